@@ -1,0 +1,88 @@
+"""fidm reads how a person decides, and what it costs them, from what they say and do.
+
+The public names below are imported when they are first used, so ``import fidm`` is fast.
+
+>>> import fidm
+>>> task = fidm.load_task("grocery")
+>>> values = fidm.solve(task)
+>>> fidm.check_task(task, vary=False).usable
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
+    from fidm.tasks.behaviour import choice_probabilities, walk
+    from fidm.tasks.check import TaskCheck, check_task
+    from fidm.tasks.compile import compile_task, load_task
+    from fidm.tasks.model import TaskModel
+    from fidm.tasks.rules import TaskRules
+    from fidm.tasks.solve import solve
+    from fidm.tasks.spec import TaskSpec, builtin_tasks, parse_task, read_task
+    from fidm.types import Trace, Values
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "DataError": "fidm.errors",
+    "FidmError": "fidm.errors",
+    "FitError": "fidm.errors",
+    "GroundingError": "fidm.errors",
+    "Problem": "fidm.errors",
+    "TaskCheck": "fidm.tasks.check",
+    "TaskError": "fidm.errors",
+    "TaskModel": "fidm.tasks.model",
+    "TaskRules": "fidm.tasks.rules",
+    "TaskSpec": "fidm.tasks.spec",
+    "Trace": "fidm.types",
+    "Values": "fidm.types",
+    "builtin_tasks": "fidm.tasks.spec",
+    "check_task": "fidm.tasks.check",
+    "choice_probabilities": "fidm.tasks.behaviour",
+    "compile_task": "fidm.tasks.compile",
+    "load_task": "fidm.tasks.compile",
+    "parse_task": "fidm.tasks.spec",
+    "read_task": "fidm.tasks.spec",
+    "solve": "fidm.tasks.solve",
+    "walk": "fidm.tasks.behaviour",
+}
+
+__all__ = [
+    "DataError",
+    "FidmError",
+    "FitError",
+    "GroundingError",
+    "Problem",
+    "TaskCheck",
+    "TaskError",
+    "TaskModel",
+    "TaskRules",
+    "TaskSpec",
+    "Trace",
+    "Values",
+    "builtin_tasks",
+    "check_task",
+    "choice_probabilities",
+    "compile_task",
+    "load_task",
+    "parse_task",
+    "read_task",
+    "solve",
+    "walk",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    if name in ("plot", "testing"):
+        return importlib.import_module(f"fidm.{name}")
+    raise AttributeError(f"module 'fidm' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME, "plot", "testing"])

@@ -1,0 +1,53 @@
+"""The ``fidm`` command: finds the verb, runs it, and turns errors into sentences."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App
+from rich.console import Console
+from rich.text import Text
+
+import fidm
+from fidm.errors import FidmError
+
+ERROR = 2
+"""The exit code for input that cannot be used; 1 means the answer is no."""
+
+app = App(
+    name="fidm",
+    help="How a person decides, and what it costs them, from what they say and do. "
+    "Research use only, not a diagnosis. Everything runs on this machine.",
+    version=fidm.__version__,
+    result_action="return_value",
+)
+task_app = App(name="task", help="Look at tasks: list the built-in ones, show one.")
+app.command(task_app)
+app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
+app.command("fidm.cli.demo:demo", help="Run the main job on an embedded default.")
+task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
+task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of each place.")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        code = app(list(sys.argv[1:] if arguments is None else arguments))
+    except FidmError as error:
+        Console(stderr=True, highlight=False).print(
+            Text.assemble((f"{type(error).__name__}: ", "bold red"), str(error)), soft_wrap=True
+        )
+        return ERROR
+    except BrokenPipeError:  # whoever reads our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    return int(code or 0)
+
+
+def run() -> None:
+    """Enter from the console script."""
+    sys.exit(main())

@@ -1,0 +1,81 @@
+"""Every error fidm raises on purpose: what went wrong, where, why, and what to do now.
+
+An error carries its problems as fields, so that a program can read them, and prints them as
+sentences, so that a person can. Batch work collects all its problems before it raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, where it is, and what to do about it.
+
+    Parameters
+    ----------
+    what : str
+        The problem, as a sentence without its place.
+    where : str
+        The key, row or file it concerns, such as ``map.drawing, row 3``.
+    line : int or None
+        The line of the file, counted from 1, where it is known.
+    hint : str
+        What to do now; may be empty.
+    """
+
+    what: str
+    where: str = ""
+    line: int | None = None
+    hint: str = ""
+
+    def __str__(self) -> str:
+        place = self.where
+        if self.line is not None:
+            place = f"{place} (line {self.line})" if place else f"line {self.line}"
+        text = f"{place}: {self.what}" if place else self.what
+        return f"{text} {self.hint}" if self.hint else text
+
+
+class FidmError(Exception):
+    """The parent of every error fidm raises on purpose.
+
+    Parameters
+    ----------
+    message : str
+        What went wrong, in one sentence.
+    source : str
+        The file or object it happened in; may be empty.
+    problems : sequence of Problem
+        Each single problem found; all of them, not only the first.
+    """
+
+    def __init__(self, message: str, *, source: str = "", problems: Sequence[Problem] = ()) -> None:
+        self.message = message
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__(message)
+
+    def __str__(self) -> str:
+        head = f"{self.source}: {self.message}" if self.source else self.message
+        if len(self.problems) == 1 and not self.message:
+            return f"{self.source}: {self.problems[0]}" if self.source else str(self.problems[0])
+        return "\n".join([head, *(f"  - {problem}" for problem in self.problems)])
+
+
+class TaskError(FidmError):
+    """A task cannot be read, compiled or solved."""
+
+
+class DataError(FidmError):
+    """Data handed to fidm does not fit its task or its schema."""
+
+
+class GroundingError(FidmError):
+    """Words could not be turned into legal moves."""
+
+
+class FitError(FidmError):
+    """A model could not be fitted to the data it was given."""

@@ -1,0 +1,203 @@
+"""Maps: the drawing of a task, the value of being somewhere, and the ways people took."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.colors import to_rgb
+from matplotlib.patheffects import withStroke
+
+from fidm.errors import TaskError
+from fidm.tasks.grid import GridStates
+from fidm.tasks.model import TaskModel
+from fidm.types import Trace, Values
+
+WALL, FLOOR, SHELF, TARGET = "#d9d9d9", "#ffffff", "#efe6d5", "#f7d08a"
+INK = "#222222"
+PEOPLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
+"""Colours of people, distinguishable by the colour-blind (Okabe and Ito)."""
+
+VALUE_MAP = "cividis"
+
+
+def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
+    """Draw the map of a task: walls, floor, sections by name, start, finish and exit.
+
+    Parameters
+    ----------
+    task : TaskModel
+        A task that was drawn as a map.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    states = _grid(task)
+    spec, grid = states.spec, states.grid
+    rows, columns = grid.shape
+    if ax is None:
+        import matplotlib.pyplot as plt
+
+        ax = plt.subplots(figsize=(0.42 * columns, 0.42 * rows))[1]
+    colour = {spec.map.wall: WALL}
+    names = {}
+    for name, section in spec.sections.items():
+        colour[section.symbol] = TARGET if name in spec.targets else SHELF
+        names[section.symbol] = section.label or name.replace("_", " ")
+    names[spec.map.start] = "start"
+    if spec.finish:
+        names[spec.finish.symbol] = spec.finish.label or spec.finish.action
+    if spec.exit:
+        names[spec.exit.symbol] = spec.exit.label or spec.exit.action
+    image = np.array([[to_rgb(colour.get(s, FLOOR)) for s in row] for row in grid.symbol])
+    ax.imshow(image, interpolation="nearest", zorder=0)
+    ax.set_xticks(np.arange(-0.5, columns), minor=True)
+    ax.set_yticks(np.arange(-0.5, rows), minor=True)
+    ax.grid(which="minor", color="#f2f2f2", linewidth=0.6, zorder=1)
+    ax.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
+    for symbol, name in names.items():
+        at_row, at_column = np.nonzero(grid.symbol == symbol)
+        ax.text(
+            float(at_column.mean()),
+            float(at_row.mean()),
+            "\n".join(textwrap.wrap(name, 10, break_long_words=False)),
+            ha="center",
+            va="center",
+            fontsize=6,
+            color=INK,
+            zorder=6,
+            path_effects=[withStroke(linewidth=1.6, foreground="white", alpha=0.8)],
+        )
+    for spine in ax.spines.values():
+        spine.set_color("#bbbbbb")
+    return ax
+
+
+def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None = None) -> Axes:
+    """Draw the ways people took: direction by arrows, revisits side by side, actions as numbers.
+
+    Parameters
+    ----------
+    task : TaskModel
+        A task that was drawn as a map.
+    traces : Trace or sequence of Trace
+        One or several walks; each gets a colour and stands in the legend by its label.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    walks = [traces] if isinstance(traces, Trace) else list(traces)
+    states = _grid(task)
+    ax = draw_map(task, ax=ax)
+    for i, trace in enumerate(walks):
+        colour = PEOPLE[i % len(PEOPLE)]
+        passed = np.array([c for c in map(states.cell, trace.state.tolist()) if c], dtype=float)
+        at = _spread(passed[:, ::-1], shift=0.1 * (i - (len(walks) - 1) / 2))
+        ax.add_collection(LineCollection([at], colors=[colour], linewidths=1.4, alpha=0.85, zorder=3))
+        middle, step = (at[1:] + at[:-1]) / 2, np.diff(passed[:, ::-1], axis=0)
+        moved = np.abs(step).sum(axis=1) > 0
+        ax.quiver(
+            *middle[moved].T,
+            *step[moved].T,
+            color=colour,
+            angles="xy",
+            scale_units="xy",
+            scale=4.0,
+            width=0.004,
+            headwidth=4.5,
+            headlength=4.5,
+            headaxislength=4.0,
+            pivot="mid",
+            zorder=4,
+        )
+        _number_actions(task, trace, at, colour, ax)
+        count = f"{len(trace)} actions" + ("" if trace.finished else ", not finished")
+        ax.plot([], [], color=colour, linewidth=2, label=f"{trace.label or trace.task} ({count})")
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False, fontsize=8)
+    return ax
+
+
+def value_field(
+    task: TaskModel,
+    values: Values,
+    *,
+    completed: tuple[str, ...] = (),
+    phase: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw what it is worth to stand in each cell, in one state of progress.
+
+    Parameters
+    ----------
+    task, values
+        The task and its values.
+    completed : tuple of str
+        The targets already completed.
+    phase : str, optional
+        The active phase; the first by default.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    states = _grid(task)
+    grid = states.grid
+    ax = draw_map(task, ax=ax)
+    first = states.state((int(grid.row[0]), int(grid.column[0])), completed, phase)
+    field = np.full(grid.shape, np.nan)
+    field[grid.row, grid.column] = values.v[first : first + grid.n_cells]
+    image = ax.imshow(field, cmap=VALUE_MAP, interpolation="nearest", zorder=2)
+    figure = ax.figure
+    bar = figure.colorbar(image, ax=ax, fraction=0.035, pad=0.02)
+    bar.set_label("value of standing here", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    bar.outline.set_visible(False)
+    active = phase or states.spec.phases[0].name
+    done = ", ".join(completed).replace("_", " ") or "nothing yet"
+    ax.set_title(f"{states.spec.title}\nphase: {active} · completed: {done}", fontsize=8)
+    return ax
+
+
+def _grid(task: TaskModel) -> GridStates:
+    if task.grid is None:
+        raise TaskError(f"{task.name} was not drawn as a map, so there is no map to show.")
+    return task.grid
+
+
+def _spread(at: np.ndarray, shift: float) -> np.ndarray:
+    """Move repeated visits of a cell aside, so that a way walked twice shows as two lines."""
+    visits: dict[tuple[float, float], int] = {}
+    moved = at.copy()
+    previous: tuple[float, float] | None = None
+    for i, (x, y) in enumerate(at.tolist()):
+        if (x, y) != previous:
+            visits[x, y] = visits.get((x, y), -1) + 1
+        previous = (x, y)
+        aside = shift + 0.11 * ((visits[x, y] + 1) // 2) * (-1) ** visits[x, y]
+        moved[i] += float(np.clip(aside, -0.4, 0.4))
+    return moved
+
+
+def _number_actions(task: TaskModel, trace: Trace, at: np.ndarray, colour: str, ax: Axes) -> None:
+    """Number what was done on the way (buying, paying) in the order it was done."""
+    number = 0
+    for i, action in enumerate(trace.action.tolist()):
+        if task.actions[action] in ("N", "S", "E", "W"):
+            continue
+        number += 1
+        x, y = at[min(i, len(at) - 1)]
+        ax.text(
+            x,
+            y,
+            str(number),
+            ha="center",
+            va="center",
+            fontsize=5.5,
+            color="white",
+            zorder=5,
+            bbox={
+                "boxstyle": "circle,pad=0.18",
+                "facecolor": colour,
+                "edgecolor": "white",
+                "lw": 0.5,
+            },
+        )

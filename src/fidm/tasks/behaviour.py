@@ -1,0 +1,196 @@
+r"""How somebody with a given action sensitivity walks through a task.
+
+Choices follow the action factor (paper, equation 5): with sensitivity η ≥ 0,
+
+.. math:: \pi_\eta(a \mid s) = \exp(\eta Q(s,a)) \,/\, \sum_{a' \in A(s)} \exp(\eta Q(s,a')).
+
+η = 0 is blind chance, a large η always takes the best action, and η = 1/τ is the walker whom the
+soft values themselves assume.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from fidm.errors import TaskError
+from fidm.tasks.model import TaskModel, rows_of
+from fidm.types import Trace, Values
+
+Floats = NDArray[np.float64]
+
+
+def pair_values(task: TaskModel, values: Values) -> Floats:
+    """Return Q of every legal pair, [K]."""
+    if values.q.shape != (task.n_states, task.n_actions):
+        raise TaskError(
+            f"These values are of shape {values.q.shape}, but {task.name} has "
+            f"{task.n_states} states and {task.n_actions} actions."
+        )
+    return np.asarray(values.q[task.pair_state, task.action])
+
+
+def choice_probabilities(task: TaskModel, values: Values, sensitivity: float) -> Floats:
+    """Return how probable each legal action is for a person of this sensitivity.
+
+    Parameters
+    ----------
+    task : TaskModel
+        The task.
+    values : Values
+        Its values.
+    sensitivity : float
+        η, from 0 (chance) to infinity (always a best action; ties are shared evenly).
+
+    Returns
+    -------
+    float array [K]
+        One probability per pair; they sum to one within a state. ``task.table(p, fill=0.0)`` turns
+        them into a table of states and actions.
+    """
+    if not sensitivity >= 0:
+        raise TaskError(f"sensitivity is {sensitivity}; it must be 0 or more.")
+    q, live = pair_values(task, values), ~task.terminal
+    if not len(q):
+        return q
+    begins, counts = task.offsets[:-1][live], np.diff(task.offsets)[live]
+    below_best = q - np.repeat(np.maximum.reduceat(q, begins), counts)
+    if np.isinf(sensitivity):
+        weight = (below_best == 0).astype(np.float64)
+    else:
+        weight = np.exp(sensitivity * below_best)
+    return np.asarray(weight / np.repeat(np.add.reduceat(weight, begins), counts))
+
+
+def walk(
+    task: TaskModel,
+    values: Values,
+    sensitivity: float,
+    *,
+    seed: int | np.random.Generator,
+    max_steps: int = 1_000,
+    label: str = "",
+) -> Trace:
+    """Let a person of a given sensitivity walk through a task once.
+
+    Parameters
+    ----------
+    task, values
+        The task and its values.
+    sensitivity : float
+        η, how strongly value steers the person.
+    seed : int or Generator
+        The same seed gives the same walk.
+    max_steps : int
+        The walk is broken off after so many actions.
+    label : str
+        Whose walk it is.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> task = fidm.load_task("grocery")
+    >>> trace = fidm.walk(task, fidm.solve(task), 40.0, seed=1)
+    >>> trace.finished
+    True
+    """
+    rng = np.random.default_rng(seed)
+    probability = choice_probabilities(task, values, sensitivity)
+    states: list[int] = [task.start]
+    actions: list[int] = []
+    while len(actions) < max_steps and not task.terminal[states[-1]]:
+        first, last = task.offsets[states[-1]], task.offsets[states[-1] + 1]
+        pair = first + rng.choice(last - first, p=probability[first:last])
+        low, high = task.successor_offsets[pair], task.successor_offsets[pair + 1]
+        link = low if high - low == 1 else low + rng.choice(high - low, p=task.probability[low:high])
+        actions.append(int(task.action[pair]))
+        states.append(int(task.handover[task.successor[link]]))
+    return Trace(
+        task=task.name,
+        state=np.array(states, dtype=np.int32),
+        action=np.array(actions, dtype=np.int32),
+        finished=bool(task.terminal[states[-1]]),
+        label=label,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What to expect of somebody who acts by given probabilities, for up to ``max_steps`` actions.
+
+    Parameters
+    ----------
+    actions : float
+        The expected number of actions, those who have not finished counted with ``max_steps``.
+    finished : float
+        The share of episodes that have ended by then.
+    visits : float array [S]
+        How often each state is expected to be acted in.
+    max_steps : int
+        How many actions were looked ahead.
+    """
+
+    actions: float
+    finished: float
+    visits: Floats
+    max_steps: int
+
+
+def look_ahead(task: TaskModel, probability: Floats, *, max_steps: int) -> Outlook:
+    """Follow the exact distribution over states from the start, step by step, without sampling."""
+    weight = np.repeat(probability, np.diff(task.successor_offsets)) * task.probability
+    reached = task.handover[task.successor]
+    state = np.repeat(task.pair_state, np.diff(task.successor_offsets))
+    onward = sparse.csr_array((weight, (reached, state)), shape=(task.n_states,) * 2)
+    terminal = task.terminal
+    here = np.zeros(task.n_states)
+    here[task.start] = 1.0
+    visits, actions = np.zeros(task.n_states), 0.0
+    for _ in range(max_steps):
+        here[terminal] = 0.0
+        alive = float(here.sum())
+        if alive < 1e-12:
+            break
+        visits += here
+        actions += alive
+        here = np.asarray(onward @ here)
+    here[terminal] = 0.0
+    return Outlook(actions, 1.0 - float(here.sum()), visits, max_steps)
+
+
+def reachable(task: TaskModel, allowed: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.int64]]:
+    """Yield the states that acting can reach from the start, by the fewest actions it takes.
+
+    ``allowed`` (one flag per pair) leaves actions out.
+    """
+    seen = np.zeros(task.n_states, dtype=np.bool_)
+    ring = np.array([task.start])
+    while len(ring):
+        seen[ring] = True
+        yield ring
+        pairs = rows_of(task.offsets, ring)[0]
+        if allowed is not None:
+            pairs = pairs[allowed[pairs]]
+        rows = rows_of(task.successor_offsets, pairs)[0]
+        ring = np.unique(task.handover[task.successor[rows]])
+        ring = ring[~seen[ring]]
+
+
+def information(task: TaskModel, values: Values, sensitivity: float) -> Floats:
+    """Return how much one action in each state tells about a person's sensitivity, [S].
+
+    The Fisher information of η in one choice is the variance of Q under the person's own policy.
+    """
+    live = ~task.terminal
+    told = np.zeros(task.n_states)
+    if not live.any():
+        return told
+    q, p = pair_values(task, values), choice_probabilities(task, values, sensitivity)
+    begins, counts = task.offsets[:-1][live], np.diff(task.offsets)[live]
+    mean = np.add.reduceat(p * q, begins)
+    told[live] = np.add.reduceat(p * (q - np.repeat(mean, counts)) ** 2, begins)
+    return told

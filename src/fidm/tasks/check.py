@@ -1,0 +1,514 @@
+"""Is this task sane? Numbers and plain sentences about a task, before anybody is fitted to it.
+
+The trap to catch is *wandering*: log-sum-exp pays every step a bonus of up to τ·ln(number of legal
+actions), and where that exceeds the cost of a step, walking about can be worth more than finishing.
+The values themselves give the verdict: the best agent must finish, and standing before a goal,
+taking it must be worth more than walking on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidm.tasks.behaviour import (
+    choice_probabilities,
+    information,
+    look_ahead,
+    pair_values,
+    reachable,
+)
+from fidm.tasks.model import TaskModel
+from fidm.tasks.solve import solve
+from fidm.types import Normaliser, Values
+
+TAU_FACTORS = (0.6, 1.0, 1.6, 2.4)
+COST_FACTORS = (0.5, 1.0, 2.5)
+"""The paper's grid (τ of .03 .05 .08 .12, cost of .01 .02 .05) relative to its own choice."""
+
+SENSITIVITY_FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
+"""Sensitivities looked at, as multiples of 1/τ."""
+
+LONGEST_SITTING = 1_000
+"""No check looks further ahead than so many actions."""
+
+DETOUR = 1.1
+"""A best agent that takes more than so many times the fewest actions gets a warning."""
+
+Level = Literal["problem", "warning", "note"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing the check has to say: how grave it is, what it is, and what to do about it."""
+
+    level: Level
+    code: str
+    says: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GoalCheck:
+    """By how much taking a goal beats walking on, in units of value.
+
+    ``typical`` and ``worst`` are the median and the smallest gap over all states that acting can
+    reach; ``incomplete`` is the smallest over the states one is only told into (a phase opened
+    before the earlier goals were complete), or NaN where there are none.
+    """
+
+    goal: str
+    achieved: bool
+    typical: float
+    worst: float
+    incomplete: float
+
+
+@dataclass(frozen=True, slots=True)
+class SensitivityCheck:
+    """What a person of one sensitivity would do, and what one sitting would tell about them.
+
+    ``information`` is the Fisher information of η per action; ``relative_error`` the standard error
+    of an estimated η after one sitting, as a share of η (infinite at η = 0).
+    """
+
+    sensitivity: float
+    actions: float
+    finished: float
+    information: float
+    relative_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class SettingCheck:
+    """Whether the task would work with another temperature, move cost or normaliser."""
+
+    tau: float
+    move_cost: float | None
+    normaliser: Normaliser
+    finishes: bool
+    narrowest: float
+    usable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCheck:
+    """The result of :func:`check_task`: ``usable``, the findings, and every number behind them."""
+
+    task: str
+    usable: bool
+    findings: tuple[Finding, ...]
+    n_states: int
+    n_actions: int
+    n_pairs: int
+    gamma: float
+    tau: float
+    normaliser: Normaliser
+    residual: float
+    wander_bonus: float
+    move_cost: float | None
+    best_finishes: bool
+    best_actions: float
+    fewest_actions: int | None
+    sitting: int
+    goals: tuple[GoalCheck, ...]
+    sensitivities: tuple[SensitivityCheck, ...]
+    settings: tuple[SettingCheck, ...] = field(default=())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain lists and numbers; what is not finite becomes None."""
+        return {key: _plain(value) for key, value in asdict(self).items()}
+
+
+def check_task(
+    task: TaskModel,
+    *,
+    vary: bool = True,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> TaskCheck:
+    """Say whether a task can be used, with numbers and in words.
+
+    Parameters
+    ----------
+    task : TaskModel
+        The task.
+    vary : bool
+        Also solve the task for the paper's grid of temperatures and move costs.
+    on_progress : callable, optional
+        Called with the number of solutions done and planned.
+
+    Returns
+    -------
+    TaskCheck
+        ``usable`` is False if anything was found that makes estimates meaningless.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> check = fidm.check_task(fidm.load_task("grocery"), vary=False)
+    >>> check.usable, check.fewest_actions
+    (True, 75)
+    """
+    variants = _variants(task) if vary else []
+    planned = 1 + len(variants)
+    report = on_progress or (lambda done, of: None)
+    values = solve(task)
+    report(1, planned)
+    look = _Look.at(task, values)
+    settings = []
+    for done, variant in enumerate(variants, start=2):
+        settings.append(_setting(variant, look))
+        report(done, planned)
+    sensitivities = tuple(
+        _sensitivity(task, values, factor / task.tau, look.sitting) for factor in SENSITIVITY_FACTORS
+    )
+    findings = [*_findings(task, look, sensitivities), *_setting_findings(task, settings)]
+    usable = all(finding.level != "problem" for finding in findings)
+    if not usable:
+        findings.append(_repairs(task, look))
+    return TaskCheck(
+        task=task.name,
+        usable=usable,
+        findings=tuple(findings),
+        n_states=task.n_states,
+        n_actions=task.n_actions,
+        n_pairs=task.n_pairs,
+        gamma=task.gamma,
+        tau=task.tau,
+        normaliser=task.normaliser,
+        residual=values.residual,
+        wander_bonus=_wander_bonus(task),
+        move_cost=_move_cost(task),
+        best_finishes=look.finishes,
+        best_actions=look.actions,
+        fewest_actions=look.fewest,
+        sitting=look.sitting,
+        goals=look.goals,
+        sensitivities=sensitivities,
+        settings=tuple(settings),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """The core of the check at one setting: whether the best agent finishes and each goal pays."""
+
+    ends: bool
+    finishes: bool
+    actions: float
+    fewest: int | None
+    sitting: int
+    acting: NDArray[np.bool_]
+    goals: tuple[GoalCheck, ...]
+
+    @classmethod
+    def at(cls, task: TaskModel, values: Values, like: _Look | None = None) -> _Look:
+        """Look at a solved task; ``like`` saves what does not depend on the values."""
+        fewest = like.fewest if like else _fewest_actions(task)
+        acting = like.acting if like else _acting(task)
+        sitting = like.sitting if like else _sitting(task, fewest)
+        best = look_ahead(task, _best(task, values), max_steps=sitting)
+        ends = bool(task.terminal.any())
+        return cls(
+            ends=ends,
+            finishes=ends and best.finished > 0.99,
+            actions=best.actions,
+            fewest=fewest,
+            sitting=sitting,
+            acting=acting,
+            goals=_goals(task, values, acting, best.visits > 0),
+        )
+
+    @property
+    def narrowest(self) -> float:
+        """The smallest of the goals' typical gaps; NaN where no goals are known."""
+        return min((goal.typical for goal in self.goals), default=math.nan)
+
+    @property
+    def works(self) -> bool:
+        return all(goal.typical > 0 for goal in self.goals) and (self.finishes or not self.ends)
+
+
+def _acting(task: TaskModel) -> NDArray[np.bool_]:
+    """Which states acting can reach from the start."""
+    acting = np.zeros(task.n_states, dtype=np.bool_)
+    for ring in reachable(task):
+        acting[ring] = True
+    return acting
+
+
+def _fewest_actions(task: TaskModel) -> int | None:
+    """The fewest actions from start to end, each goal taken when it is one."""
+    straight = (task.is_move | (task.goal >= 0)) if task.goals else np.ones(task.n_pairs, np.bool_)
+    rings = enumerate(reachable(task, straight))
+    return next((n for n, ring in rings if task.terminal[ring].any()), None)
+
+
+def _sitting(task: TaskModel, fewest: int | None) -> int:
+    """How many actions to look ahead: five times the fewest, within reason."""
+    if task.horizon is not None:
+        return task.horizon
+    return min(LONGEST_SITTING, max(50, 5 * (fewest if fewest is not None else 40)))
+
+
+def _best(task: TaskModel, values: Values) -> NDArray[np.float64]:
+    """The agent that always takes the first best action."""
+    best = np.argmax(values.q, axis=1)
+    return np.asarray(task.action == best[task.pair_state], dtype=np.float64)
+
+
+def _goals(
+    task: TaskModel, values: Values, acting: NDArray[np.bool_], on_route: NDArray[np.bool_]
+) -> tuple[GoalCheck, ...]:
+    """For each goal, how much more it is worth to take it than to walk on."""
+    names, goal = task.goals, task.goal
+    if not names and task.horizon is None and task.terminal.any():
+        ending = np.minimum.reduceat(task.terminal[task.successor], task.successor_offsets[:-1])
+        names, goal = ("finish",), np.where(ending, 0, -1)
+    q, state = pair_values(task, values), task.pair_state
+    walking_on = np.full(task.n_states, -np.inf)
+    np.maximum.at(walking_on, state[goal < 0], q[goal < 0])
+    best = np.argmax(values.q, axis=1)
+    checks = []
+    for i, name in enumerate(names):
+        rows = np.flatnonzero((goal == i) & np.isfinite(walking_on[state]))
+        gap = q[rows] - walking_on[state[rows]]
+        reached, told = gap[acting[state[rows]]], gap[~acting[state[rows]]]
+        taken = np.flatnonzero((goal == i) & on_route[state] & (task.action == best[state]))
+        checks.append(
+            GoalCheck(
+                goal=name,
+                achieved=len(taken) > 0,
+                typical=float(np.median(reached)) if len(reached) else math.nan,
+                worst=float(reached.min()) if len(reached) else math.nan,
+                incomplete=float(told.min()) if len(told) else math.nan,
+            )
+        )
+    return tuple(checks)
+
+
+def _sensitivity(task: TaskModel, values: Values, eta: float, sitting: int) -> SensitivityCheck:
+    outlook = look_ahead(task, choice_probabilities(task, values, eta), max_steps=sitting)
+    counted = outlook.visits * task.counted
+    total = float(counted @ information(task, values, eta))
+    n_counted = float(counted.sum())
+    return SensitivityCheck(
+        sensitivity=eta,
+        actions=outlook.actions,
+        finished=outlook.finished,
+        information=total / n_counted if n_counted else 0.0,
+        relative_error=1.0 / (eta * math.sqrt(total)) if eta * total > 0 else math.inf,
+    )
+
+
+def _variants(task: TaskModel) -> list[TaskModel]:
+    """The paper's grid around this task's own temperature and move cost."""
+    cost = _move_cost(task)
+    variants = []
+    for cost_factor in COST_FACTORS if cost else (1.0,):
+        for tau_factor in TAU_FACTORS:
+            move_cost = round(cost * cost_factor, 12) if cost else None
+            tau = round(task.tau * tau_factor, 12)
+            variants.append(task.with_settings(tau=tau, move_cost=move_cost))
+    return variants
+
+
+def _setting(task: TaskModel, like: _Look) -> SettingCheck:
+    look = _Look.at(task, solve(task), like)
+    return SettingCheck(
+        tau=task.tau,
+        move_cost=_move_cost(task),
+        normaliser=task.normaliser,
+        finishes=look.finishes,
+        narrowest=look.narrowest,
+        usable=look.works,
+    )
+
+
+def _move_cost(task: TaskModel) -> float | None:
+    return float(task.reward[task.is_move][0]) if task.is_move.any() else None
+
+
+def _wander_bonus(task: TaskModel) -> float:
+    """The most that choosing among the legal actions adds to a step's value."""
+    if task.normaliser != "sum":
+        return 0.0
+    return float(task.tau * math.log(max(1, int(np.diff(task.offsets).max(initial=1)))))
+
+
+# ---------------------------------------------------------------------- in words
+
+
+def _findings(task: TaskModel, look: _Look, sensitivities: tuple[SensitivityCheck, ...]) -> list[Finding]:
+    findings = []
+    if not look.ends:
+        findings.append(Finding("note", "endless", "The task has no end, so nobody can finish it."))
+    elif look.fewest is None:
+        findings.append(
+            Finding(
+                "problem",
+                "unreachable",
+                "The end of the task cannot be reached from its start.",
+                "Look for a missing way, or a goal that nothing leads to.",
+            )
+        )
+    elif not look.finishes:
+        findings.append(
+            Finding(
+                "problem",
+                "never_finishes",
+                f"The best agent has not finished after {look.sitting} actions, although "
+                f"{look.fewest} would do: wandering about is worth more to it than finishing.",
+            )
+        )
+    elif look.actions > DETOUR * look.fewest:
+        findings.append(
+            Finding(
+                "warning",
+                "detour",
+                f"The best agent takes {look.actions:.0f} actions where {look.fewest} would do.",
+                "A smaller tau or a higher move cost straightens its way.",
+            )
+        )
+    for goal in look.goals:
+        findings += _goal_findings(task, goal)
+    bonus, cost = _wander_bonus(task), _move_cost(task)
+    if look.ends and cost is not None and bonus >= -cost:
+        findings.append(
+            Finding(
+                "note",
+                "wander_bonus",
+                f"Each step earns a bonus of up to {bonus:.3f} for having a choice and costs "
+                f"{-cost:.3f}, so wandering is not punished as such; what counts is that every goal "
+                "beats it.",
+            )
+        )
+    findings += _information_findings(sensitivities)
+    if task.grid is not None and task.grid.grid.cut_off:
+        findings.append(
+            Finding(
+                "warning",
+                "cut_off",
+                f"{task.grid.grid.cut_off} walkable cells of the map cannot be reached from the start.",
+                "Open a way to them or draw them as walls.",
+            )
+        )
+    return findings
+
+
+def _goal_findings(task: TaskModel, goal: GoalCheck) -> list[Finding]:
+    if goal.typical <= 0:
+        return [
+            Finding(
+                "problem",
+                "wander_trap",
+                f"Standing before {goal.goal}, walking on is worth {-goal.typical:.3f} more than taking it.",
+            )
+        ]
+    if not goal.achieved:
+        return [
+            Finding(
+                "warning",
+                "goal_missed",
+                f"The best agent does not take {goal.goal} as a goal: it does without it, or has "
+                "taken it on the way before it was asked for.",
+                "A lower move cost or a higher reward makes the goal worth its way.",
+            )
+        ]
+    if goal.worst <= 0:
+        return [
+            Finding(
+                "warning",
+                "wander_somewhere",
+                f"{goal.goal} beats walking on by {goal.typical:.3f} as a rule, but somewhere loses "
+                f"by {-goal.worst:.3f}.",
+            )
+        ]
+    if goal.incomplete <= 0:
+        return [
+            Finding(
+                "warning",
+                "incomplete",
+                f"{goal.goal} beats walking on for those who completed what came before, but not for "
+                f"everybody who did not: there it can lose by {-goal.incomplete:.3f}. "
+                "Their choices near it look less sensible than they are.",
+                'normaliser = "mean" removes this.' if task.normaliser == "sum" else "",
+            )
+        ]
+    return []
+
+
+def _information_findings(rows: tuple[SensitivityCheck, ...]) -> list[Finding]:
+    errors = [row.relative_error for row in rows if row.sensitivity > 0]
+    best = min(errors, default=math.inf)
+    if not math.isfinite(best):
+        return [
+            Finding(
+                "problem",
+                "no_information",
+                "All legal actions are worth the same everywhere, so choices tell nothing about a person.",
+                "Give the actions different rewards.",
+            )
+        ]
+    if best > 0.5:
+        return [
+            Finding(
+                "warning",
+                "little_information",
+                f"One sitting tells a person's sensitivity to ±{best:.0%} at best.",
+                "Let each person do several episodes, or make the task longer.",
+            )
+        ]
+    return []
+
+
+def _setting_findings(task: TaskModel, settings: list[SettingCheck]) -> list[Finding]:
+    broken = sum(not setting.usable for setting in settings)
+    if not broken or broken == len(settings):
+        return []
+    return [
+        Finding(
+            "note",
+            "sensitive",
+            f"{broken} of the {len(settings)} settings of temperature and move cost around the "
+            "task's own cannot be used: values depend on that choice, so report it.",
+        )
+    ]
+
+
+def _repairs(task: TaskModel, look: _Look) -> Finding:
+    """Try the usual changes and name those that really repair the task."""
+    cost = _move_cost(task)
+    tries: list[tuple[str, TaskModel]] = []
+    if task.normaliser != "mean":
+        tries.append(('normaliser = "mean"', task.with_settings(normaliser="mean")))
+    for factor in (0.5, 0.2, 0.1):
+        tau = round(task.tau * factor, 12)
+        tries.append((f"tau = {tau:g}", task.with_settings(tau=tau)))
+    for factor in (2.5, 5.0) if cost else ():
+        new_cost = round((cost or 0.0) * factor, 12)
+        tries.append((f"move = {new_cost:g}", task.with_settings(move_cost=new_cost)))
+    working = [name for name, changed in tries if _Look.at(changed, solve(changed), look).works]
+    if working:
+        return Finding("note", "repairs", f"Each of these alone repairs it: {'; '.join(working)}.")
+    return Finding(
+        "note",
+        "repairs",
+        "None of the usual changes (normaliser, smaller tau, higher move cost) repairs it.",
+        "Look at the map, at what is legal where, and at what each goal pays.",
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,320 @@
+"""From a task's description to its arrays: every cell, in every state of progress, in every phase.
+
+A *mode* is what has been completed together with the active phase; a state is a cell in a mode.
+The rules of buying, finishing and opening phases depend on the mode alone, so they are worked out
+once per mode in plain Python, and the states follow by laying the map out once per mode in NumPy.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidm.errors import TaskError
+from fidm.tasks.grid import MOVES, Grid, GridStates
+from fidm.tasks.model import TaskModel
+from fidm.tasks.pairs import MAX_STATES
+from fidm.tasks.rules import TaskRules, compile_rules
+from fidm.tasks.spec import TaskSpec, read_task
+from fidm.types import Normaliser
+
+
+class Mode(NamedTuple):
+    """What has been completed (one bit per target) and which phase is active."""
+
+    progress: int
+    phase: int
+
+
+class Outcome(NamedTuple):
+    """What an action pays in a mode, the mode it makes (None: the end), and the goal it achieves.
+
+    The mode is the one right after the action, before a completed phase opens the next.
+    """
+
+    reward: float
+    mode: Mode | None
+    goal: int = -1
+
+
+def load_task(source: str | Path) -> TaskModel:
+    """Load a task by the name of a built-in one or by the path of its TOML file.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> task = fidm.load_task("grocery")
+    >>> task.legal(task.start)
+    ('E', 'W')
+    """
+    return compile_task(read_task(source))
+
+
+def compile_task(
+    task: TaskSpec | TaskRules,
+    *,
+    gamma: float | None = None,
+    tau: float | None = None,
+    normaliser: Normaliser | None = None,
+    horizon: int | None = None,
+    name: str | None = None,
+) -> TaskModel:
+    """Turn a task's description, or any object with ``start/actions/step/reward``, into arrays.
+
+    Parameters
+    ----------
+    task : TaskSpec or TaskRules
+        What to compile. The states of an object are enumerated from its start.
+    gamma, tau, normaliser, name
+        Override a description's own; for an object, ``gamma`` and ``tau`` are needed.
+    horizon : int, optional
+        End every episode after so many steps.
+    """
+    if isinstance(task, TaskSpec):
+        model = _lay_out(task).with_settings(gamma=gamma, tau=tau, normaliser=normaliser)
+        return model if horizon is None else model.with_horizon(horizon)
+    if not isinstance(task, TaskRules):
+        raise TaskError(
+            f"{type(task).__name__} is no task: it needs the methods start, actions, step and reward."
+        )
+    if gamma is None or tau is None:
+        raise TaskError("An object with rules says nothing about values: pass gamma and tau.")
+    return compile_rules(
+        task,
+        gamma=gamma,
+        tau=tau,
+        normaliser=normaliser or "sum",
+        horizon=horizon,
+        name=name or type(task).__name__,
+    )
+
+
+class _Rules:
+    """What each action does in each mode of a described task."""
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self.spec = spec
+        self.bit = {target: i for i, target in enumerate(spec.targets)}
+        self.phase_of = {t: p for p, phase in enumerate(spec.phases) for t in phase.targets}
+        self.wanted = [sum(1 << self.bit[t] for t in phase.targets) for phase in spec.phases]
+        self.goals = (*spec.targets, *((spec.finish.action,) if spec.finish else ()))
+        self.last = len(spec.phases) - 1
+
+    def settled(self, mode: Mode) -> Mode | None:
+        """The mode once every phase whose goals are complete has opened the next; None at the end."""
+        progress, phase = mode
+        while phase < self.last and progress & self.wanted[phase] == self.wanted[phase]:
+            phase += 1
+        is_over = phase == self.last and progress & self.wanted[phase] == self.wanted[phase]
+        return None if is_over and not self.spec.finish else Mode(progress, phase)
+
+    def after(self, mode: Mode | None) -> Mode | None:
+        """The mode the planner expects once an action has made this one; None at the end."""
+        opened = self.settled(mode) if mode else None
+        return opened if opened is None or self.spec.rules.value_flow == "chained" else mode
+
+    def is_active(self, section: str, mode: Mode) -> bool:
+        """Whether a section is a goal now: of this phase, unfinished, next in line if order counts."""
+        targets = self.spec.phases[mode.phase].targets
+        unfinished = [t for t in targets if not mode.progress >> self.bit[t] & 1]
+        return section in (unfinished[:1] if self.spec.rules.order == "listed" else unfinished)
+
+    def buy(self, section: str, mode: Mode) -> Outcome | None:
+        """What buying does (paper, table 5); None where it is not possible."""
+        rules, pay, entry = self.spec.rules, self.spec.rewards, self.spec.sections[section]
+        if any(not mode.progress >> self.bit[needed] & 1 for needed in entry.requires):
+            return None
+        if section not in self.bit:
+            return Outcome(pay.non_target, mode) if rules.non_targets == "legal" else None
+        bit = 1 << self.bit[section]
+        if mode.progress & bit:
+            return Outcome(pay.repeated, mode)
+        marked = Mode(mode.progress | bit, mode.phase)
+        if self.is_active(section, mode):
+            first = pay.target if entry.reward is None else entry.reward
+            return Outcome(first, marked, goal=self.goals.index(section))
+        is_late = self.phase_of[section] < mode.phase
+        treatment = rules.late_target if is_late else rules.early_target
+        if treatment == "illegal":
+            return None
+        return Outcome(pay.out_of_phase, marked if treatment == "marks" else mode)
+
+    def buy_one_of(self, sections: tuple[str, ...], mode: Mode) -> Outcome | None:
+        """What a single BUY does beside several sections: the most wanted is taken."""
+
+        def eagerness(section: str) -> int:
+            is_open = section in self.bit and not mode.progress >> self.bit[section] & 1
+            return 4 * self.is_active(section, mode) + 2 * is_open + (section in self.bit)
+
+        possible = [s for s in sections if self.buy(s, mode) is not None]
+        return self.buy(max(possible, key=eagerness), mode) if possible else None
+
+    def finish(self, mode: Mode) -> Outcome | None:
+        """What the finishing action does; C(s) is the share of all targets completed."""
+        finish = self.spec.finish
+        if finish is None:
+            return None
+        if mode.phase < self.last:
+            return Outcome(finish.reward_early, mode) if finish.early == "nothing" else None
+        share = mode.progress.bit_count() / max(1, len(self.bit))
+        reward = finish.reward + finish.reward_completion * share
+        return Outcome(reward, None if finish.ends else mode, goal=len(self.goals) - 1)
+
+    def modes(self, *, told: bool, limit: int) -> list[Mode]:
+        """Every mode one can be in by acting, and, if ``told``, because somebody opened a phase."""
+        begin = Mode(0, 0)
+        found = {begin} if told else set()
+        queue = [begin]
+        for mode in queue:  # the queue grows while it is read
+            outcomes = [self.buy(section, mode) for section in self.spec.sections]
+            made = [outcome.mode for outcome in outcomes if outcome and outcome.mode]
+            reached = [self.settled(mode), *(self.after(new) for new in made)]
+            if told:
+                reached += made
+                reached += [Mode(mode.progress, mode.phase + 1)] if mode.phase < self.last else []
+            for new in reached:
+                if new is None or new in found or self.settled(new) is None:
+                    continue
+                found.add(new)
+                queue.append(new)
+                if len(found) > limit:
+                    raise TaskError(
+                        f"{self.spec.name}: the task has more than {MAX_STATES} states. "
+                        "Use fewer targets, fewer phases or a smaller map."
+                    )
+        return sorted(found, key=lambda mode: (mode.phase, mode.progress))
+
+
+class _Use(NamedTuple):
+    """An action that is not a movement: its code, the cells it is legal in, its outcome per mode."""
+
+    code: int
+    cells: NDArray[np.int64]
+    outcomes: list[Outcome | None]
+
+
+def _lay_out(spec: TaskSpec) -> TaskModel:
+    """Compile a description: its rules once per mode, its map once per mode."""
+    rules, grid = _Rules(spec), Grid.draw(spec)
+    limit = MAX_STATES // grid.n_cells
+    modes = rules.modes(told=spec.rules.phase_change == "transcript", limit=limit)
+    _refuse_impossible(rules, rules.modes(told=False, limit=limit))
+    names, uses = _uses(rules, grid, modes)
+
+    index: dict[Mode | None, int] = {mode: i for i, mode in enumerate(modes)}
+    index[None] = len(modes)
+    n_cells, end = grid.n_cells, len(modes) * grid.n_cells
+    opened = np.array([index[rules.settled(mode)] for mode in modes])
+    is_waiting = opened != np.arange(len(modes))
+    live = np.arange(len(modes))
+    if spec.rules.value_flow == "ends":
+        live = live[~is_waiting]
+
+    cell, way = np.nonzero(grid.neighbour >= 0)
+    then = np.array([index[rules.after(modes[m])] for m in live], dtype=np.int64)
+    blocks = [
+        (
+            live[:, None] * n_cells + cell,
+            np.broadcast_to(way, (len(live), len(way))),
+            np.full((len(live), len(way)), spec.rewards.move),
+            then[:, None] * n_cells + grid.neighbour[cell, way],
+            np.full((len(live), len(way)), -1),
+        )
+    ]
+    for use in uses:
+        able = np.array([m for m in live if use.outcomes[m] is not None], dtype=np.int64)
+        done = [cast("Outcome", use.outcomes[m]) for m in able]
+        to = np.array([index[rules.after(outcome.mode)] for outcome in done], dtype=np.int64)
+        shape = (len(able), len(use.cells))
+        blocks.append(
+            (
+                able[:, None] * n_cells + use.cells,
+                np.full(shape, use.code),
+                np.broadcast_to(np.array([o.reward for o in done])[:, None], shape),
+                np.where(to[:, None] == len(modes), end, to[:, None] * n_cells + use.cells),
+                np.broadcast_to(np.array([o.goal for o in done], dtype=np.int64)[:, None], shape),
+            )
+        )
+    state, action, reward, successor, goal = (
+        np.concatenate([block[i].reshape(-1) for block in blocks]) for i in range(5)
+    )
+    order = np.argsort(state * len(names) + action, kind="stable")
+    everywhere = np.arange(end).reshape(len(modes), n_cells)
+    counted = np.repeat(~is_waiting | (spec.rules.waiting == "counted"), n_cells)
+    handover = opened[:, None] * n_cells + np.arange(n_cells)
+    return TaskModel(
+        name=spec.name,
+        offsets=np.searchsorted(state[order], np.arange(end + 2)).astype(np.int64),
+        action=action[order].astype(np.int32),
+        reward=reward[order],
+        successor_offsets=np.arange(len(order) + 1),
+        successor=successor[order].astype(np.int32),
+        probability=np.ones(len(order)),
+        actions=names,
+        gamma=spec.values.gamma,
+        tau=spec.values.tau,
+        normaliser=spec.values.normaliser,
+        start=int(everywhere[index[rules.settled(Mode(0, 0))], grid.start]),
+        goals=rules.goals,
+        goal=goal[order].astype(np.int16),
+        is_move=action[order] < len(MOVES),
+        counted=np.append(counted, True),
+        handover=np.append(handover.reshape(-1), end).astype(np.int32),
+        grid=GridStates(
+            grid=grid,
+            spec=spec,
+            progress=np.array([mode.progress for mode in modes], dtype=np.int64),
+            phase=np.array([mode.phase for mode in modes], dtype=np.int32),
+        ),
+    )
+
+
+def _uses(rules: _Rules, grid: Grid, modes: list[Mode]) -> tuple[tuple[str, ...], list[_Use]]:
+    """The names of all actions, and every action that is not a movement."""
+    spec = rules.spec
+    names = list(MOVES)
+    uses = []
+    cells_of = {
+        name: grid.cells_reaching(section.symbol, spec.reach_of(name))
+        for name, section in spec.sections.items()
+    }
+    if spec.rules.buy == "per_section":
+        for name, cells in cells_of.items():
+            uses.append(_Use(len(names), cells, [rules.buy(name, mode) for mode in modes]))
+            names.append(f"{spec.verb} {name}")
+    else:
+        within_reach: dict[int, tuple[str, ...]] = {}
+        for name, cells in cells_of.items():
+            for cell in cells.tolist():
+                within_reach[cell] = (*within_reach.get(cell, ()), name)
+        for group in sorted(set(within_reach.values())):
+            cells = np.array([c for c, names_here in within_reach.items() if names_here == group])
+            uses.append(_Use(len(names), cells, [rules.buy_one_of(group, mode) for mode in modes]))
+        names.append(spec.verb)
+    if spec.finish:
+        cells = grid.cells_reaching(spec.finish.symbol, spec.finish.reach)
+        uses.append(_Use(len(names), cells, [rules.finish(mode) for mode in modes]))
+        names.append(spec.finish.action)
+    if spec.exit and spec.exit.in_likelihood:
+        cells = grid.cells_on(spec.exit.symbol)
+        uses.append(_Use(len(names), cells, [Outcome(0.0, None)] * len(modes)))
+        names.append(spec.exit.action)
+    return tuple(names), uses
+
+
+def _refuse_impossible(rules: _Rules, modes: list[Mode]) -> None:
+    """Raise if the targets cannot all be completed, whatever one does."""
+    possible = 0
+    for mode in modes:
+        for section in rules.bit:
+            outcome = rules.buy(section, mode)
+            possible |= outcome.mode.progress if outcome and outcome.mode else 0
+    missing = [target for target, bit in rules.bit.items() if not possible >> bit & 1]
+    if missing:
+        raise TaskError(
+            f"{rules.spec.name}: {', '.join(missing)} can never be completed. "
+            "Look for sections that require each other, or that require a target of a later phase."
+        )

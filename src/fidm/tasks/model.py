@@ -1,0 +1,442 @@
+"""The shared task as arrays: states, legal actions, what each leads to and what it pays.
+
+A task is a Markov decision process M = (S, A, T, r, γ). Only its *legal state-action pairs* are
+stored, sorted by state and then by action, so that nothing of size S × A × S ever exists:
+
+- the pairs of state ``s`` are the rows ``offsets[s]:offsets[s + 1]``;
+- pair ``k`` takes action ``action[k]``, pays ``reward[k]``, and leads to the states
+  ``successor[successor_offsets[k]:successor_offsets[k + 1]]`` with the probabilities beside them.
+
+A deterministic pair has one successor. A state without pairs is terminal and has the value 0. In a
+task with a finite horizon the steps to go are part of the state. Everything else in the package
+(solving, checking, walking, fitting) reads these arrays and does not ask where they came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fidm.errors import Problem, TaskError
+from fidm.tasks.pairs import Pairs, pairs_of_rows, pairs_of_tables
+from fidm.types import Normaliser, read_only
+
+if TYPE_CHECKING:
+    from fidm.tasks.grid import GridStates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TaskModel:
+    """A shared task that people walk through, in the form the mathematics needs.
+
+    Make one with :func:`fidm.load_task`, :meth:`from_arrays`, :meth:`from_pairs` or
+    :func:`fidm.compile_task`; the constructor takes arrays that are already sorted.
+
+    Parameters
+    ----------
+    name : str
+        What the task is called.
+    offsets : int array [S + 1]
+        Where each state's pairs begin.
+    action : int array [K]
+        The action of each pair, ascending within a state.
+    reward : float array [K]
+        What each pair pays.
+    successor_offsets : int array [K + 1]
+        Where each pair's successors begin.
+    successor : int array [N]
+        The states each pair leads to.
+    probability : float array [N]
+        How probable each successor is; sums to one within a pair.
+    actions : tuple of str
+        The names of the A actions.
+    gamma : float
+        The discount per step, between 0 and 1.
+    tau : float
+        The Bellman temperature, above 0.
+    normaliser : {"sum", "mean", "max"}
+        The soft maximum :func:`fidm.solve` uses unless told otherwise.
+    start : int
+        The state every episode begins in.
+    goals : tuple of str
+        The names of what is to be achieved; empty where the task names none.
+    goal : int array [K]
+        Which goal a pair achieves, or -1.
+    is_move : bool array [K]
+        Whether a pair is a plain movement, whose cost the task check varies.
+    counted : bool array [S]
+        Whether actions in this state enter the likelihood.
+    handover : int array [S]
+        The state in which an episode goes on when the task itself opens the next phase here.
+    states : tuple of str
+        Names of the states; may be empty.
+    grid : GridStates or None
+        Place, progress and phase of each state, where the task was drawn as a map.
+    horizon : int or None
+        The number of steps an episode lasts, where it is limited.
+    """
+
+    name: str
+    offsets: NDArray[np.int64]
+    action: NDArray[np.int32]
+    reward: NDArray[np.float64]
+    successor_offsets: NDArray[np.int64]
+    successor: NDArray[np.int32]
+    probability: NDArray[np.float64]
+    actions: tuple[str, ...]
+    gamma: float
+    tau: float
+    normaliser: Normaliser
+    start: int
+    goals: tuple[str, ...]
+    goal: NDArray[np.int16]
+    is_move: NDArray[np.bool_]
+    counted: NDArray[np.bool_]
+    handover: NDArray[np.int32]
+    states: tuple[str, ...] = ()
+    grid: GridStates | None = field(default=None, repr=False)
+    horizon: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_numbers(self.gamma, self.tau, self.normaliser)
+        for name in _ARRAYS:
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+        if not 0 <= self.start < self.n_states:
+            raise TaskError(f"start is {self.start}, but the task has {self.n_states} states.")
+        if self.states and len(self.states) != self.n_states:
+            raise TaskError(f"{len(self.states)} state names for {self.n_states} states.")
+
+    # ------------------------------------------------------------------ ways to make one
+
+    @classmethod
+    def from_arrays(
+        cls,
+        next_state: ArrayLike,
+        reward: ArrayLike,
+        *,
+        gamma: float,
+        tau: float,
+        normaliser: Normaliser = "sum",
+        start: int = 0,
+        horizon: int | None = None,
+        name: str = "task",
+        actions: Sequence[str] = (),
+        states: Sequence[str] = (),
+    ) -> TaskModel:
+        """Make a deterministic task from two tables.
+
+        Parameters
+        ----------
+        next_state : int array [S, A]
+            The state each action leads to; -1 where the action is not legal. A state without
+            legal actions is terminal.
+        reward : float array [S, A]
+            What each action pays; ignored where it is not legal.
+        gamma, tau, normaliser, start, name
+            As in the class.
+        horizon : int, optional
+            End every episode after so many steps; the steps to go become part of the state.
+        actions, states : sequence of str, optional
+            Names; numbers are used where none are given.
+
+        Examples
+        --------
+        A corridor of three cells; the last one ends the walk.
+
+        >>> import fidm
+        >>> task = fidm.TaskModel.from_arrays(
+        ...     [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1
+        ... )
+        >>> fidm.solve(task, normaliser="max").v.round(2).tolist()
+        [0.8, 1.0, 0.0]
+        """
+        pairs = pairs_of_tables(next_state, reward, actions)
+        model = cls._plain(pairs, gamma, tau, normaliser, start, name, states)
+        return model if horizon is None else model.with_horizon(horizon)
+
+    @classmethod
+    def from_pairs(
+        cls,
+        state: ArrayLike,
+        action: ArrayLike,
+        reward: ArrayLike,
+        transition: Any,
+        *,
+        gamma: float,
+        tau: float,
+        normaliser: Normaliser = "sum",
+        start: int = 0,
+        horizon: int | None = None,
+        name: str = "task",
+        actions: Sequence[str] = (),
+        states: Sequence[str] = (),
+    ) -> TaskModel:
+        """Make a task whose actions may have several outcomes, from its state-action pairs.
+
+        Parameters
+        ----------
+        state, action : int array [K]
+            The state and the action of each legal pair, in any order, each pair once.
+        reward : float array [K]
+            What each pair pays (expected, where it depends on the outcome).
+        transition : sparse matrix or array [K, S]
+            Row k holds the probabilities of the states pair k leads to.
+        gamma, tau, normaliser, start, horizon, name, actions, states
+            As in :meth:`from_arrays`.
+
+        Examples
+        --------
+        A jump that lands on the goal four times out of five, and else stays.
+
+        >>> import fidm
+        >>> task = fidm.TaskModel.from_pairs(
+        ...     [0], [0], [-1.0], [[0.2, 0.8]], gamma=1.0, tau=0.1, horizon=2
+        ... )
+        >>> fidm.solve(task).v.round(2).tolist()
+        [-1.2, 0.0, -1.0, 0.0, 0.0]
+        """
+        pairs = pairs_of_rows(state, action, reward, transition, actions)
+        model = cls._plain(pairs, gamma, tau, normaliser, start, name, states)
+        return model if horizon is None else model.with_horizon(horizon)
+
+    @classmethod
+    def _plain(
+        cls,
+        pairs: Pairs,
+        gamma: float,
+        tau: float,
+        normaliser: Normaliser,
+        start: int,
+        name: str,
+        states: Sequence[str],
+    ) -> TaskModel:
+        """A task without goals, phases or map."""
+        n_states, n_pairs = len(pairs.offsets) - 1, len(pairs.action)
+        return cls(
+            name=name,
+            offsets=pairs.offsets,
+            action=pairs.action,
+            reward=pairs.reward,
+            successor_offsets=pairs.successor_offsets,
+            successor=pairs.successor,
+            probability=pairs.probability,
+            actions=pairs.actions,
+            gamma=float(gamma),
+            tau=float(tau),
+            normaliser=normaliser,
+            start=start,
+            goals=(),
+            goal=np.full(n_pairs, -1, dtype=np.int16),
+            is_move=np.zeros(n_pairs, dtype=np.bool_),
+            counted=np.ones(n_states, dtype=np.bool_),
+            handover=np.arange(n_states, dtype=np.int32),
+            states=tuple(states),
+        )
+
+    # ------------------------------------------------------------------ variations
+
+    def with_settings(
+        self,
+        *,
+        gamma: float | None = None,
+        tau: float | None = None,
+        move_cost: float | None = None,
+        normaliser: Normaliser | None = None,
+    ) -> TaskModel:
+        """Return the same task with another discount, temperature, move cost or normaliser."""
+        reward = self.reward
+        if move_cost is not None:
+            if not self.is_move.any():
+                raise TaskError(f"{self.name} has no movements, so it has no move cost to change.")
+            if not np.isfinite(move_cost):
+                raise TaskError(f"move_cost is {move_cost}; it must be a finite number.")
+            reward = np.where(self.is_move, float(move_cost), self.reward)
+        return replace(
+            self,
+            reward=reward,
+            gamma=self.gamma if gamma is None else float(gamma),
+            tau=self.tau if tau is None else float(tau),
+            normaliser=self.normaliser if normaliser is None else normaliser,
+        )
+
+    def with_horizon(self, horizon: int) -> TaskModel:
+        """Return the task that ends after ``horizon`` steps; the steps to go join the state.
+
+        State ``s`` with ``k`` steps to go becomes state ``(horizon - k) * S + s`` (see :meth:`at`);
+        one further state, the last, is where time has run out.
+        """
+        if self.horizon is not None:
+            raise TaskError(f"{self.name} has a horizon of {self.horizon} steps already.")
+        if isinstance(horizon, bool) or not isinstance(horizon, int | np.integer) or horizon < 1:
+            raise TaskError(f"horizon is {horizon!r}; it must be a whole number of steps, 1 or more.")
+        n_states, n_pairs, n_links = self.n_states, self.n_pairs, len(self.successor)
+        total = horizon * n_states + 1
+        if total > np.iinfo(np.int32).max:
+            raise TaskError(f"{horizon} steps of {n_states} states are too many states ({total}).")
+        step = np.arange(horizon)
+        successor = self.successor[None, :] + (step[:, None] + 1) * n_states
+        successor[-1] = total - 1
+        handover = self.handover[None, :] + step[:, None] * n_states
+        return replace(
+            self,
+            offsets=np.append(_repeat_offsets(self.offsets, horizon), n_pairs * horizon),
+            action=np.tile(self.action, horizon),
+            reward=np.tile(self.reward, horizon),
+            successor_offsets=_repeat_offsets(self.successor_offsets, horizon),
+            successor=successor.astype(np.int32).reshape(horizon * n_links),
+            probability=np.tile(self.probability, horizon),
+            goal=np.tile(self.goal, horizon),
+            is_move=np.tile(self.is_move, horizon),
+            counted=np.append(np.tile(self.counted, horizon), True),
+            handover=np.append(handover.astype(np.int32).reshape(-1), np.int32(total - 1)),
+            states=(),
+            grid=None,
+            horizon=int(horizon),
+        )
+
+    # ------------------------------------------------------------------ looking inside
+
+    @property
+    def n_states(self) -> int:
+        """The number of states S."""
+        return len(self.offsets) - 1
+
+    @property
+    def n_actions(self) -> int:
+        """The number of different actions A."""
+        return len(self.actions)
+
+    @property
+    def n_pairs(self) -> int:
+        """The number of legal state-action pairs K."""
+        return len(self.action)
+
+    @property
+    def pair_state(self) -> NDArray[np.int32]:
+        """The state of each pair, [K]."""
+        return np.repeat(np.arange(self.n_states, dtype=np.int32), np.diff(self.offsets))
+
+    @property
+    def terminal(self) -> NDArray[np.bool_]:
+        """Which states end the episode because nothing is legal there, [S]."""
+        return np.asarray(np.diff(self.offsets) == 0)
+
+    @property
+    def is_deterministic(self) -> bool:
+        """Whether every action has one certain outcome."""
+        return len(self.successor) == self.n_pairs
+
+    @property
+    def next_state(self) -> NDArray[np.int32]:
+        """Where each action leads, [S, A]; -1 where it is not legal. Deterministic tasks only."""
+        if not self.is_deterministic:
+            raise TaskError(
+                f"{self.name} has actions with several outcomes, so it has no next_state table. "
+                "Read successor and probability instead."
+            )
+        return self.table(self.successor, fill=np.int32(-1))
+
+    def table(self, per_pair: NDArray[Any], *, fill: Any) -> NDArray[Any]:
+        """Spread one number per pair over a [S, A] table, with ``fill`` where nothing is legal."""
+        spread = np.full((self.n_states, self.n_actions), fill, dtype=np.asarray(per_pair).dtype)
+        spread[self.pair_state, self.action] = per_pair
+        return spread
+
+    def pair(self, state: int, action: int | str) -> int:
+        """Return the row of a legal state-action pair, or say what is legal there instead."""
+        rows = slice(int(self.offsets[state]), int(self.offsets[state + 1]))
+        for row, code in enumerate(self.action[rows].tolist(), start=rows.start):
+            if action in (code, self.actions[code]):
+                return row
+        known = isinstance(action, int | np.integer) and 0 <= action < self.n_actions
+        shown = self.actions[int(action)] if known else repr(action)
+        legal = ", ".join(self.legal(state)) or "nothing, the state is terminal"
+        raise TaskError(f"{shown} is not legal in {self.describe(state)}. Legal here: {legal}.")
+
+    def legal(self, state: int) -> tuple[str, ...]:
+        """Return the names of the actions that are legal in a state."""
+        return tuple(self.actions[a] for a in self.action[self.offsets[state] : self.offsets[state + 1]])
+
+    def at(self, state: int, steps_to_go: int) -> int:
+        """Return the number of a state with so many steps to go, in a task with a horizon."""
+        if self.horizon is None:
+            raise TaskError(f"{self.name} has no horizon.")
+        per_step = (self.n_states - 1) // self.horizon
+        if not (1 <= steps_to_go <= self.horizon and 0 <= state < per_step):
+            raise TaskError(
+                f"There is no state {state} with {steps_to_go} steps to go; states run to "
+                f"{per_step - 1} and steps from 1 to {self.horizon}."
+            )
+        return (self.horizon - steps_to_go) * per_step + state
+
+    def describe(self, state: int) -> str:
+        """Say in words which state this is."""
+        if not 0 <= state < self.n_states:
+            raise TaskError(f"{self.name} has no state {state}; it has {self.n_states}.")
+        if self.grid is not None:
+            return self.grid.describe(state)
+        if self.states:
+            return self.states[state]
+        if self.horizon is None:
+            return f"state {state}"
+        if state == self.n_states - 1:
+            return "time has run out"
+        step, base = divmod(state, (self.n_states - 1) // self.horizon)
+        return f"state {base} with {self.horizon - step} steps to go"
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of everything that changes a number, the same on every machine."""
+        digest = hashlib.sha256()
+        digest.update(repr((self.gamma, self.tau, self.normaliser, self.start, self.actions)).encode())
+        for name in _ARRAYS:
+            array = getattr(self, name)
+            digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+        return digest.hexdigest()
+
+
+_ARRAYS = (
+    "offsets",
+    "action",
+    "reward",
+    "successor_offsets",
+    "successor",
+    "probability",
+    "goal",
+    "is_move",
+    "counted",
+    "handover",
+)
+
+
+def _check_numbers(gamma: float, tau: float, normaliser: str) -> None:
+    problems = []
+    if not 0.0 <= gamma <= 1.0:
+        problems.append(Problem(f"is {gamma}; it must lie between 0 and 1.", "gamma"))
+    if not (np.isfinite(tau) and tau > 0.0):
+        problems.append(Problem(f"is {tau}; it must be a finite number above 0.", "tau"))
+    if normaliser not in get_args(Normaliser):
+        problems.append(Problem(f"is {normaliser!r}; it must be 'sum', 'mean' or 'max'.", "normaliser"))
+    if problems:
+        raise TaskError("These settings cannot be used.", problems=problems)
+
+
+def _repeat_offsets(offsets: NDArray[np.int64], times: int) -> NDArray[np.int64]:
+    """Offsets of ``times`` copies laid end to end."""
+    sizes = np.tile(np.diff(offsets), times)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+
+
+def rows_of(
+    offsets: NDArray[np.int64], chosen: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that belong to the chosen groups, side by side, and where each group begins."""
+    counts = offsets[chosen + 1] - offsets[chosen]
+    begins = np.concatenate([[0], np.cumsum(counts)])
+    return np.repeat(offsets[chosen] - begins[:-1], counts) + np.arange(begins[-1]), begins

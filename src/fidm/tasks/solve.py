@@ -1,0 +1,365 @@
+r"""Soft Bellman values, exactly and fast: what every action of a task is worth.
+
+The shared yardstick is the solution of (paper, equation 4)
+
+.. math::
+
+    Q(s,a) = r(s,a) + \gamma \sum_{s'} T(s' \mid s,a)\, V(s'), \qquad
+    V(s)   = \tau \log \sum_{a' \in A(s)} \exp\bigl(Q(s,a') / \tau\bigr),
+
+with V = 0 in terminal states. ``normaliser="mean"`` divides the sum by the number of legal actions
+(log-mean-exp), ``"max"`` takes the best action instead.
+
+How it is solved. Progress in a task only grows, so its graph of states falls into strongly
+connected parts that are never re-entered. They are put into *layers*, each leading only to layers
+solved before it. A layer without a cycle (a finite horizon has no other) is backed up once. In any
+other, Newton's method solves F(v) = T(v) - v = 0, where T is the Bellman backup above: with π the
+policy softmax(Q/τ),
+
+.. math:: (I - \gamma P_\pi)\, \delta = T(v) - v, \qquad v \leftarrow v + \delta.
+
+T is monotone and convex, so this is soft policy iteration: it rises to the solution from any start,
+and its last steps converge quadratically. The linear system is solved by sparse LU, or, in layers of
+more than ``DIRECT_LIMIT`` states, by BiCGSTAB, whose memory grows with the number of transitions
+only. A step that does not bring the residual down at least as far as a plain backup would is
+replaced by that backup, which contracts by γ whatever happens.
+
+Stopping rule. Each layer stops at ``max |T(v) - v| <= tolerance`` (1e-10, or the rounding error of
+the largest value where that is larger); the residual is then measured anew over all states together,
+and a task that misses it raises an error rather than returning values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+from scipy.sparse import linalg as sparse_linalg
+
+from fidm.errors import TaskError
+from fidm.tasks.model import TaskModel, rows_of
+from fidm.types import Normaliser, Values
+
+TOLERANCE = 1e-10
+"""The residual every solution meets."""
+
+DIRECT_LIMIT = 20_000
+"""Layers of more states than this are solved by an iterative linear solver."""
+
+MAX_STEPS = 500
+"""Newton steps allowed in one layer before giving up; ten are usually enough."""
+
+SWEEP_LIMIT = 4_000
+"""Layers of up to so many states get their first guess from a few plain backups."""
+
+SWEEPS = 16
+"""How many plain backups that is."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
+    """Work out what every action is worth in every state of a task.
+
+    Parameters
+    ----------
+    task : TaskModel
+        The task.
+    normaliser : {"sum", "mean", "max"}, optional
+        The soft maximum; the task's own by default. The paper uses ``"sum"``.
+
+    Returns
+    -------
+    Values
+        ``q`` (``-inf`` where an action is not legal), ``v``, and how exactly they were found.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> values = fidm.solve(fidm.load_task("grocery"))
+    >>> values.residual <= 1e-10
+    True
+    """
+    if normaliser is not None and normaliser != task.normaliser:
+        task = task.with_settings(normaliser=normaliser)
+    layers = layer_states(task)
+    v = np.zeros(task.n_states)
+    steps = 0
+    for states in layers:
+        layer = _Layer.cut(task, states, v)
+        if layer.is_acyclic:
+            v[states] = soft_maximum(layer.base, layer.offsets, task.tau, task.normaliser)
+        else:
+            v[states], taken = _newton(layer, task)
+            steps = max(steps, taken)
+    pair_q = backup_pairs(task, v)
+    residual = _residual(task, pair_q, v)
+    if not residual <= _reachable_tolerance(pair_q):
+        raise TaskError(
+            f"{task.name}: the values were found only to a residual of {residual:.2g}, "
+            f"not {TOLERANCE:.0e}. A smaller gamma or larger tau makes the task easier to solve."
+        )
+    return Values(
+        q=task.table(pair_q, fill=-np.inf),
+        v=v,
+        normaliser=task.normaliser,
+        tau=task.tau,
+        residual=residual,
+        iterations=steps,
+        layers=len(layers),
+        method="Newton by layers" if steps else "backward induction",
+    )
+
+
+def layer_states(task: TaskModel) -> list[Integers]:
+    """Put the states that are not terminal into layers, each leading only to earlier ones.
+
+    A layer is the union of all strongly connected parts whose longest way to the end passes
+    equally many other parts.
+    """
+    n_states = task.n_states
+    links = task.successor_offsets[task.offsets]
+    graph = sparse.csr_array(
+        (np.ones(len(task.successor), dtype=np.int8), task.successor, links),
+        shape=(n_states, n_states),
+    )
+    n_parts, part = csgraph.connected_components(graph, directed=True, connection="strong")
+    tail = np.repeat(part, np.diff(links))
+    head = part[task.successor]
+    crossing = tail != head
+    level = _longest_way_out(n_parts, tail[crossing], head[crossing])[part]
+    live = np.flatnonzero(~task.terminal)
+    live = live[np.argsort(level[live], kind="stable")]
+    cuts = np.flatnonzero(np.diff(level[live])) + 1
+    return [states for states in np.split(live, cuts) if len(states)]
+
+
+def _longest_way_out(n_parts: int, tail: Integers, head: Integers) -> Integers:
+    """Longest path from each part to one without a way out, in an acyclic graph of parts."""
+    order = np.argsort(head, kind="stable")
+    sources = tail[order]
+    begins = np.searchsorted(head[order], np.arange(n_parts + 1))
+    waiting = np.bincount(tail, minlength=n_parts)
+    level = np.zeros(n_parts, dtype=np.int64)
+    ready = np.flatnonzero(waiting == 0)
+    depth = 0
+    while len(ready):
+        level[ready] = depth
+        counts = begins[ready + 1] - begins[ready]
+        rows = np.repeat(begins[ready] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        reached, times = np.unique(sources[rows], return_counts=True)
+        waiting[reached] -= times
+        ready = reached[waiting[reached] == 0]
+        depth += 1
+    return level
+
+
+def soft_maximum(pair_q: Floats, offsets: Integers, tau: float, normaliser: Normaliser) -> Floats:
+    """Turn the action values of each state into the state's own value.
+
+    Parameters
+    ----------
+    pair_q : float array [K]
+        Action values, the pairs of one state side by side.
+    offsets : int array [n + 1]
+        Where each state's pairs begin; every state has at least one.
+    tau, normaliser
+        The temperature and the kind of soft maximum.
+    """
+    return _soft_maximum(pair_q, offsets, tau, normaliser)[0]
+
+
+def _soft_maximum(
+    pair_q: Floats, offsets: Integers, tau: float, normaliser: Normaliser
+) -> tuple[Floats, Floats, Floats]:
+    """The soft maximum, and its derivative by pair as a weight and each state's total of weights."""
+    begins, counts = offsets[:-1], np.diff(offsets)
+    best = np.maximum.reduceat(pair_q, begins)
+    if normaliser == "max":  # all weight on the first best action
+        is_best = pair_q == np.repeat(best, counts)
+        rank = np.cumsum(is_best)
+        rank -= np.repeat(rank[begins] - is_best[begins], counts)
+        return best, (is_best & (rank == 1)).astype(np.float64), np.ones(len(counts))
+    weight = pair_q - np.repeat(best, counts)
+    weight *= 1.0 / tau
+    np.exp(weight, out=weight)
+    total = np.add.reduceat(weight, begins)
+    value = best + tau * np.log(total / counts if normaliser == "mean" else total)
+    return value, weight, total
+
+
+def backup_pairs(task: TaskModel, v: Floats) -> Floats:
+    """Return Q of every pair, given the value of every state."""
+    future = task.probability * v[task.successor]
+    if not task.is_deterministic:
+        future = np.add.reduceat(future, task.successor_offsets[:-1]) if len(future) else future
+    return np.asarray(task.reward + task.gamma * future)
+
+
+def _residual(task: TaskModel, pair_q: Floats, v: Floats) -> float:
+    live = np.flatnonzero(~task.terminal)
+    if not len(live):
+        return 0.0
+    offsets = np.append(task.offsets[live], task.n_pairs)
+    gaps = np.abs(soft_maximum(pair_q, offsets, task.tau, task.normaliser) - v[live])
+    return float(gaps.max())
+
+
+def _reachable_tolerance(pair_q: Floats) -> float:
+    """1e-10, or what double precision allows where values are very large."""
+    scale = float(np.abs(pair_q).max(initial=0.0))
+    return max(TOLERANCE, 16.0 * float(np.finfo(np.float64).eps) * scale)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """The pairs of one layer, with everything that leads out of it already worked in.
+
+    ``base`` is r + γ Σ p V(s') over successors outside the layer. Link i stays inside: it leads
+    from pair ``pair[i]`` to state ``column[i]`` with weight γ p. The matrix I - γ P of a policy
+    has a fixed pattern in CSC form (``indptr``, ``indices``), in which link i adds to entry
+    ``slot[i]`` and the diagonal is at ``diagonal``.
+    """
+
+    base: Floats
+    offsets: Integers
+    pair: Integers
+    weight: Floats
+    column: Integers
+    slot: Integers
+    diagonal: Integers
+    indptr: NDArray[np.int32]
+    indices: NDArray[np.int32]
+
+    @property
+    def is_acyclic(self) -> bool:
+        return len(self.pair) == 0
+
+    @property
+    def n_states(self) -> int:
+        return len(self.offsets) - 1
+
+    @classmethod
+    def cut(cls, task: TaskModel, states: Integers, v: Floats) -> _Layer:
+        """Cut a layer out of a task whose later layers are solved in ``v``."""
+        n = len(states)
+        pairs, offsets = rows_of(task.offsets, states)
+        links, link_offsets = rows_of(task.successor_offsets, pairs)
+        place = np.full(task.n_states, -1, dtype=np.int64)
+        place[states] = np.arange(n)
+        column = place[task.successor[links]]
+        weight = task.gamma * task.probability[links]
+        pair = np.repeat(np.arange(len(pairs)), np.diff(link_offsets))
+        outside = column < 0
+        future = weight[outside] * v[task.successor[links[outside]]]
+        base = task.reward[pairs] + np.bincount(pair[outside], future, minlength=len(pairs))
+        inside = ~outside & (weight > 0)
+        pair, weight, column = pair[inside], weight[inside], column[inside]
+        row = np.repeat(np.arange(n), np.diff(offsets))[pair]
+        every = np.arange(n)
+        keys, slot = np.unique(np.concatenate([column * n + row, every * n + every]), return_inverse=True)
+        return cls(
+            base=base,
+            offsets=offsets,
+            pair=pair,
+            weight=weight,
+            column=column,
+            slot=slot[: len(pair)],
+            diagonal=slot[len(pair) :],
+            indptr=np.searchsorted(keys, np.arange(n + 1) * n).astype(np.int32),
+            indices=(keys % n).astype(np.int32),
+        )
+
+    def pair_values(self, v: Floats) -> Floats:
+        """Q of the layer's pairs, given the value of its states."""
+        inside = np.bincount(self.pair, self.weight * v[self.column], minlength=len(self.base))
+        return np.asarray(self.base + inside)
+
+    def system(self, policy: Floats) -> sparse.csc_array:
+        """I - γ P under a policy."""
+        data = np.bincount(self.slot, policy[self.pair] * -self.weight, minlength=len(self.indices))
+        data[self.diagonal] = data[self.diagonal] + 1.0
+        return sparse.csc_array((data, self.indices, self.indptr), shape=(self.n_states,) * 2)
+
+
+def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
+    """Solve one layer that has cycles; return its values and the number of Newton steps."""
+    if task.gamma >= 1.0:
+        raise TaskError(
+            f"{task.name} can be walked in circles for ever, so gamma = 1 gives it no finite "
+            "values. Use a gamma below 1, or give the task a horizon."
+        )
+    v = _swept(layer, task) if layer.n_states <= SWEEP_LIMIT else _walked_out(layer, task)
+    for step in range(MAX_STEPS):
+        q = layer.pair_values(v)
+        value, weight, total = _soft_maximum(q, layer.offsets, task.tau, task.normaliser)
+        gap = value - v
+        size = float(np.abs(gap).max())
+        if size <= _reachable_tolerance(q):
+            return v, step
+        policy = weight / np.repeat(total, np.diff(layer.offsets))
+        v = v + _solve_linear(layer.system(policy), gap, size)
+    raise TaskError(
+        f"{task.name}: a layer of {layer.n_states} states did not settle in {MAX_STEPS} steps "
+        f"(residual {size:.2g}). A smaller gamma or a larger tau makes the task easier to solve."
+    )
+
+
+def _swept(layer: _Layer, task: TaskModel) -> Floats:
+    """A first guess for a small layer: a few plain backups."""
+    v = np.zeros(layer.n_states)
+    for _ in range(SWEEPS):
+        v = soft_maximum(layer.pair_values(v), layer.offsets, task.tau, task.normaliser)
+    return v
+
+
+def _walked_out(layer: _Layer, task: TaskModel) -> Floats:
+    """A first guess for a large layer: its values if one could only walk straight out of it.
+
+    Starting at the states with a way out, each ring of states is backed up from the rings before.
+    States from which no certain way leads out keep the value 0.
+    """
+    v = np.full(layer.n_states, -np.inf)
+    n_inside = np.bincount(layer.pair, minlength=len(layer.base))
+    link_begins = np.concatenate([[0], np.cumsum(n_inside)])
+    column_begins = layer.indptr.astype(np.int64)
+    ring = np.flatnonzero(np.minimum.reduceat(n_inside, layer.offsets[:-1]) == 0)
+    while len(ring):
+        pairs, offsets = rows_of(layer.offsets, ring)
+        links, link_offsets = rows_of(link_begins, pairs)
+        future = layer.weight[links] * v[layer.column[links]]
+        of_pair = np.repeat(np.arange(len(pairs)), np.diff(link_offsets))
+        q = layer.base[pairs] + np.bincount(of_pair, future, minlength=len(pairs))
+        open_to = np.maximum.reduceat(q, offsets[:-1]) > -np.inf
+        q = q[np.repeat(open_to, np.diff(offsets))]
+        offsets = np.concatenate([[0], np.cumsum(np.diff(offsets)[open_to])])
+        ring = ring[open_to]
+        if len(ring):
+            v[ring] = soft_maximum(q, offsets, task.tau, task.normaliser)
+        before = np.unique(layer.indices[rows_of(column_begins, ring)[0]])
+        ring = before[v[before] == -np.inf]
+    v[v == -np.inf] = 0.0
+    return v
+
+
+def _solve_linear(system: sparse.csc_array, gap: Floats, size: float) -> Floats:
+    """Solve (I - γP) δ = gap, directly or, in a large layer, iteratively."""
+    if len(gap) > DIRECT_LIMIT:
+        accuracy = min(1e-3, max(1e-8, size))
+        delta, failed = sparse_linalg.bicgstab(
+            system, gap, rtol=accuracy, atol=1e-2 * TOLERANCE, maxiter=5_000
+        )
+        if not failed:
+            return np.asarray(delta)
+    factors = sparse_linalg.splu(
+        system,
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        panel_size=1,
+        options={"SymmetricMode": True},
+    )
+    return np.asarray(factors.solve(gap))

@@ -1,0 +1,387 @@
+"""Task files: a TOML text becomes a checked description of a task, or a list of what is wrong in it.
+
+This is the only place where a task's text is read. Every problem names its key, and its line where
+that can be found; all problems of a file are reported together.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from fidm.errors import Problem, TaskError
+from fidm.tasks.grid import map_problems
+from fidm.types import Normaliser
+
+FORMAT = 1
+"""The version of the task format that this package reads."""
+
+MAX_FILE_BYTES = 16_000_000
+
+
+def _one_symbol(text: str) -> str:
+    if len(text) != 1 or not text.isprintable() or text.isspace():
+        raise ValueError(f"is {text!r}; a symbol is one printable character, not a space")
+    return text
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line of printable characters")
+    return text
+
+
+Symbol = Annotated[str, AfterValidator(_one_symbol)]
+Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Names = Annotated[tuple[Name, ...], Field(strict=False)]
+Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ValuesSpec(_Table):
+    """How values are computed: discount, temperature and kind of soft maximum."""
+
+    gamma: Annotated[float, Field(ge=0.0, lt=1.0)]
+    tau: Annotated[float, Field(gt=0.0, le=1e6)]
+    normaliser: Normaliser = "sum"
+
+
+class RewardsSpec(_Table):
+    """What each kind of action pays (paper, table 5)."""
+
+    move: Number
+    target: Number
+    repeated: Number = 0.0
+    non_target: Number = 0.0
+    out_of_phase: Number = 0.0
+
+
+class MapSpec(_Table):
+    """The map as a drawing, and the symbols of walls, floor and start."""
+
+    drawing: str
+    wall: Symbol = "#"
+    floor: Symbol = "."
+    start: Symbol = "S"
+
+
+class SectionSpec(_Table):
+    """A place where something can be got: a shelf, a shop, a counter."""
+
+    symbol: Symbol
+    label: Label | None = None
+    reach: Literal["adjacent", "on", "anywhere"] | None = None
+    reward: Number | None = None
+    requires: Names = ()
+
+
+class PhaseSpec(_Table):
+    """A part of the task with its own goals; completing them opens the next."""
+
+    name: Name
+    targets: Names = ()
+
+
+class FinishSpec(_Table):
+    """An action that ends the last phase, such as paying at the till."""
+
+    symbol: Symbol
+    action: Label
+    label: Label | None = None
+    reach: Literal["adjacent", "on"] = "on"
+    reward: Number = 0.0
+    reward_completion: Number = 0.0
+    reward_early: Number = 0.0
+    early: Literal["nothing", "illegal"] = "nothing"
+    ends: bool = True
+
+
+class ExitSpec(_Table):
+    """The way out; leaving is replayed and counted, but by default not part of the likelihood."""
+
+    symbol: Symbol
+    action: Label = "OUT"
+    label: Label | None = None
+    in_likelihood: bool = False
+
+
+class RulesSpec(_Table):
+    """The points a description of a task tends to leave open; each default is explained in the docs."""
+
+    buy: Literal["per_section", "single"] = "per_section"
+    reach: Literal["adjacent", "on", "anywhere"] = "adjacent"
+    order: Literal["any", "listed"] = "any"
+    value_flow: Literal["chained", "ends", "continues"] = "chained"
+    phase_change: Literal["transcript", "goals"] = "transcript"
+    waiting: Literal["left_out", "counted"] = "left_out"
+    early_target: Literal["marks", "ignored", "illegal"] = "marks"
+    late_target: Literal["marks", "ignored", "illegal"] = "marks"
+    non_targets: Literal["legal", "illegal"] = "legal"
+
+
+class TaskSpec(_Table):
+    """A task as its file describes it: map, sections, phases, rewards, values and rules."""
+
+    format: int
+    name: Name
+    title: Label
+    description: str = ""
+    verb: Label = "BUY"
+    values: ValuesSpec
+    rewards: RewardsSpec
+    map: MapSpec
+    sections: Annotated[dict[Name, SectionSpec], Field(min_length=1)]
+    phases: Annotated[tuple[PhaseSpec, ...], Field(min_length=1, strict=False)]
+    finish: FinishSpec | None = None
+    exit: ExitSpec | None = None
+    rules: RulesSpec = RulesSpec()
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Every section that some phase asks for, in the order of the phases."""
+        return tuple(target for phase in self.phases for target in phase.targets)
+
+    def reach_of(self, section: str) -> Literal["adjacent", "on", "anywhere"]:
+        """From where a section can be bought: its own setting, else the task's rule."""
+        return self.sections[section].reach or self.rules.reach
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """The rows of the map."""
+        return tuple(self.map.drawing.strip("\r\n").splitlines())
+
+
+def builtin_tasks() -> tuple[str, ...]:
+    """Return the names of the tasks that come with the package."""
+    folder = resources.files("fidm.tasks") / "builtin"
+    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+
+
+def read_task(source: str | Path) -> TaskSpec:
+    """Read a task file, or a task that comes with the package, and check it.
+
+    Parameters
+    ----------
+    source : str or Path
+        The name of a built-in task (see :func:`builtin_tasks`) or the path of a TOML file.
+
+    Raises
+    ------
+    TaskError
+        With every problem of the file, each naming its key and, where known, its line.
+    """
+    if isinstance(source, str) and source in builtin_tasks():
+        text = (resources.files("fidm.tasks") / "builtin" / f"{source}.toml").read_text("utf-8")
+        return parse_task(text, source=source)
+    path = Path(source)
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise TaskError(f"is larger than {MAX_FILE_BYTES // 1_000_000} MB.", source=str(source))
+        text = path.read_text("utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        close = difflib.get_close_matches(str(source), builtin_tasks(), n=1)
+        guess = f" Did you mean {close[0]!r}?" if close else ""
+        raise TaskError(
+            "there is no such file, and no built-in task of that name."
+            f"{guess} Built in: {', '.join(builtin_tasks())}.",
+            source=str(source),
+        ) from None
+    except UnicodeDecodeError as error:
+        raise TaskError(
+            f"is not UTF-8 text (byte {error.start}). Save the file as UTF-8.", source=str(source)
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise TaskError(f"cannot be read: {reason}.", source=repr(str(source))[1:-1]) from None
+    return parse_task(text, source=str(source))
+
+
+def parse_task(text: str, *, source: str = "task") -> TaskSpec:
+    """Turn the text of a task file into a checked description.
+
+    Parameters
+    ----------
+    text : str
+        TOML.
+    source : str
+        What to call the text in an error.
+    """
+    try:
+        data = tomllib.loads(text)
+    except RecursionError:
+        raise TaskError("is not valid TOML: nested too deeply.", source=source) from None
+    except ValueError as error:
+        raise TaskError(f"is not valid TOML: {error}.", source=source) from None
+    try:
+        spec = TaskSpec.model_validate(data)
+    except ValidationError as error:
+        problems = [_explain(item, data, text) for item in error.errors(include_url=False)]
+        raise _unusable(source, problems) from None
+    problems = [*_spec_problems(spec), *map_problems(spec)]
+    if problems:
+        raise _unusable(source, [_located(problem, text) for problem in problems])
+    return spec
+
+
+def _unusable(source: str, problems: list[Problem]) -> TaskError:
+    count = "one problem" if len(problems) == 1 else f"{len(problems)} problems"
+    return TaskError(f"the task cannot be used; it has {count}.", source=source, problems=problems)
+
+
+def _spec_problems(spec: TaskSpec) -> list[Problem]:
+    """What is wrong in a description apart from its map."""
+    problems = []
+    if spec.format != FORMAT:
+        problems.append(Problem(f"is {spec.format}; this version reads format {FORMAT}.", "format"))
+    seen: dict[str, str] = {}
+    for phase in spec.phases:
+        where = f"phases.{phase.name}"
+        if [p.name for p in spec.phases].count(phase.name) > 1:
+            problems.append(Problem("occurs twice; every phase needs a name of its own.", where))
+        for target in phase.targets:
+            if target not in spec.sections:
+                hint = _did_you_mean(target, spec.sections)
+                problems.append(
+                    Problem(f"names {target!r}, which is no section.", f"{where}.targets", hint=hint)
+                )
+            elif target in seen:
+                problems.append(
+                    Problem(
+                        f"names {target!r}, which is a target of {seen[target]!r} already.",
+                        f"{where}.targets",
+                    )
+                )
+            seen.setdefault(target, phase.name)
+        is_last = phase is spec.phases[-1]
+        if not phase.targets and not (is_last and spec.finish):
+            problems.append(
+                Problem(
+                    "has no targets. Only a last phase that ends with [finish] may have none.",
+                    where,
+                )
+            )
+    for name, section in spec.sections.items():
+        for needed in section.requires:
+            if needed not in seen or needed == name:
+                problems.append(
+                    Problem(
+                        f"names {needed!r}, which is not another target.",
+                        f"sections.{name}.requires",
+                    )
+                )
+    for word, keys in _action_words(spec).items():
+        if len(keys) > 1:
+            problems.append(Problem(f"give the same action {word!r}.", " and ".join(keys)))
+    return problems
+
+
+def _action_words(spec: TaskSpec) -> dict[str, list[str]]:
+    words: dict[str, list[str]] = {letter: ["movement"] for letter in "NSEW"}
+    if spec.rules.buy == "single":
+        words.setdefault(spec.verb, []).append("verb")
+    else:
+        for name in spec.sections:
+            words.setdefault(f"{spec.verb} {name}", []).append(f"sections.{name}")
+    if spec.finish:
+        words.setdefault(spec.finish.action, []).append("finish.action")
+    if spec.exit:
+        words.setdefault(spec.exit.action, []).append("exit.action")
+    return words
+
+
+# ---------------------------------------------------------------------- where a problem is
+
+
+def _explain(item: Mapping[str, Any], data: Mapping[str, Any], text: str) -> Problem:
+    """Put one pydantic finding into our words, with its key and line."""
+    path = [part for part in item["loc"] if part != "[key]"]
+    where, kind = ".".join(map(str, path)), item["type"]
+    what, hint = item["msg"].removeprefix("Value error, ").removeprefix("Input should be "), ""
+    if kind == "extra_forbidden":
+        what, hint = "is not a known key.", _did_you_mean(str(path[-1]), _known_keys(path[:-1]))
+    elif kind == "missing":
+        what = "is missing."
+    elif kind == "finite_number":
+        what = "is not a finite number."
+    elif item["msg"].startswith("Input should be "):
+        what = f"should be {what}, not {_shown(item['input'])}."
+    elif not what.endswith("."):
+        what = f"{what[0].lower()}{what[1:]}."
+    return _located(Problem(what, where or "the file", hint=hint), text)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def _known_keys(path: list[Any]) -> list[str]:
+    """The keys the format knows at a place, for a 'did you mean'."""
+    model: Any = TaskSpec
+    tables = {"values": ValuesSpec, "rewards": RewardsSpec, "map": MapSpec, "sections": SectionSpec}
+    tables |= {"phases": PhaseSpec, "finish": FinishSpec, "exit": ExitSpec, "rules": RulesSpec}
+    if path:
+        model = tables.get(str(path[0]), TaskSpec)
+    return list(model.model_fields)
+
+
+def _did_you_mean(word: str, known: Any) -> str:
+    close = difflib.get_close_matches(word, list(known), n=1)
+    return f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(known)}."
+
+
+def _located(problem: Problem, text: str) -> Problem:
+    line = problem.line if problem.line is not None else line_of(text, problem.where)
+    return Problem(problem.what, problem.where, line, problem.hint)
+
+
+def line_of(text: str, where: str) -> int | None:
+    """Find the line of a key such as ``sections.meat.symbol`` in a task file, if it stands there.
+
+    A place inside an array of tables is given by its number (``phases.1.targets``) or by the
+    ``name`` of the table. ``map.drawing, row 3`` is the line of that row.
+    """
+    key, _, row = where.partition(", row ")
+    want = key.split(".")
+    table: list[str] = []
+    counts: dict[str, int] = {}
+    best: tuple[int, int] | None = None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if match := re.match(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]", line):
+            table = [part.strip().strip("\"'") for part in match[2].split(".")]
+            if match[1] == "[[":
+                index = counts[match[2]] = counts.get(match[2], -1) + 1
+                table.append(str(index))
+            here = table
+        elif match := re.match(r"\s*([\w.\"'-]+)\s*=\s*(.*)", line):
+            here = [*table, *(part.strip("\"'") for part in match[1].split("."))]
+            if (
+                here[-1:] == ["name"]
+                and len(table) == 2
+                and match[2].strip().strip("\"'") == "".join(want[1:2])
+            ):
+                want = [want[0], table[1], *want[2:]]
+                here = table
+        else:
+            continue
+        depth = len(here)
+        if want[:depth] == here and (best is None or depth > best[0]):
+            best = (depth, number)
+    if best is None or (best[0] < len(want) and best[0] < 1):
+        return None
+    if row and (digits := re.match(r"\d+", row)):
+        opening = text.splitlines()[best[1] - 1]
+        first = best[1] if re.search(r"(\"\"\"|''')\s*\\?$", opening) is None else best[1] + 1
+        return first + int(digits[0]) - 1
+    return best[1]

@@ -1,0 +1,105 @@
+"""The plain records that travel along the line, from a task's values to a person's trace.
+
+Each is a frozen dataclass whose arrays are read-only; it is checked once, when it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidm.errors import DataError
+
+Normaliser = Literal["sum", "mean", "max"]
+"""How a state's action values become its own value: log-sum-exp, log-mean-exp or maximum."""
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """Return the array in contiguous form, locked against writing; the caller's own stays open."""
+    locked = np.ascontiguousarray(array).view()
+    locked.flags.writeable = False
+    return locked
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What every action of a task is worth, and how exactly that is known.
+
+    Parameters
+    ----------
+    q : float array [S, A]
+        Action values Q(s, a); ``-inf`` where the action is not legal.
+    v : float array [S]
+        State values V(s); 0 in terminal states.
+    normaliser : {"sum", "mean", "max"}
+        Which soft maximum links the two.
+    tau : float
+        The Bellman temperature.
+    residual : float
+        The largest ``|V(s) - softmax_a Q(s, a)|`` over all states, measured after solving.
+    iterations : int
+        The most Newton steps any layer took (0 when no layer has a cycle).
+    layers : int
+        How many layers of states were solved one after the other.
+    method : str
+        How it was solved, in words.
+    """
+
+    q: NDArray[np.float64]
+    v: NDArray[np.float64]
+    normaliser: Normaliser
+    tau: float
+    residual: float
+    iterations: int
+    layers: int
+    method: str
+
+    def __post_init__(self) -> None:
+        if self.q.ndim != 2 or self.v.shape != (self.q.shape[0],):
+            raise DataError(f"q has shape {self.q.shape} and v {self.v.shape}; expected (S, A) and (S,).")
+        object.__setattr__(self, "q", read_only(self.q))
+        object.__setattr__(self, "v", read_only(self.v))
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """One episode of one person on one task: the states passed and the actions taken.
+
+    Parameters
+    ----------
+    task : str
+        The name of the task the episode belongs to.
+    state : int array [L + 1]
+        The states passed, the first and the last included.
+    action : int array [L]
+        The actions taken.
+    finished : bool
+        Whether the last state is terminal.
+    label : str
+        Whose episode it is.
+    """
+
+    task: str
+    state: NDArray[np.int32]
+    action: NDArray[np.int32]
+    finished: bool
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if self.state.ndim != 1 or self.action.ndim != 1:
+            raise DataError("A trace needs one-dimensional states and actions.")
+        if len(self.state) != len(self.action) + 1:
+            raise DataError(
+                f"A trace of {len(self.action)} actions needs {len(self.action) + 1} states, "
+                f"not {len(self.state)}."
+            )
+        object.__setattr__(self, "state", read_only(self.state))
+        object.__setattr__(self, "action", read_only(self.action))
+
+    def __len__(self) -> int:
+        return len(self.action)
