@@ -66,72 +66,66 @@ def print_json(result: TaskCheck) -> None:
 
 def show(result: TaskCheck, console: Console) -> None:
     """Print a check for people."""
-    verdict = Text.assemble(
-        ("✓ usable", "bold green") if result.usable else ("✗ not usable", "bold red"),
-        f"   {result.task}: {result.n_states:,} states, {result.n_actions} actions, "
-        f"{result.n_pairs:,} legal choices",
-    )
-    console.print(verdict)
-    console.print(f"  {_best_agent(result)}")
     console.print(
-        f"  gamma {result.gamma:g}, tau {result.tau:g}, normaliser {result.normaliser}"
-        + (f", move cost {result.move_cost:g}" if result.move_cost is not None else "")
-        + f"; solved to a residual of {result.residual:.0e}",
+        Text.assemble(
+            ("✓ usable", "bold green") if result.usable else ("✗ not usable", "bold red"),
+            f"   {result.task}: {result.n_states:,} states, {result.n_actions} actions, "
+            f"{result.n_pairs:,} legal choices",
+        )
+    )
+    cost = "" if result.move_cost is None else f", move cost {result.move_cost:g}"
+    console.print(Text(_best_agent(result)))
+    console.print(
+        f"gamma {result.gamma:g}, tau {result.tau:g}, normaliser {result.normaliser}{cost}; "
+        f"solved to a residual of {result.residual:.0e}",
         style="dim",
     )
-    console.print()
     if result.goals:
+        console.print(
+            "\n[bold]Does each goal beat wandering?[/] Value of taking it minus value of walking on"
+        )
         console.print(_goal_table(result))
+    console.print(f"[bold]What to expect of people[/] in one sitting of at most {result.sitting} actions")
     console.print(_sensitivity_table(result))
     if result.settings:
+        console.print(
+            "[bold]Other settings[/] and the narrowest goal's lead over wandering; ✗ cannot be used"
+        )
         console.print(_setting_table(result))
     for finding in result.findings:
-        console.print(_sentence(finding), soft_wrap=False)
+        console.print(_sentence(finding))
 
 
 def _best_agent(result: TaskCheck) -> str:
     if result.fewest_actions is None:
-        return "There is no end that can be reached."
+        return "There is no end that acting can reach."
     if not result.best_finishes:
         return (
             f"The best agent has not finished after {result.sitting} actions; "
             f"{result.fewest_actions} would do."
         )
     return (
-        f"Everything can be reached. The best agent finishes in {result.best_actions:.0f} actions; "
+        f"Every goal can be reached. The best agent finishes in {result.best_actions:.0f} actions; "
         f"the fewest possible are {result.fewest_actions}."
     )
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
         table.add_column(column, justify="left" if i == 0 else "right")
     return table
 
 
 def _goal_table(result: TaskCheck) -> Table:
-    table = _table(
-        "Does each goal beat wandering? (value of taking it minus value of walking on)",
-        "goal",
-        "typical",
-        "at worst",
-        "earlier goals missing",
-    )
+    table = _table("goal", "typical", "at worst", "earlier goals missing")
     for goal in result.goals:
-        table.add_row(goal.goal, *map(_gap, (goal.typical, goal.worst, goal.incomplete)))
+        table.add_row(Text(goal.goal), *map(_gap, (goal.typical, goal.worst, goal.incomplete)))
     return table
 
 
 def _sensitivity_table(result: TaskCheck) -> Table:
-    table = _table(
-        f"What to expect of people (one sitting of at most {result.sitting} actions)",
-        "action sensitivity η",
-        "actions",
-        "finish",
-        "information per action",
-        "η known to",
-    )
+    table = _table("sensitivity η", "actions", "finish", "information per action", "η known to")
     for row in result.sensitivities:
         error = f"±{row.relative_error:.0%}" if math.isfinite(row.relative_error) else "–"
         actions = f"{row.actions:.0f}" if row.finished > 0.995 else f"≥ {row.actions:.0f}"
@@ -141,11 +135,7 @@ def _sensitivity_table(result: TaskCheck) -> Table:
 
 def _setting_table(result: TaskCheck) -> Table:
     taus = sorted({row.tau for row in result.settings})
-    table = _table(
-        "Other settings (narrowest goal's lead over wandering; ✗ cannot be used)",
-        "move cost",
-        *(f"tau {tau:g}" for tau in taus),
-    )
+    table = _table("move cost", *(f"tau {tau:g}" for tau in taus))
     costs = sorted({row.move_cost for row in result.settings}, key=lambda cost: -(cost or 0.0))
     for cost in costs:
         cells = {row.tau: row for row in result.settings if row.move_cost == cost}

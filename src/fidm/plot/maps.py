@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.patheffects import withStroke
+from numpy.typing import NDArray
 
 from fidm.errors import TaskError
-from fidm.tasks.grid import GridStates
+from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Trace, Values
 
@@ -92,26 +93,27 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
     ax = draw_map(task, ax=ax)
     for i, trace in enumerate(walks):
         colour = PEOPLE[i % len(PEOPLE)]
-        passed = np.array([c for c in map(states.cell, trace.state.tolist()) if c], dtype=float)
-        at = _spread(passed[:, ::-1], shift=0.1 * (i - (len(walks) - 1) / 2))
-        ax.add_collection(LineCollection([at], colors=[colour], linewidths=1.4, alpha=0.85, zorder=3))
-        middle, step = (at[1:] + at[:-1]) / 2, np.diff(passed[:, ::-1], axis=0)
-        moved = np.abs(step).sum(axis=1) > 0
-        ax.quiver(
-            *middle[moved].T,
-            *step[moved].T,
-            color=colour,
-            angles="xy",
-            scale_units="xy",
-            scale=4.0,
-            width=0.004,
-            headwidth=4.5,
-            headlength=4.5,
-            headaxislength=4.0,
-            pivot="mid",
-            zorder=4,
-        )
-        _number_actions(task, trace, at, colour, ax)
+        cells = [states.cell(state) for state in trace.state.tolist()]
+        passed = np.array([cell[::-1] for cell in cells if cell], dtype=np.float64)
+        begin, end = _lanes(passed, beside=0.1 * i)
+        if len(begin):
+            way = np.stack([begin, end], axis=1).reshape(-1, 2)
+            ax.add_collection(LineCollection([way], colors=[colour], linewidths=1.1, alpha=0.9, zorder=3))
+            ax.quiver(
+                *((begin + end) / 2).T,
+                *(end - begin).T,
+                color=colour,
+                angles="xy",
+                scale_units="xy",
+                scale=4.0,
+                width=0.0035,
+                headwidth=4.5,
+                headlength=4.5,
+                headaxislength=4.0,
+                pivot="mid",
+                zorder=4,
+            )
+        _number_actions(task, trace, passed, colour, ax)
         count = f"{len(trace)} actions" + ("" if trace.finished else ", not finished")
         ax.plot([], [], color=colour, linewidth=2, label=f"{trace.label or trace.task} ({count})")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False, fontsize=8)
@@ -163,39 +165,46 @@ def _grid(task: TaskModel) -> GridStates:
     return task.grid
 
 
-def _spread(at: np.ndarray, shift: float) -> np.ndarray:
-    """Move repeated visits of a cell aside, so that a way walked twice shows as two lines."""
-    visits: dict[tuple[float, float], int] = {}
-    moved = at.copy()
-    previous: tuple[float, float] | None = None
-    for i, (x, y) in enumerate(at.tolist()):
-        if (x, y) != previous:
-            visits[x, y] = visits.get((x, y), -1) + 1
-        previous = (x, y)
-        aside = shift + 0.11 * ((visits[x, y] + 1) // 2) * (-1) ** visits[x, y]
-        moved[i] += float(np.clip(aside, -0.4, 0.4))
-    return moved
+def _lanes(passed: NDArray[np.float64], *, beside: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lay each step on the right-hand side of its way, one lane further out each time it is walked again.
+
+    Returns begin and end of every step that moved, [n, 2] in map coordinates.
+    """
+    step = np.diff(passed, axis=0)
+    moved = np.flatnonzero(np.abs(step).sum(axis=1) > 0)
+    walked: dict[tuple[float, ...], int] = {}
+    shift = np.zeros((len(moved), 2))
+    for row, i in enumerate(moved):
+        key = (*passed[i].tolist(), *step[i].tolist())
+        lane = walked[key] = walked.get(key, -1) + 1
+        shift[row] = np.array([-step[i, 1], step[i, 0]]) * min(0.06 + beside + 0.08 * lane, 0.44)
+    return passed[moved] + shift, passed[moved + 1] + shift
 
 
-def _number_actions(task: TaskModel, trace: Trace, at: np.ndarray, colour: str, ax: Axes) -> None:
-    """Number what was done on the way (buying, paying) in the order it was done."""
+def _number_actions(
+    task: TaskModel, trace: Trace, passed: NDArray[np.float64], colour: str, ax: Axes
+) -> None:
+    """Number what was done on the way (buying, paying) in the order it was done, cell by cell."""
+    done: dict[tuple[float, float], list[str]] = {}
     number = 0
     for i, action in enumerate(trace.action.tolist()):
-        if task.actions[action] in ("N", "S", "E", "W"):
-            continue
-        number += 1
-        x, y = at[min(i, len(at) - 1)]
+        if task.actions[action] not in MOVES:
+            number += 1
+            x, y = passed[min(i, len(passed) - 1)].tolist()
+            done.setdefault((x, y), []).append(str(number))
+    for (x, y), numbers in done.items():
+        shown = numbers if len(numbers) <= 3 else [numbers[0], "…", numbers[-1]]
         ax.text(
             x,
             y,
-            str(number),
+            " ".join(shown),
             ha="center",
             va="center",
             fontsize=5.5,
             color="white",
-            zorder=5,
+            zorder=7,
             bbox={
-                "boxstyle": "circle,pad=0.18",
+                "boxstyle": "round,pad=0.25,rounding_size=0.7",
                 "facecolor": colour,
                 "edgecolor": "white",
                 "lw": 0.5,

@@ -1,4 +1,4 @@
-"""Tasks written as code: any object that says where it starts, what is legal, what follows and what it pays."""
+"""Tasks written as code: an object that says where it starts, what is legal, what follows, what it pays."""
 
 from __future__ import annotations
 

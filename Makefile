@@ -1,0 +1,69 @@
+# Two commands do everything on a fresh machine with python3 (and its venv module), make and git:
+#   make demo   the main job on an embedded default
+#   make test   the same, then lint, types, import rules and all tests
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+WORKERS ?= auto
+
+.PHONY: demo test lint types imports unit docs bench format lock clean
+
+demo: $(VENV)/.core
+	$(BIN)/fidm demo
+
+test: demo $(VENV)/.dev lint types imports unit docs
+	@echo "All checks passed."
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev
+	$(BIN)/lint-imports --no-logo
+
+unit: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses $(WORKERS)
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+
+# Speed, as ratios measured in one run, written to benchmarks/results/. Not part of the tests.
+bench: $(VENV)/.core .venv-bench/.done
+	$(BIN)/python benchmarks/solve.py --out benchmarks/results/solve.json --msdm-python .venv-bench/bin/python
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Refresh the exact versions that CI and the two commands install.
+lock:
+	rm -rf build/lock
+	sh scripts/make-venv.sh "$(PYTHON)" build/lock
+	build/lock/bin/python -m pip install --quiet --upgrade '.[dev]'
+	(echo "# Exact versions, written by 'make lock'; the ranges are in pyproject.toml."; \
+	 build/lock/bin/python -m pip freeze --exclude fidm) > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+
+clean:
+	rm -rf $(VENV) .venv-bench build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	@sh scripts/make-venv.sh "$(PYTHON)" "$(VENV)"
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.core
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+.venv-bench/.done: benchmarks/msdm-requirements.txt
+	@sh scripts/make-venv.sh "$(PYTHON)" .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r benchmarks/msdm-requirements.txt
+	@touch $@
