@@ -43,13 +43,15 @@ def check(task: str, *, json: bool = False, vary: bool = True) -> int:
 
 def run_check(model: TaskModel, *, vary: bool) -> TaskCheck:
     """Check a task with a progress bar on the error stream."""
+    console = Console(stderr=True)
     with Progress(
         TextColumn("[dim]solving"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         transient=True,
+        disable=not console.is_terminal,
     ) as progress:
         bar = progress.add_task("solving", total=None)
         return check_task(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from fidm.errors import DataError
@@ -25,5 +26,5 @@ def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
     for path in paths:
         require_format(path)
         undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
-        with whole_file(path) as part:
+        with whole_file(path) as part, rc_context({"svg.hashsalt": "fidm"}):
             figure.savefig(part, dpi=200, bbox_inches="tight", metadata=undated[path.suffix.lower()])

@@ -152,7 +152,7 @@ def check_task(
     >>> import fidm
     >>> check = fidm.check_task(fidm.load_task("grocery"), vary=False)
     >>> check.usable, check.fewest_actions
-    (True, 75)
+    (True, 59)
     """
     variants = _variants(task) if vary else []
     planned = 1 + len(variants)
@@ -376,7 +376,7 @@ def _findings(task: TaskModel, look: _Look, sensitivities: tuple[SensitivityChec
             )
         )
     for goal in look.goals:
-        findings += _goal_findings(task, goal)
+        findings += _goal_findings(task, goal, look.finishes)
     bonus, cost = _wander_bonus(task), _move_cost(task)
     if look.ends and cost is not None and bonus >= -cost:
         findings.append(
@@ -401,23 +401,13 @@ def _findings(task: TaskModel, look: _Look, sensitivities: tuple[SensitivityChec
     return findings
 
 
-def _goal_findings(task: TaskModel, goal: GoalCheck) -> list[Finding]:
+def _goal_findings(task: TaskModel, goal: GoalCheck, finishes: bool) -> list[Finding]:
     if goal.typical <= 0:
         return [
             Finding(
                 "problem",
                 "wander_trap",
                 f"Standing before {goal.goal}, walking on is worth {-goal.typical:.3f} more than taking it.",
-            )
-        ]
-    if not goal.achieved:
-        return [
-            Finding(
-                "warning",
-                "goal_missed",
-                f"The best agent does not take {goal.goal} as a goal: it does without it, or has "
-                "taken it on the way before it was asked for.",
-                "A lower move cost or a higher reward makes the goal worth its way.",
             )
         ]
     if goal.worst <= 0:
@@ -427,6 +417,16 @@ def _goal_findings(task: TaskModel, goal: GoalCheck) -> list[Finding]:
                 "wander_somewhere",
                 f"{goal.goal} beats walking on by {goal.typical:.3f} as a rule, but somewhere loses "
                 f"by {-goal.worst:.3f}.",
+            )
+        ]
+    if finishes and not goal.achieved:
+        return [
+            Finding(
+                "warning",
+                "goal_missed",
+                f"The best agent does not take {goal.goal} as a goal: it does without it, or has "
+                "taken it on the way before it was asked for.",
+                "A lower move cost or a higher reward makes the goal worth its way.",
             )
         ]
     if goal.incomplete <= 0:

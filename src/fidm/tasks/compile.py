@@ -48,7 +48,7 @@ def load_task(source: str | Path) -> TaskModel:
     >>> import fidm
     >>> task = fidm.load_task("grocery")
     >>> task.legal(task.start)
-    ('E', 'W')
+    ('W',)
     """
     return compile_task(read_task(source))
 

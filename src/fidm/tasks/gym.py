@@ -6,7 +6,7 @@ Needs the extra ``gym``: ``pip install 'fidm[gym]'``.
 >>> env = gymnasium.make("fidm.tasks.gym:fidm/Task-v0", task="grocery")
 >>> state, info = env.reset(seed=1)
 >>> [env.unwrapped.task.actions[a] for a in info["action_mask"].nonzero()[0]]
-['E', 'W']
+['W']
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
         ``"ansi"`` draws the map with the walker as ``@``, or the state in words.
     """
 
-    metadata = {"render_modes": ["ansi"]}  # noqa: RUF012 - as Gymnasium declares it
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012 - as Gymnasium declares it
 
     def __init__(
         self,

@@ -18,15 +18,16 @@ policy softmax(Q/τ),
 
 .. math:: (I - \gamma P_\pi)\, \delta = T(v) - v, \qquad v \leftarrow v + \delta.
 
-T is monotone and convex, so this is soft policy iteration: it rises to the solution from any start,
-and its last steps converge quadratically. The linear system is solved by sparse LU, or, in layers of
-more than ``DIRECT_LIMIT`` states, by BiCGSTAB, whose memory grows with the number of transitions
-only. A step that does not bring the residual down at least as far as a plain backup would is
-replaced by that backup, which contracts by γ whatever happens.
+T is monotone and convex, so this is soft policy iteration: from its first step on it rises to the
+solution, never slower than plain iteration, and its last steps converge quadratically. A first guess
+saves steps: a few plain backups, or, in large layers, the values of walking straight out. The linear
+system is solved by sparse LU; in layers of more than ``DIRECT_LIMIT`` states by BiCGSTAB, whose memory
+grows with the number of transitions only, and by LU where that fails to converge.
 
-Stopping rule. Each layer stops at ``max |T(v) - v| <= tolerance`` (1e-10, or the rounding error of
-the largest value where that is larger); the residual is then measured anew over all states together,
-and a task that misses it raises an error rather than returning values.
+Stopping rule. Each layer stops at ``max |T(v) - v| <= 1e-10 (1 - γ)``, which bounds the error of its
+values by 1e-10, or at the rounding error of its largest value where that is larger. The residual is then
+measured anew over all states together; a task that misses 1e-10 raises an error rather than returning
+values.
 """
 
 from __future__ import annotations
@@ -88,17 +89,17 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
         task = task.with_settings(normaliser=normaliser)
     layers = layer_states(task)
     v = np.zeros(task.n_states)
-    steps = 0
+    steps, is_acyclic = 0, True
     for states in layers:
         layer = _Layer.cut(task, states, v)
         if layer.is_acyclic:
             v[states] = soft_maximum(layer.base, layer.offsets, task.tau, task.normaliser)
         else:
             v[states], taken = _newton(layer, task)
-            steps = max(steps, taken)
+            steps, is_acyclic = max(steps, taken), False
     pair_q = backup_pairs(task, v)
     residual = _residual(task, pair_q, v)
-    if not residual <= _reachable_tolerance(pair_q):
+    if not residual <= _reachable_tolerance(pair_q, TOLERANCE):
         raise TaskError(
             f"{task.name}: the values were found only to a residual of {residual:.2g}, "
             f"not {TOLERANCE:.0e}. A smaller gamma or larger tau makes the task easier to solve."
@@ -111,7 +112,7 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
         residual=residual,
         iterations=steps,
         layers=len(layers),
-        method="Newton by layers" if steps else "backward induction",
+        method="backward induction" if is_acyclic else "Newton by layers",
     )
 
 
@@ -209,10 +210,10 @@ def _residual(task: TaskModel, pair_q: Floats, v: Floats) -> float:
     return float(gaps.max())
 
 
-def _reachable_tolerance(pair_q: Floats) -> float:
-    """1e-10, or what double precision allows where values are very large."""
+def _reachable_tolerance(pair_q: Floats, wanted: float) -> float:
+    """The wanted residual, or what double precision allows where values are large."""
     scale = float(np.abs(pair_q).max(initial=0.0))
-    return max(TOLERANCE, 16.0 * float(np.finfo(np.float64).eps) * scale)
+    return max(wanted, 16.0 * float(np.finfo(np.float64).eps) * scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,7 +300,7 @@ def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
         value, weight, total = _soft_maximum(q, layer.offsets, task.tau, task.normaliser)
         gap = value - v
         size = float(np.abs(gap).max())
-        if size <= _reachable_tolerance(q):
+        if size <= _reachable_tolerance(q, TOLERANCE * (1.0 - task.gamma)):
             return v, step
         policy = weight / np.repeat(total, np.diff(layer.offsets))
         v = v + _solve_linear(layer.system(policy), gap, size)
@@ -349,12 +350,10 @@ def _walked_out(layer: _Layer, task: TaskModel) -> Floats:
 def _solve_linear(system: sparse.csc_array, gap: Floats, size: float) -> Floats:
     """Solve (I - γP) δ = gap, directly or, in a large layer, iteratively."""
     if len(gap) > DIRECT_LIMIT:
-        accuracy = min(1e-3, max(1e-8, size))
-        delta, failed = sparse_linalg.bicgstab(
-            system, gap, rtol=accuracy, atol=1e-2 * TOLERANCE, maxiter=5_000
-        )
+        accuracy = min(1e-3, max(1e-6, size))
+        delta, failed = sparse_linalg.bicgstab(system, gap / size, rtol=accuracy, atol=0.0, maxiter=5_000)
         if not failed:
-            return np.asarray(delta)
+            return np.asarray(delta * size)
     factors = sparse_linalg.splu(
         system,
         permc_spec="MMD_AT_PLUS_A",

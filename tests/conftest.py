@@ -1,0 +1,17 @@
+"""Settings and helpers shared by all tests."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["COLUMNS"] = "120"
+
+settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("default")

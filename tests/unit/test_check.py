@@ -1,0 +1,160 @@
+"""The task check: it catches the wander trap, says what to change, and what it says is true."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import fidm
+
+OPEN_FLOOR = """
+####################
+#V................M#
+#..................#
+#..................#
+#P.................#
+#..................#
+#S................B#
+####E#####G#########
+"""
+
+
+def with_map(drawing: str, **values) -> fidm.TaskModel:
+    spec = fidm.read_task("grocery_small")
+    shelves = {n: s for n, s in spec.sections.items() if s.symbol in drawing}
+    update = {
+        "map": spec.map.model_copy(update={"drawing": drawing}),
+        "values": spec.values.model_copy(update=values),
+        "sections": shelves,
+        "exit": None,
+    }
+    return fidm.compile_task(spec.model_copy(update=update))
+
+
+def codes(check, level=None):
+    return {finding.code for finding in check.findings if level in (None, finding.level)}
+
+
+def test_a_map_without_aisles_is_caught():
+    check = fidm.check_task(with_map(OPEN_FLOOR), vary=False)
+    assert not check.usable
+    assert {"never_finishes", "wander_trap"} <= codes(check, "problem")
+    (pay,) = [goal for goal in check.goals if goal.goal == "PAY"]
+    assert pay.typical < 0
+
+
+def test_the_same_map_with_log_mean_exp_passes():
+    check = fidm.check_task(with_map(OPEN_FLOOR, normaliser="mean"), vary=False)
+    assert check.usable
+    assert check.best_actions == check.fewest_actions
+    assert all(goal.worst > 0 for goal in check.goals)
+
+
+def test_every_repair_it_names_is_one():
+    task = with_map(OPEN_FLOOR)
+    (repair,) = [f for f in fidm.check_task(task, vary=False).findings if f.code == "repairs"]
+    named = repair.says.removeprefix("Each of these alone repairs it: ").rstrip(".").split("; ")
+    assert 'normaliser = "mean"' in named
+    for text in named:
+        key, value = text.split(" = ")
+        key = {"move": "move_cost"}.get(key, key)
+        changed = task.with_settings(**{key: json.loads(value)})
+        assert fidm.check_task(changed, vary=False).usable, text
+
+
+@pytest.mark.parametrize(
+    ("rules", "finish"),
+    [({"reach": "anywhere"}, {}), ({"value_flow": "ends"}, {}), ({}, {"ends": False})],
+    ids=["buy anywhere", "phases end", "pay again and again"],
+)
+def test_readings_known_to_fail_are_caught(rules, finish):
+    spec = fidm.read_task("grocery")
+    update = {
+        "rules": spec.rules.model_copy(update=rules),
+        "finish": spec.finish.model_copy(update=finish),
+    }
+    check = fidm.check_task(fidm.compile_task(spec.model_copy(update=update)), vary=False)
+    assert not check.usable
+
+
+def test_the_papers_grid_is_looked_at():
+    check = fidm.check_task(fidm.load_task("grocery"))
+    assert {row.tau for row in check.settings} == {0.03, 0.05, 0.08, 0.12}
+    assert {row.move_cost for row in check.settings} == {-0.01, -0.02, -0.05}
+    own = [row for row in check.settings if (row.tau, row.move_cost) == (0.05, -0.02)]
+    assert own[0].usable
+    assert any(not row.usable for row in check.settings)
+    assert "sensitive" in codes(check)
+
+
+def test_everything_in_it_can_be_written_as_json():
+    text = json.dumps(fidm.check_task(fidm.load_task("errands")).to_dict(), allow_nan=False)
+    assert json.loads(text)["usable"] is True
+
+
+def test_progress_is_reported_to_the_end():
+    calls = []
+    fidm.check_task(fidm.load_task("errands"), on_progress=lambda done, of: calls.append((done, of)))
+    assert calls[0] == (1, 13)
+    assert calls[-1] == (13, 13)
+
+
+def test_information_is_the_curvature_of_the_likelihood():
+    """The Fisher information of one action, against a second difference of its expected log-likelihood."""
+    from fidm.tasks.behaviour import information
+
+    task = fidm.load_task("grocery_small")
+    values = fidm.solve(task)
+    state, eta, h = task.start, 15.0, 1e-3
+    legal = np.isfinite(values.q[state])
+
+    def log_policy(x):
+        q = x * values.q[state, legal]
+        return q - np.log(np.exp(q - q.max()).sum()) - q.max()
+
+    p = np.exp(log_policy(eta))
+    curvature = p @ (2 * log_policy(eta) - log_policy(eta + h) - log_policy(eta - h)) / h**2
+    assert information(task, values, eta)[state] == pytest.approx(curvature, rel=1e-4)
+
+
+def test_expected_lengths_agree_with_walks():
+    task = fidm.load_task("grocery_small")
+    values = fidm.solve(task)
+    check = fidm.check_task(task, vary=False)
+    (row,) = [row for row in check.sensitivities if row.sensitivity == 20.0]
+    rng = np.random.default_rng(20261115)
+    lengths = [len(fidm.walk(task, values, 20.0, seed=rng)) for _ in range(400)]
+    band = 4 * np.std(lengths) / np.sqrt(len(lengths))
+    assert abs(np.mean(lengths) - row.actions) < band
+
+
+def test_flat_values_tell_nothing_and_an_unreachable_end_is_said():
+    flat = fidm.TaskModel.from_arrays([[1, 1], [-1, -1]], [[0, 0], [0, 0]], gamma=0.9, tau=0.1)
+    assert "no_information" in codes(fidm.check_task(flat), "problem")
+    cut = fidm.TaskModel.from_arrays([[0, 0], [-1, -1]], [[0, 1], [0, 0]], gamma=0.9, tau=0.1)
+    assert "unreachable" in codes(fidm.check_task(cut), "problem")
+
+
+def test_a_task_without_an_end_can_be_used():
+    endless = fidm.TaskModel.from_arrays([[1, 0], [0, 1]], [[0, 1], [0.5, 0]], gamma=0.9, tau=0.1)
+    check = fidm.check_task(endless)
+    assert "endless" in codes(check, "note")
+    assert check.fewest_actions is None
+
+
+def test_cells_nobody_can_reach_are_mentioned():
+    drawing = OPEN_FLOOR.replace("####E#####G#########", "####E#####G#######.#").replace("B#", "B#")
+    drawing += "##################.#"
+    check = fidm.check_task(with_map(drawing, normaliser="mean"), vary=False)
+    assert "cut_off" in codes(check, "warning")
+
+
+def test_stochastic_and_finite_tasks_can_be_checked():
+    task = fidm.TaskModel.from_pairs(
+        [0, 0], [0, 1], [0.0, 1.0], [[0.5, 0.5], [0.9, 0.1]], gamma=1.0, tau=0.1, horizon=3
+    )
+    check = fidm.check_task(task)
+    assert check.sitting == 3
+    assert check.best_finishes
