@@ -25,6 +25,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,11 @@ targets = ["well"]
 # ---------------------------------------------------------------------- the four measurements
 
 
+def solved(task: fidm.TaskModel) -> Floats:
+    """The contestant all others are compared with."""
+    return fidm.solve(task).v
+
+
 def race(contestants: Mapping[str, Callable[[], Floats]], repetitions: int) -> dict[str, Timed]:
     """Run every contestant in turn, several times over; keep the shortest time of each."""
     seconds: dict[str, float] = {}
@@ -258,12 +264,8 @@ def compare(
     task: fidm.TaskModel, backups: Mapping[str, Callable[[fidm.TaskModel], Backup]], repetitions: int
 ) -> list[Comparison]:
     """Compare fidm.solve with kinds of value iteration on one task."""
-
-    def contestant(backup: Backup) -> Callable[[], Floats]:
-        return lambda: iterate(backup, task.n_states)
-
-    contestants = {"fidm": lambda: fidm.solve(task).v}
-    contestants |= {name: contestant(make(task)) for name, make in backups.items()}
+    contestants: dict[str, Callable[[], Floats]] = {"fidm": partial(solved, task)}
+    contestants |= {name: partial(iterate, make(task), task.n_states) for name, make in backups.items()}
     timed = race(contestants, repetitions)
     return [line(task, timed["fidm"], name, timed[name], repetitions) for name in backups]
 
@@ -337,25 +339,36 @@ def measure_msdm(python: Path) -> tuple[list[Comparison], dict[str, Any]]:
     for kind in kinds:
         task = open_grid(MSDM_SIZE, kind)
         ours, theirs = [], []
-        with tempfile.TemporaryDirectory() as folder:
-            tables = Path(folder) / "tables.npz"
-            np.savez(
-                tables,
-                next_state=task.next_state.astype(np.int64),
-                reward=task.table(task.reward, fill=0.0),
-                gamma=task.gamma,
-                tau=task.tau,
-            )
-            command = [str(python), str(Path(__file__).with_name("msdm_planner.py")), str(tables)]
-            command += ["--normaliser", kind, "--repetitions", str(MSDM_REPETITIONS)]
-            for _ in range(MSDM_ROUNDS):
-                ours.append(race({"fidm": lambda: fidm.solve(task).v}, MSDM_REPETITIONS)["fidm"])  # noqa: B023
-                about = json.loads(output_of(command))
-                theirs.append(Timed(about.pop("seconds"), np.array(about.pop("values"))))
-        fastest = [min(timed, key=lambda one: one.seconds) for timed in (ours, theirs)]
+        for _ in range(MSDM_ROUNDS):
+            ours.append(race({"fidm": partial(solved, task)}, MSDM_REPETITIONS)["fidm"])
+            about = plan_with_msdm(python, task)
+            theirs.append(Timed(about.pop("seconds"), np.array(about.pop("values"))))
         name = f"msdm {about['msdm']}, {about['planner']}"
-        comparisons.append(line(task, fastest[0], name, fastest[1], MSDM_ROUNDS * MSDM_REPETITIONS))
+        repetitions = MSDM_ROUNDS * MSDM_REPETITIONS
+        comparisons.append(line(task, fastest(ours), name, fastest(theirs), repetitions))
     return comparisons, about
+
+
+def plan_with_msdm(python: Path, task: fidm.TaskModel) -> dict[str, Any]:
+    """Have msdm plan a task several times in its own environment; return what its script prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        tables = Path(folder) / "tables.npz"
+        np.savez(
+            tables,
+            next_state=task.next_state.astype(np.int64),
+            reward=task.table(task.reward, fill=0.0),
+            gamma=task.gamma,
+            tau=task.tau,
+        )
+        command = [str(python), str(Path(__file__).with_name("msdm_planner.py")), str(tables)]
+        command += ["--normaliser", task.normaliser, "--repetitions", str(MSDM_REPETITIONS)]
+        result: dict[str, Any] = json.loads(output_of(command))
+    return result
+
+
+def fastest(timed: list[Timed]) -> Timed:
+    """Return the shortest of several times."""
+    return min(timed, key=lambda one: one.seconds)
 
 
 def output_of(command: list[str]) -> str:

@@ -41,7 +41,8 @@ class Values:
     tau : float
         The Bellman temperature.
     residual : float
-        The largest ``|V(s) - softmax_a Q(s, a)|`` over all states, measured after solving.
+        The largest difference, over all states, between V(s) and the soft maximum of Q(s, ·), measured
+        after solving.
     iterations : int
         The most Newton steps any layer took (0 when no layer has a cycle).
     layers : int
@@ -64,6 +65,13 @@ class Values:
             raise DataError(f"q has shape {self.q.shape} and v {self.v.shape}; expected (S, A) and (S,).")
         object.__setattr__(self, "q", read_only(self.q))
         object.__setattr__(self, "v", read_only(self.v))
+
+    def __repr__(self) -> str:
+        states, actions = self.q.shape
+        return (
+            f"Values({states:,} states × {actions} actions, normaliser={self.normaliser!r}, "
+            f"tau={self.tau:g}, {self.method}, residual {self.residual:.1e})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +111,7 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.action)
+
+    def __repr__(self) -> str:
+        end = "finished" if self.finished else "not finished"
+        return f"Trace({self.label!r} on {self.task!r}: {len(self)} actions, {end})"

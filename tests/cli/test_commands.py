@@ -102,6 +102,16 @@ def test_task_list_and_show(tmp_path, capsys):
     assert "completed: meat, bakery" in capsys.readouterr().out
 
 
+def test_task_copy_starts_a_task_of_ones_own_and_overwrites_nothing(tmp_path, capsys):
+    path = tmp_path / "mine.toml"
+    assert main(["task", "copy", "errands", str(path)]) == 0
+    assert fidm.read_task(path).name == "errands"
+    path.write_text("mine")
+    assert main(["task", "copy", "errands", str(path)]) == 2
+    assert path.read_text() == "mine"
+    assert main(["task", "copy", "cake", str(tmp_path / "cake.toml")]) == 2
+
+
 def test_task_show_refuses_what_cannot_be(tmp_path, capsys):
     assert main(["task", "show", "grocery", "--out", str(tmp_path / "map.docx")]) == 2
     assert main(["task", "show", "grocery", "--completed", "cake"]) == 2

@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 import fidm
-from fidm.tasks.spec import line_of
+from fidm.tasks.locate import line_of
 
 TEXT = (resources.files("fidm.tasks") / "builtin" / "grocery_small.toml").read_text("utf-8")
 
@@ -51,7 +51,7 @@ def test_the_unchanged_text_is_fine():
         ('"meat", "egg_tofu"', '"meet", "egg_tofu"', ["phases.shopping.targets", "names 'meet', which is no section", "Did you mean 'meat'"]),
         ('targets = ["bakery"]', 'targets = ["meat"]', ["phases.bakery.targets", "names 'meat', which is a target of 'shopping' already"]),
         ('targets = ["bakery"]', "targets = []", ["phases.bakery", "has no targets"]),
-        ('name = "bakery"', 'name = "shopping"', ["phases.shopping", "occurs twice"]),
+        ('name = "bakery"', 'name = "shopping"', ["phases.1.name (line 69)", "is called 'shopping' like an earlier phase"]),
         ("[sections.meat]", "[sections.Meat]", ["sections.Meat"]),
         ("format = 1", "format = 2", ["format (line 1): is 2; this version reads format 1"]),
         ('action = "PAY"', 'action = "N"', ["movement and finish.action", "give the same action 'N'"]),

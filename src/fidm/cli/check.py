@@ -107,8 +107,8 @@ def _best_agent(result: TaskCheck) -> str:
             f"{result.fewest_actions} would do."
         )
     return (
-        f"Every goal can be reached. The best agent finishes in {result.best_actions:.0f} actions; "
-        f"the fewest possible are {result.fewest_actions}."
+        f"Every goal can be reached. The best agent finishes in {result.best_actions:.0f} actions; the "
+        f"fewest that take every goal when it is asked for are {result.fewest_actions}."
     )
 
 

@@ -23,11 +23,14 @@ app = App(
     version=fidm.__version__,
     result_action="return_value",
 )
-task_app = App(name="task", help="Look at tasks: list the built-in ones, show one.")
+task_app = App(
+    name="task", help="Look at tasks: list the built-in ones, show one, copy one to start your own."
+)
 app.command(task_app)
 app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
 app.command("fidm.cli.demo:demo", help="Run the main job on an embedded default.")
 task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
+task_app.command("fidm.cli.task:copy", help="Copy a built-in task to a file of your own.")
 task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of each place.")
 
 

@@ -14,11 +14,12 @@ from rich.text import Text
 
 from fidm import plot
 from fidm.cli.pictures import require_format, save_figure
-from fidm.errors import TaskError
+from fidm.errors import DataError, TaskError
+from fidm.io.files import whole_file
 from fidm.tasks.compile import compile_task
 from fidm.tasks.grid import GridStates
 from fidm.tasks.solve import solve
-from fidm.tasks.spec import builtin_tasks, read_task
+from fidm.tasks.spec import builtin_tasks, builtin_text, read_task
 
 SHADES = ("#00204d", "#2f4470", "#575c6d", "#7c7b78", "#a69c75", "#d3c164", "#ffea46")
 """Seven steps of the cividis colour map, dark (low value) to light (high value)."""
@@ -31,8 +32,26 @@ def list_tasks() -> None:
         table.add_column(column)
     for name in builtin_tasks():
         spec = read_task(name)
-        table.add_row(name, spec.title, ", ".join(spec.targets).replace("_", " "))
+        table.add_row(name, spec.title, ", ".join(spec.targets))
     Console().print(table)
+
+
+def copy(name: str, path: Path) -> None:
+    """Copy a built-in task to a file of your own, as a starting point.
+
+    Parameters
+    ----------
+    name
+        The name of a built-in task.
+    path
+        The file to write; it must not exist yet.
+    """
+    text = builtin_text(name)
+    if path.exists():
+        raise DataError("exists already; nothing was written.", source=str(path))
+    with whole_file(path) as part:
+        part.write_text(text, encoding="utf-8")
+    Console(highlight=False).print(Text(f"Wrote {path}. Change it, then run: fidm check {path}"))
 
 
 def show(task: str, *, out: Path | None = None, completed: str = "", phase: str | None = None) -> None:

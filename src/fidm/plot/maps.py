@@ -90,6 +90,9 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
     """
     walks = [traces] if isinstance(traces, Trace) else list(traces)
     states = _grid(task)
+    for trace in walks:
+        if trace.task != task.name or trace.state.max() > states.end:
+            raise TaskError(f"The walk of {trace.label!r} is on {trace.task!r}, not on {task.name!r}.")
     ax = draw_map(task, ax=ax)
     for i, trace in enumerate(walks):
         colour = PEOPLE[i % len(PEOPLE)]
@@ -124,7 +127,7 @@ def value_field(
     task: TaskModel,
     values: Values,
     *,
-    completed: tuple[str, ...] = (),
+    completed: Sequence[str] = (),
     phase: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -134,7 +137,7 @@ def value_field(
     ----------
     task, values
         The task and its values.
-    completed : tuple of str
+    completed : sequence of str
         The targets already completed.
     phase : str, optional
         The active phase; the first by default.
@@ -143,6 +146,8 @@ def value_field(
     """
     states = _grid(task)
     grid = states.grid
+    if len(values.v) != task.n_states:
+        raise TaskError(f"These values are of {len(values.v)} states; {task.name} has {task.n_states}.")
     ax = draw_map(task, ax=ax)
     first = states.state((int(grid.row[0]), int(grid.column[0])), completed, phase)
     field = np.full(grid.shape, np.nan)
@@ -154,7 +159,8 @@ def value_field(
     bar.ax.tick_params(labelsize=7)
     bar.outline.set_visible(False)
     active = phase or states.spec.phases[0].name
-    done = ", ".join(completed).replace("_", " ") or "nothing yet"
+    named = [completed] if isinstance(completed, str) else completed
+    done = ", ".join(named).replace("_", " ") or "nothing yet"
     ax.set_title(f"{states.spec.title}\nphase: {active} · completed: {done}", fontsize=8)
     return ax
 

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fidm.errors import TaskError
-from fidm.tasks.model import TaskModel, rows_of
+from fidm.tasks.model import TaskModel
+from fidm.tasks.pairs import rows_of
 from fidm.types import Trace, Values
 
 Floats = NDArray[np.float64]
@@ -98,6 +99,8 @@ def walk(
     >>> trace.finished
     True
     """
+    if not isinstance(seed, np.random.Generator) and seed < 0:
+        raise TaskError(f"seed is {seed}; it must be 0 or more.")
     rng = np.random.default_rng(seed)
     probability = choice_probabilities(task, values, sensitivity)
     states: list[int] = [task.start]

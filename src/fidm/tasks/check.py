@@ -14,15 +14,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fidm.tasks.behaviour import (
-    choice_probabilities,
-    information,
-    look_ahead,
-    pair_values,
-    reachable,
-)
+from fidm.tasks.behaviour import choice_probabilities, information, look_ahead
+from fidm.tasks.goals import GoalCheck, Look
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.types import Normaliser, Values
@@ -34,13 +28,11 @@ COST_FACTORS = (0.5, 1.0, 2.5)
 SENSITIVITY_FACTORS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0)
 """Sensitivities looked at, as multiples of 1/τ."""
 
-LONGEST_SITTING = 1_000
-"""No check looks further ahead than so many actions."""
-
 DETOUR = 1.1
 """A best agent that takes more than so many times the fewest actions gets a warning."""
 
 Level = Literal["problem", "warning", "note"]
+LEVELS = ("problem", "warning", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +43,6 @@ class Finding:
     code: str
     says: str
     advice: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class GoalCheck:
-    """By how much taking a goal beats walking on, in units of value.
-
-    ``typical`` and ``worst`` are the median and the smallest gap over all states that acting can
-    reach; ``incomplete`` is the smallest over the states one is only told into (a phase opened
-    before the earlier goals were complete), or NaN where there are none.
-    """
-
-    goal: str
-    achieved: bool
-    typical: float
-    worst: float
-    incomplete: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +74,42 @@ class SettingCheck:
 
 @dataclass(frozen=True, slots=True)
 class TaskCheck:
-    """The result of :func:`check_task`: ``usable``, the findings, and every number behind them."""
+    """The result of :func:`check_task`: whether a task is usable, why, and every number behind it.
+
+    Parameters
+    ----------
+    task : str
+        The task's name.
+    usable : bool
+        False if anything was found that makes estimates meaningless.
+    findings : tuple of Finding
+        What there is to say, problems first.
+    n_states, n_actions, n_pairs : int
+        The size of the task: states, different actions, legal choices.
+    gamma, tau, normaliser
+        The settings its values were solved with.
+    residual : float
+        How exactly they were solved.
+    wander_bonus : float
+        The most a step earns for having a choice: τ·ln(most legal actions) under ``"sum"``, else 0.
+    move_cost : float or None
+        What a movement pays; None where the task has no movements.
+    best_finishes : bool
+        Whether the best agent reaches the end.
+    best_actions : float
+        How many actions it takes, at most ``sitting``.
+    fewest_actions : int or None
+        The fewest in which every goal is taken as a goal; an agent that takes a goal before it is asked
+        for can need fewer. None if the end cannot be reached.
+    sitting : int
+        How many actions the check looks ahead: five times the fewest, within 50 and 1,000.
+    goals : tuple of GoalCheck
+        By how much each goal beats walking on.
+    sensitivities : tuple of SensitivityCheck
+        What to expect of people, from blind chance to the very sensible.
+    settings : tuple of SettingCheck
+        Whether the task would work with other temperatures and move costs.
+    """
 
     task: str
     usable: bool
@@ -119,6 +130,12 @@ class TaskCheck:
     goals: tuple[GoalCheck, ...]
     sensitivities: tuple[SensitivityCheck, ...]
     settings: tuple[SettingCheck, ...] = field(default=())
+
+    def summary(self) -> str:
+        """Return the verdict and the findings as a short text."""
+        verdict = f"{self.task}: {'usable' if self.usable else 'not usable'}"
+        lines = [f"{f.level}: {f.says} {f.advice}".rstrip() for f in self.findings]
+        return "\n".join([verdict, *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists and numbers; what is not finite becomes None."""
@@ -159,7 +176,7 @@ def check_task(
     report = on_progress or (lambda done, of: None)
     values = solve(task)
     report(1, planned)
-    look = _Look.at(task, values)
+    look = Look.at(task, values)
     settings = []
     for done, variant in enumerate(variants, start=2):
         settings.append(_setting(variant, look))
@@ -168,8 +185,9 @@ def check_task(
         _sensitivity(task, values, factor / task.tau, look.sitting) for factor in SENSITIVITY_FACTORS
     )
     findings = [*_findings(task, look, sensitivities), *_setting_findings(task, settings)]
+    findings.sort(key=lambda finding: LEVELS.index(finding.level))
     usable = all(finding.level != "problem" for finding in findings)
-    if not usable:
+    if not look.works and look.fewest is not None:
         findings.append(_repairs(task, look))
     return TaskCheck(
         task=task.name,
@@ -192,104 +210,6 @@ def check_task(
         sensitivities=sensitivities,
         settings=tuple(settings),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """The core of the check at one setting: whether the best agent finishes and each goal pays."""
-
-    ends: bool
-    finishes: bool
-    actions: float
-    fewest: int | None
-    sitting: int
-    acting: NDArray[np.bool_]
-    goals: tuple[GoalCheck, ...]
-
-    @classmethod
-    def at(cls, task: TaskModel, values: Values, like: _Look | None = None) -> _Look:
-        """Look at a solved task; ``like`` saves what does not depend on the values."""
-        fewest = like.fewest if like else _fewest_actions(task)
-        acting = like.acting if like else _acting(task)
-        sitting = like.sitting if like else _sitting(task, fewest)
-        best = look_ahead(task, _best(task, values), max_steps=sitting)
-        ends = bool(task.terminal.any())
-        return cls(
-            ends=ends,
-            finishes=ends and best.finished > 0.99,
-            actions=best.actions,
-            fewest=fewest,
-            sitting=sitting,
-            acting=acting,
-            goals=_goals(task, values, acting, best.visits > 0),
-        )
-
-    @property
-    def narrowest(self) -> float:
-        """The smallest of the goals' typical gaps; NaN where no goals are known."""
-        return min((goal.typical for goal in self.goals), default=math.nan)
-
-    @property
-    def works(self) -> bool:
-        return all(goal.typical > 0 for goal in self.goals) and (self.finishes or not self.ends)
-
-
-def _acting(task: TaskModel) -> NDArray[np.bool_]:
-    """Which states acting can reach from the start."""
-    acting = np.zeros(task.n_states, dtype=np.bool_)
-    for ring in reachable(task):
-        acting[ring] = True
-    return acting
-
-
-def _fewest_actions(task: TaskModel) -> int | None:
-    """The fewest actions from start to end, each goal taken when it is one."""
-    straight = (task.is_move | (task.goal >= 0)) if task.goals else np.ones(task.n_pairs, np.bool_)
-    rings = enumerate(reachable(task, straight))
-    return next((n for n, ring in rings if task.terminal[ring].any()), None)
-
-
-def _sitting(task: TaskModel, fewest: int | None) -> int:
-    """How many actions to look ahead: five times the fewest, within reason."""
-    if task.horizon is not None:
-        return task.horizon
-    return min(LONGEST_SITTING, max(50, 5 * (fewest if fewest is not None else 40)))
-
-
-def _best(task: TaskModel, values: Values) -> NDArray[np.float64]:
-    """The agent that always takes the first best action."""
-    best = np.argmax(values.q, axis=1)
-    return np.asarray(task.action == best[task.pair_state], dtype=np.float64)
-
-
-def _goals(
-    task: TaskModel, values: Values, acting: NDArray[np.bool_], on_route: NDArray[np.bool_]
-) -> tuple[GoalCheck, ...]:
-    """For each goal, how much more it is worth to take it than to walk on."""
-    names, goal = task.goals, task.goal
-    if not names and task.horizon is None and task.terminal.any():
-        ending = np.minimum.reduceat(task.terminal[task.successor], task.successor_offsets[:-1])
-        names, goal = ("finish",), np.where(ending, 0, -1)
-    q, state = pair_values(task, values), task.pair_state
-    walking_on = np.full(task.n_states, -np.inf)
-    np.maximum.at(walking_on, state[goal < 0], q[goal < 0])
-    best = np.argmax(values.q, axis=1)
-    checks = []
-    for i, name in enumerate(names):
-        rows = np.flatnonzero((goal == i) & np.isfinite(walking_on[state]))
-        gap = q[rows] - walking_on[state[rows]]
-        reached, told = gap[acting[state[rows]]], gap[~acting[state[rows]]]
-        taken = np.flatnonzero((goal == i) & on_route[state] & (task.action == best[state]))
-        checks.append(
-            GoalCheck(
-                goal=name,
-                achieved=len(taken) > 0,
-                typical=float(np.median(reached)) if len(reached) else math.nan,
-                worst=float(reached.min()) if len(reached) else math.nan,
-                incomplete=float(told.min()) if len(told) else math.nan,
-            )
-        )
-    return tuple(checks)
 
 
 def _sensitivity(task: TaskModel, values: Values, eta: float, sitting: int) -> SensitivityCheck:
@@ -318,8 +238,8 @@ def _variants(task: TaskModel) -> list[TaskModel]:
     return variants
 
 
-def _setting(task: TaskModel, like: _Look) -> SettingCheck:
-    look = _Look.at(task, solve(task), like)
+def _setting(task: TaskModel, like: Look) -> SettingCheck:
+    look = Look.at(task, solve(task), like)
     return SettingCheck(
         tau=task.tau,
         move_cost=_move_cost(task),
@@ -344,7 +264,7 @@ def _wander_bonus(task: TaskModel) -> float:
 # ---------------------------------------------------------------------- in words
 
 
-def _findings(task: TaskModel, look: _Look, sensitivities: tuple[SensitivityCheck, ...]) -> list[Finding]:
+def _findings(task: TaskModel, look: Look, sensitivities: tuple[SensitivityCheck, ...]) -> list[Finding]:
     findings = []
     if not look.ends:
         findings.append(Finding("note", "endless", "The task has no end, so nobody can finish it."))
@@ -354,7 +274,7 @@ def _findings(task: TaskModel, look: _Look, sensitivities: tuple[SensitivityChec
                 "problem",
                 "unreachable",
                 "The end of the task cannot be reached from its start.",
-                "Look for a missing way, or a goal that nothing leads to.",
+                "Look for a missing way, a goal that nothing leads to, or finish.ends = false.",
             )
         )
     elif not look.finishes:
@@ -426,7 +346,7 @@ def _goal_findings(task: TaskModel, goal: GoalCheck, finishes: bool) -> list[Fin
                 "goal_missed",
                 f"The best agent does not take {goal.goal} as a goal: it does without it, or has "
                 "taken it on the way before it was asked for.",
-                "A lower move cost or a higher reward makes the goal worth its way.",
+                "If that is not meant, look at rules.early_target, at its reward and at the move cost.",
             )
         ]
     if goal.incomplete <= 0:
@@ -434,10 +354,10 @@ def _goal_findings(task: TaskModel, goal: GoalCheck, finishes: bool) -> list[Fin
             Finding(
                 "warning",
                 "incomplete",
-                f"{goal.goal} beats walking on for those who completed what came before, but not for "
-                f"everybody who did not: there it can lose by {-goal.incomplete:.3f}. "
-                "Their choices near it look less sensible than they are.",
-                'normaliser = "mean" removes this.' if task.normaliser == "sum" else "",
+                f"{goal.goal} beats walking on for those who completed what came before. For those who "
+                f"did not, walking on can be worth up to {-goal.incomplete:.3f} more: fetching what is "
+                "missing still pays, and so does wandering where steps earn a bonus.",
+                "Read the choices of people who were sent on early with that in mind.",
             )
         ]
     return []
@@ -481,7 +401,7 @@ def _setting_findings(task: TaskModel, settings: list[SettingCheck]) -> list[Fin
     ]
 
 
-def _repairs(task: TaskModel, look: _Look) -> Finding:
+def _repairs(task: TaskModel, look: Look) -> Finding:
     """Try the usual changes and name those that really repair the task."""
     cost = _move_cost(task)
     tries: list[tuple[str, TaskModel]] = []
@@ -493,7 +413,7 @@ def _repairs(task: TaskModel, look: _Look) -> Finding:
     for factor in (2.5, 5.0) if cost else ():
         new_cost = round((cost or 0.0) * factor, 12)
         tries.append((f"move = {new_cost:g}", task.with_settings(move_cost=new_cost)))
-    working = [name for name, changed in tries if _Look.at(changed, solve(changed), look).works]
+    working = [name for name, changed in tries if Look.at(changed, solve(changed), look).works]
     if working:
         return Finding("note", "repairs", f"Each of these alone repairs it: {'; '.join(working)}.")
     return Finding(

@@ -50,7 +50,11 @@ def load_task(source: str | Path) -> TaskModel:
     >>> task.legal(task.start)
     ('W',)
     """
-    return compile_task(read_task(source))
+    spec = read_task(source)
+    try:
+        return compile_task(spec)
+    except TaskError as error:
+        raise TaskError(error.message, source=str(source), problems=error.problems) from None
 
 
 def compile_task(
@@ -61,6 +65,7 @@ def compile_task(
     normaliser: Normaliser | None = None,
     horizon: int | None = None,
     name: str | None = None,
+    max_states: int = 1_000_000,
 ) -> TaskModel:
     """Turn a task's description, or any object with ``start/actions/step/reward``, into arrays.
 
@@ -72,9 +77,12 @@ def compile_task(
         Override a description's own; for an object, ``gamma`` and ``tau`` are needed.
     horizon : int, optional
         End every episode after so many steps.
+    max_states : int
+        Stop enumerating the states of an object when there are more than this.
     """
     if isinstance(task, TaskSpec):
-        model = _lay_out(task).with_settings(gamma=gamma, tau=tau, normaliser=normaliser)
+        renamed = task if name is None else task.model_copy(update={"name": name})
+        model = _lay_out(renamed).with_settings(gamma=gamma, tau=tau, normaliser=normaliser)
         return model if horizon is None else model.with_horizon(horizon)
     if not isinstance(task, TaskRules):
         raise TaskError(
@@ -89,6 +97,7 @@ def compile_task(
         normaliser=normaliser or "sum",
         horizon=horizon,
         name=name or type(task).__name__,
+        max_states=max_states,
     )
 
 
@@ -182,8 +191,9 @@ class _Rules:
                 queue.append(new)
                 if len(found) > limit:
                     raise TaskError(
-                        f"{self.spec.name}: the task has more than {MAX_STATES} states. "
-                        "Use fewer targets, fewer phases or a smaller map."
+                        f"the task has more than {MAX_STATES} states. "
+                        "Use fewer targets, fewer phases or a smaller map.",
+                        source=self.spec.name,
                     )
         return sorted(found, key=lambda mode: (mode.phase, mode.progress))
 
@@ -315,6 +325,7 @@ def _refuse_impossible(rules: _Rules, modes: list[Mode]) -> None:
     missing = [target for target, bit in rules.bit.items() if not possible >> bit & 1]
     if missing:
         raise TaskError(
-            f"{rules.spec.name}: {', '.join(missing)} can never be completed. "
-            "Look for sections that require each other, or that require a target of a later phase."
+            f"{', '.join(missing)} can never be completed. "
+            "Look for sections that require each other, or that require a target of a later phase.",
+            source=rules.spec.name,
         )

@@ -6,6 +6,7 @@ only cells that can be reached from the start are kept.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -114,8 +115,18 @@ class GridStates:
     """Where each state of a drawn task is, what has been done in it, and which phase it is in.
 
     State ``mode * n_cells + cell`` stands for a cell together with a *mode*: the set of targets
-    completed (one bit each, in the order of ``targets``) and the active phase. The last state is
-    the end of the task.
+    completed and the active phase. The last state is the end of the task.
+
+    Parameters
+    ----------
+    grid : Grid
+        The walkable cells.
+    spec : TaskSpec
+        The description the task was made from.
+    progress : int array [M]
+        The targets completed in each mode, one bit each, in the order of ``spec.targets``.
+    phase : int array [M]
+        The active phase of each mode.
     """
 
     grid: Grid
@@ -142,20 +153,28 @@ class GridStates:
         progress = int(self.progress[state // self.grid.n_cells])
         return tuple(t for bit, t in enumerate(self.spec.targets) if progress >> bit & 1)
 
-    def state(self, cell: tuple[int, int], completed: tuple[str, ...] = (), phase: str | None = None) -> int:
-        """Return the number of a state, given its cell, completed targets and phase."""
-        names = [p.name for p in self.spec.phases]
-        wanted = names[0] if phase is None else phase
+    def state(self, cell: tuple[int, int], completed: Sequence[str] = (), phase: str | None = None) -> int:
+        """Return the number of a state, given its row and column (from 0), completed targets and phase."""
+        done = (completed,) if isinstance(completed, str) else tuple(completed)
+        phases = [p.name for p in self.spec.phases]
+        wanted = phases[0] if phase is None else phase
+        for given, known, what in (
+            ([wanted], phases, "phase"),
+            (done, self.spec.targets, "target"),
+        ):
+            for name in given:
+                if name not in known:
+                    raise TaskError(f"{self.spec.name} has no {what} {name!r}. It has: {', '.join(known)}.")
         places = np.flatnonzero((self.grid.row == cell[0]) & (self.grid.column == cell[1]))
-        unknown = [t for t in completed if t not in self.spec.targets]
-        if not len(places) or unknown or wanted not in names:
-            raise TaskError(
-                f"{self.spec.name} has no state at cell {cell} with {list(completed)} in phase {wanted!r}."
-            )
-        progress = sum(1 << self.spec.targets.index(target) for target in completed)
-        modes = np.flatnonzero((self.progress == progress) & (self.phase == names.index(wanted)))
+        if not len(places):
+            raise TaskError(f"{self.spec.name}: nobody can stand in row {cell[0] + 1}, column {cell[1] + 1}.")
+        progress = sum(1 << self.spec.targets.index(target) for target in set(done))
+        modes = np.flatnonzero((self.progress == progress) & (self.phase == phases.index(wanted)))
         if not len(modes):
-            raise TaskError(f"{self.spec.name} cannot have {list(completed)} in phase {wanted!r}.")
+            raise TaskError(
+                f"{self.spec.name}: nobody can be in phase {wanted} with {', '.join(done) or 'nothing'} "
+                "completed."
+            )
         return int(modes[0]) * self.grid.n_cells + int(places[0])
 
     def describe(self, state: int) -> str:

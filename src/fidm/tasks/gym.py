@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fidm.errors import TaskError
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 
@@ -55,6 +56,10 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
         illegal: Literal["stay", "raise"] = "stay",
         render_mode: str | None = None,
     ) -> None:
+        if illegal not in ("stay", "raise"):
+            raise TaskError(f"illegal is {illegal!r}; it must be 'stay' or 'raise'.")
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise TaskError(f"render_mode is {render_mode!r}; it must be 'ansi' or None.")
         self.task = task if isinstance(task, TaskModel) else load_task(task)
         self.max_steps = max_steps
         self.illegal = illegal
@@ -76,6 +81,8 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
 
     def step(self, action: np.int64) -> tuple[np.int64, float, bool, bool, dict[str, Any]]:
         """Take an action."""
+        if not self.action_space.contains(action):
+            raise TaskError(f"action is {action!r}; actions are 0 to {self.task.n_actions - 1}.")
         self._steps += 1
         legal, reward = bool(self._mask()[int(action)]), 0.0
         if legal or self.illegal == "raise":

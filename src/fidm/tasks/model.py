@@ -349,6 +349,7 @@ class TaskModel:
 
     def pair(self, state: int, action: int | str) -> int:
         """Return the row of a legal state-action pair, or say what is legal there instead."""
+        self._require(state)
         rows = slice(int(self.offsets[state]), int(self.offsets[state + 1]))
         for row, code in enumerate(self.action[rows].tolist(), start=rows.start):
             if action in (code, self.actions[code]):
@@ -360,6 +361,7 @@ class TaskModel:
 
     def legal(self, state: int) -> tuple[str, ...]:
         """Return the names of the actions that are legal in a state."""
+        self._require(state)
         return tuple(self.actions[a] for a in self.action[self.offsets[state] : self.offsets[state + 1]])
 
     def at(self, state: int, steps_to_go: int) -> int:
@@ -376,8 +378,7 @@ class TaskModel:
 
     def describe(self, state: int) -> str:
         """Say in words which state this is."""
-        if not 0 <= state < self.n_states:
-            raise TaskError(f"{self.name} has no state {state}; it has {self.n_states}.")
+        self._require(state)
         if self.grid is not None:
             return self.grid.describe(state)
         if self.states:
@@ -387,7 +388,19 @@ class TaskModel:
         if state == self.n_states - 1:
             return "time has run out"
         step, base = divmod(state, (self.n_states - 1) // self.horizon)
-        return f"state {base} with {self.horizon - step} steps to go"
+        to_go = self.horizon - step
+        return f"state {base} with {to_go} step{'s' * (to_go > 1)} to go"
+
+    def _require(self, state: int) -> None:
+        if not 0 <= state < self.n_states:
+            raise TaskError(f"{self.name} has no state {state}; its states are 0 to {self.n_states - 1}.")
+
+    def __repr__(self) -> str:
+        return (
+            f"TaskModel({self.name!r}: {self.n_states:,} states, {self.n_actions} actions, "
+            f"{self.n_pairs:,} legal choices, gamma={self.gamma:g}, tau={self.tau:g}, "
+            f"normaliser={self.normaliser!r})"
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -431,12 +444,3 @@ def _repeat_offsets(offsets: NDArray[np.int64], times: int) -> NDArray[np.int64]
     """Offsets of ``times`` copies laid end to end."""
     sizes = np.tile(np.diff(offsets), times)
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
-def rows_of(
-    offsets: NDArray[np.int64], chosen: NDArray[np.integer[Any]]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the rows that belong to the chosen groups, side by side, and where each group begins."""
-    counts = offsets[chosen + 1] - offsets[chosen]
-    begins = np.concatenate([[0], np.cumsum(counts)])
-    return np.repeat(offsets[chosen] - begins[:-1], counts) + np.arange(begins[-1]), begins

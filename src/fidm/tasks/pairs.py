@@ -177,3 +177,12 @@ def _action_names(names: Sequence[str], count: int) -> tuple[str, ...]:
     if len(set(names)) != count:
         raise TaskError("The names of the actions must differ from each other.")
     return tuple(names)
+
+
+def rows_of(
+    offsets: NDArray[np.int64], chosen: NDArray[np.integer[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the rows that belong to the chosen groups, side by side, and where each group begins."""
+    counts = offsets[chosen + 1] - offsets[chosen]
+    begins = np.concatenate([[0], np.cumsum(counts)])
+    return np.repeat(offsets[chosen] - begins[:-1], counts) + np.arange(begins[-1]), begins

@@ -53,7 +53,9 @@ def compile_rules(
     code: dict[Hashable, int] = {}
     queue: list[Hashable] = []
 
-    def visit(state: Hashable) -> int:
+    def visit(state: Hashable, where: str) -> int:
+        if not isinstance(state, Hashable):
+            raise TaskError(f"{name}: {where} gives a state that is not hashable. Use tuples, not lists.")
         if state not in number:
             if len(number) == max_states:
                 raise TaskError(
@@ -64,7 +66,7 @@ def compile_rules(
             queue.append(state)
         return number[state]
 
-    visit(rules.start())
+    visit(rules.start(), "start()")
     of_state: list[int] = []
     of_action: list[int] = []
     pay: list[float] = []
@@ -74,10 +76,10 @@ def compile_rules(
     for state in queue:  # the queue grows while it is read
         for action in rules.actions(state):
             outcome = rules.step(state, action)
-            outcomes = outcome if isinstance(outcome, Mapping) else {outcome: 1.0}
-            for next_state, probability in outcomes.items():
+            outcomes = outcome.items() if isinstance(outcome, Mapping) else [(outcome, 1.0)]
+            for next_state, probability in outcomes:
                 link_pair.append(len(pay))
-                link_state.append(visit(next_state))
+                link_state.append(visit(next_state, f"step({state!r}, {action!r})"))
                 link_probability.append(float(probability))
             of_state.append(number[state])
             of_action.append(code.setdefault(action, len(code)))

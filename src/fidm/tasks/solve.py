@@ -41,7 +41,8 @@ from scipy.sparse import csgraph
 from scipy.sparse import linalg as sparse_linalg
 
 from fidm.errors import TaskError
-from fidm.tasks.model import TaskModel, rows_of
+from fidm.tasks.model import TaskModel
+from fidm.tasks.pairs import rows_of
 from fidm.types import Normaliser, Values
 
 TOLERANCE = 1e-10
@@ -85,6 +86,11 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
     >>> values.residual <= 1e-10
     True
     """
+    if not isinstance(task, TaskModel):
+        raise TaskError(
+            f"solve needs a task model, not {type(task).__name__}. Make one with fidm.load_task or "
+            "fidm.compile_task."
+        )
     if normaliser is not None and normaliser != task.normaliser:
         task = task.with_settings(normaliser=normaliser)
     layers = layer_states(task)

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from fidm.errors import Problem, TaskError
 from fidm.tasks.grid import map_problems
+from fidm.tasks.locate import line_of
 from fidm.types import Normaliser
 
 FORMAT = 1
@@ -32,6 +33,14 @@ def _one_symbol(text: str) -> str:
     return text
 
 
+def _plain_name(text: str) -> str:
+    if not re.fullmatch("[a-z][a-z0-9_]{0,63}", text):
+        raise ValueError(
+            f"is {_shown(text)}; a name is up to 64 small letters, digits and underscores, a letter first"
+        )
+    return text
+
+
 def _one_line(text: str) -> str:
     if not text.isprintable():
         raise ValueError("must be one line of printable characters")
@@ -40,7 +49,7 @@ def _one_line(text: str) -> str:
 
 Symbol = Annotated[str, AfterValidator(_one_symbol)]
 Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
-Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Name = Annotated[str, AfterValidator(_plain_name)]
 Names = Annotated[tuple[Name, ...], Field(strict=False)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
 
@@ -168,6 +177,13 @@ def builtin_tasks() -> tuple[str, ...]:
     return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
 
 
+def builtin_text(name: str) -> str:
+    """Return the text of a built-in task's file, to read or to start one's own from."""
+    if name not in builtin_tasks():
+        raise TaskError(f"There is no built-in task {name!r}. Built in: {', '.join(builtin_tasks())}.")
+    return (resources.files("fidm.tasks") / "builtin" / f"{name}.toml").read_text("utf-8")
+
+
 def read_task(source: str | Path) -> TaskSpec:
     """Read a task file, or a task that comes with the package, and check it.
 
@@ -182,8 +198,9 @@ def read_task(source: str | Path) -> TaskSpec:
         With every problem of the file, each naming its key and, where known, its line.
     """
     if isinstance(source, str) and source in builtin_tasks():
-        text = (resources.files("fidm.tasks") / "builtin" / f"{source}.toml").read_text("utf-8")
-        return parse_task(text, source=source)
+        return parse_task(builtin_text(source), source=source)
+    if not str(source).strip():
+        raise TaskError(f"A task needs a name or a path. Built in: {', '.join(builtin_tasks())}.")
     path = Path(source)
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
@@ -245,10 +262,10 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
     if spec.format != FORMAT:
         problems.append(Problem(f"is {spec.format}; this version reads format {FORMAT}.", "format"))
     seen: dict[str, str] = {}
-    for phase in spec.phases:
+    for i, phase in enumerate(spec.phases):
         where = f"phases.{phase.name}"
-        if [p.name for p in spec.phases].count(phase.name) > 1:
-            problems.append(Problem("occurs twice; every phase needs a name of its own.", where))
+        if phase.name in [earlier.name for earlier in spec.phases[:i]]:
+            problems.append(Problem(f"is called {phase.name!r} like an earlier phase.", f"phases.{i}.name"))
         for target in phase.targets:
             if target not in spec.sections:
                 hint = _did_you_mean(target, spec.sections)
@@ -344,44 +361,3 @@ def _did_you_mean(word: str, known: Any) -> str:
 def _located(problem: Problem, text: str) -> Problem:
     line = problem.line if problem.line is not None else line_of(text, problem.where)
     return Problem(problem.what, problem.where, line, problem.hint)
-
-
-def line_of(text: str, where: str) -> int | None:
-    """Find the line of a key such as ``sections.meat.symbol`` in a task file, if it stands there.
-
-    A place inside an array of tables is given by its number (``phases.1.targets``) or by the
-    ``name`` of the table. ``map.drawing, row 3`` is the line of that row.
-    """
-    key, _, row = where.partition(", row ")
-    want = key.split(".")
-    table: list[str] = []
-    counts: dict[str, int] = {}
-    best: tuple[int, int] | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if match := re.match(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]", line):
-            table = [part.strip().strip("\"'") for part in match[2].split(".")]
-            if match[1] == "[[":
-                index = counts[match[2]] = counts.get(match[2], -1) + 1
-                table.append(str(index))
-            here = table
-        elif match := re.match(r"\s*([\w.\"'-]+)\s*=\s*(.*)", line):
-            here = [*table, *(part.strip("\"'") for part in match[1].split("."))]
-            if (
-                here[-1:] == ["name"]
-                and len(table) == 2
-                and match[2].strip().strip("\"'") == "".join(want[1:2])
-            ):
-                want = [want[0], table[1], *want[2:]]
-                here = table
-        else:
-            continue
-        depth = len(here)
-        if want[:depth] == here and (best is None or depth > best[0]):
-            best = (depth, number)
-    if best is None or (best[0] < len(want) and best[0] < 1):
-        return None
-    if row and (digits := re.match(r"\d+", row)):
-        opening = text.splitlines()[best[1] - 1]
-        first = best[1] if re.search(r"(\"\"\"|''')\s*\\?$", opening) is None else best[1] + 1
-        return first + int(digits[0]) - 1
-    return best[1]
