@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -65,9 +66,7 @@ def test_large_layers_take_another_road_to_the_same_values(task, gamma, tau, nor
 
     q, v = slow_values.infinite_horizon(task, gamma, tau, normaliser)
     model = fidm.TaskModel.from_arrays(*tables(task), gamma=gamma, tau=tau, normaliser=normaliser)
-    before = module.DIRECT_LIMIT, module.SWEEP_LIMIT
-    module.DIRECT_LIMIT = module.SWEEP_LIMIT = 0
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "DIRECT_LIMIT", 0)
+        patch.setattr(module, "SWEEP_LIMIT", 0)
         assert_same(fidm.solve(model), q, v)
-    finally:
-        module.DIRECT_LIMIT, module.SWEEP_LIMIT = before

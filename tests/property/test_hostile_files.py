@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import resources
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -27,15 +28,14 @@ SCALARS = st.one_of(
 
 def load(text: str) -> None:
     """Read and compile; anything but a TaskError with a message that names a place is a bug."""
-    compile_module.MAX_STATES, before = 100_000, compile_module.MAX_STATES
-    try:
-        model = fidm.compile_task(fidm.parse_task(text, source="fuzz.toml"))
-        assert model.n_states > 0
-    except fidm.TaskError as error:
-        assert str(error).strip()
-        assert all(problem.where and problem.what for problem in error.problems)
-    finally:
-        compile_module.MAX_STATES = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compile_module, "MAX_STATES", 100_000)
+        try:
+            model = fidm.compile_task(fidm.parse_task(text, source="fuzz.toml"))
+            assert model.n_states > 0
+        except fidm.TaskError as error:
+            assert str(error).strip()
+            assert all(problem.where and problem.what for problem in error.problems)
 
 
 @settings(max_examples=300)

@@ -118,7 +118,7 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
         fidm.read_task("x" * 5_000)
 
 
-def test_a_task_of_too_many_states_is_refused_before_memory_is():
+def test_a_task_of_too_many_states_is_refused_before_memory_is(monkeypatch):
     sections = "".join(f'[sections.s{i}]\nsymbol = "{chr(0x4E00 + i)}"\n' for i in range(30))
     names = ", ".join(f'"s{i}"' for i in range(30))
     row = "".join(chr(0x4E00 + i) for i in range(30))
@@ -142,14 +142,8 @@ S.............................
 name = "one"
 targets = [{names}]
 """
-    import fidm.tasks.compile as module
-
-    before = module.MAX_STATES
-    module.MAX_STATES = 200_000
-    try:
-        assert "more than 200000 states" in problems(text)
-    finally:
-        module.MAX_STATES = before
+    monkeypatch.setattr("fidm.tasks.compile.MAX_STATES", 200_000)
+    assert "more than 200000 states" in problems(text)
 
 
 def test_windows_line_ends_change_nothing():

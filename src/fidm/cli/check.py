@@ -42,8 +42,10 @@ def check(task: str, *, json: bool = False, vary: bool = True) -> int:
 
 
 def run_check(model: TaskModel, *, vary: bool) -> TaskCheck:
-    """Check a task with a progress bar on the error stream."""
+    """Check a task with a progress bar on the error stream, if somebody is looking."""
     console = Console(stderr=True)
+    if not console.is_terminal:
+        return check_task(model, vary=vary)
     with Progress(
         TextColumn("[dim]solving"),
         BarColumn(bar_width=24),
@@ -51,7 +53,6 @@ def run_check(model: TaskModel, *, vary: bool) -> TaskCheck:
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=not console.is_terminal,
     ) as progress:
         bar = progress.add_task("solving", total=None)
         return check_task(

@@ -283,5 +283,5 @@ def _letters(rows: tuple[str, ...]) -> NDArray[np.str_]:
 def _graph(neighbour: NDArray[np.int32]) -> sparse.csr_array:
     cell, way = np.nonzero(neighbour >= 0)
     size = len(neighbour)
-    links = (np.ones(len(cell), dtype=np.int8), (cell, neighbour[cell, way]))
-    return sparse.csr_array(links, shape=(size, size))
+    begins = np.searchsorted(cell, np.arange(size + 1)).astype(np.int32)
+    return sparse.csr_array((np.ones(len(cell)), neighbour[cell, way], begins), shape=(size, size))

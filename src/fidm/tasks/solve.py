@@ -22,7 +22,7 @@ T is monotone and convex, so this is soft policy iteration: from its first step 
 solution, never slower than plain iteration, and its last steps converge quadratically. A first guess
 saves steps: a few plain backups, or, in large layers, the values of walking straight out. The linear
 system is solved by sparse LU; in layers of more than ``DIRECT_LIMIT`` states by BiCGSTAB, whose memory
-grows with the number of transitions only, and by LU where that fails to converge.
+grows with the number of transitions only, unless γ is very near 1 or it fails to converge.
 
 Stopping rule. Each layer stops at ``max |T(v) - v| <= 1e-10 (1 - γ)``, which bounds the error of its
 values by 1e-10, or at the rounding error of its largest value where that is larger. The residual is then
@@ -48,8 +48,11 @@ from fidm.types import Normaliser, Values
 TOLERANCE = 1e-10
 """The residual every solution meets."""
 
-DIRECT_LIMIT = 20_000
-"""Layers of more states than this are solved by an iterative linear solver."""
+DIRECT_LIMIT = 6_000
+"""Layers of more states than this are solved by an iterative linear solver, if γ is not too near 1."""
+
+ITERATIVE_GAMMA = 0.995
+"""Above this γ the iterative solver needs so many steps that the direct one is faster at any size."""
 
 MAX_STEPS = 500
 """Newton steps allowed in one layer before giving up; ten are usually enough."""
@@ -58,7 +61,7 @@ SWEEP_LIMIT = 4_000
 """Layers of up to so many states get their first guess from a few plain backups."""
 
 SWEEPS = 16
-"""How many plain backups that is."""
+"""How many plain backups that is at least; more, as long as each takes a good part of the change away."""
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -131,9 +134,9 @@ def layer_states(task: TaskModel) -> list[Integers]:
     n_states = task.n_states
     links = task.successor_offsets[task.offsets]
     graph = sparse.csr_array(
-        (np.ones(len(task.successor), dtype=np.int8), task.successor, links),
-        shape=(n_states, n_states),
+        (np.ones(len(task.successor)), task.successor, links), shape=(n_states, n_states), copy=True
     )
+    graph.sum_duplicates()  # older releases of SciPy hang on repeated entries
     n_parts, part = csgraph.connected_components(graph, directed=True, connection="strong")
     tail = np.repeat(part, np.diff(links))
     head = part[task.successor]
@@ -300,7 +303,8 @@ def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
             f"{task.name} can be walked in circles for ever, so gamma = 1 gives it no finite "
             "values. Use a gamma below 1, or give the task a horizon."
         )
-    v = _swept(layer, task) if layer.n_states <= SWEEP_LIMIT else _walked_out(layer, task)
+    is_small = layer.n_states <= SWEEP_LIMIT and task.normaliser != "max"
+    v = _swept(layer, task) if is_small else _walked_out(layer, task)
     for step in range(MAX_STEPS):
         q = layer.pair_values(v)
         value, weight, total = _soft_maximum(q, layer.offsets, task.tau, task.normaliser)
@@ -309,7 +313,7 @@ def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
         if size <= _reachable_tolerance(q, TOLERANCE * (1.0 - task.gamma)):
             return v, step
         policy = weight / np.repeat(total, np.diff(layer.offsets))
-        v = v + _solve_linear(layer.system(policy), gap, size)
+        v = v + _solve_linear(layer.system(policy), gap, size, task.gamma)
     raise TaskError(
         f"{task.name}: a layer of {layer.n_states} states did not settle in {MAX_STEPS} steps "
         f"(residual {size:.2g}). A smaller gamma or a larger tau makes the task easier to solve."
@@ -317,10 +321,16 @@ def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
 
 
 def _swept(layer: _Layer, task: TaskModel) -> Floats:
-    """A first guess for a small layer: a few plain backups."""
+    """A first guess for a small layer: a few plain backups, more while they converge fast."""
     v = np.zeros(layer.n_states)
-    for _ in range(SWEEPS):
+    change, sweeps, is_fast = np.inf, 0, True
+    while sweeps < SWEEPS or (is_fast and change > TOLERANCE * (1.0 - task.gamma)):
+        before = v
         v = soft_maximum(layer.pair_values(v), layer.offsets, task.tau, task.normaliser)
+        sweeps += 1
+        if sweeps % 8 == 0:
+            earlier, change = change, float(np.abs(v - before).max())
+            is_fast = change < 0.1 * earlier
     return v
 
 
@@ -328,14 +338,16 @@ def _walked_out(layer: _Layer, task: TaskModel) -> Floats:
     """A first guess for a large layer: its values if one could only walk straight out of it.
 
     Starting at the states with a way out, each ring of states is backed up from the rings before.
-    States from which no certain way leads out keep the value 0.
+    States that are very far from a way out, or have no certain one, keep the value 0.
     """
     v = np.full(layer.n_states, -np.inf)
     n_inside = np.bincount(layer.pair, minlength=len(layer.base))
     link_begins = np.concatenate([[0], np.cumsum(n_inside)])
     column_begins = layer.indptr.astype(np.int64)
     ring = np.flatnonzero(np.minimum.reduceat(n_inside, layer.offsets[:-1]) == 0)
-    while len(ring):
+    for _ in range(int(40.0 / (1.0 - task.gamma))):  # beyond that γ^n has made everything too small to see
+        if not len(ring):
+            break
         pairs, offsets = rows_of(layer.offsets, ring)
         links, link_offsets = rows_of(link_begins, pairs)
         future = layer.weight[links] * v[layer.column[links]]
@@ -353,9 +365,9 @@ def _walked_out(layer: _Layer, task: TaskModel) -> Floats:
     return v
 
 
-def _solve_linear(system: sparse.csc_array, gap: Floats, size: float) -> Floats:
+def _solve_linear(system: sparse.csc_array, gap: Floats, size: float, gamma: float) -> Floats:
     """Solve (I - γP) δ = gap, directly or, in a large layer, iteratively."""
-    if len(gap) > DIRECT_LIMIT:
+    if len(gap) > DIRECT_LIMIT and gamma <= ITERATIVE_GAMMA:
         accuracy = min(1e-3, max(1e-6, size))
         delta, failed = sparse_linalg.bicgstab(system, gap / size, rtol=accuracy, atol=0.0, maxiter=5_000)
         if not failed:

@@ -1,0 +1,98 @@
+"""Large layers: solved iteratively, in little memory, to the same residual."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import fidm
+from fidm.tasks import solve as module
+
+
+def open_grid(n: int, **settings) -> fidm.TaskModel:
+    """An n × n floor with one goal that ends the walk."""
+    cell, end = np.arange(n * n).reshape(n, n), n * n
+    next_state = np.full((n * n + 1, 5), -1)
+    north, south, east, west, _ = (next_state[:end, i].reshape(n, n) for i in range(5))
+    north[1:], south[:-1], east[:, :-1], west[:, 1:] = cell[:-1], cell[1:], cell[:, 1:], cell[:, :-1]
+    reward = np.full(next_state.shape, -0.02)
+    goal = cell[n // 3, n // 2]
+    next_state[goal, 4], reward[goal, 4] = end, 1.0
+    return fidm.TaskModel.from_arrays(next_state, reward, **({"gamma": 0.98, "tau": 0.05} | settings))
+
+
+@pytest.mark.parametrize("normaliser", ["sum", "mean", "max"])
+def test_a_large_layer_needs_no_factorization(normaliser, monkeypatch):
+    def refuse(*_, **__):
+        raise AssertionError("a large layer was factorized")
+
+    monkeypatch.setattr(module.sparse_linalg, "splu", refuse)
+    values = fidm.solve(open_grid(100, normaliser=normaliser))
+    assert values.residual <= 1e-10
+    assert values.iterations < 10
+
+
+@pytest.mark.parametrize("normaliser", ["sum", "mean", "max"])
+def test_both_roads_lead_to_the_same_values(normaliser, monkeypatch):
+    task = open_grid(40, normaliser=normaliser)
+    direct = fidm.solve(task)
+    monkeypatch.setattr(module, "DIRECT_LIMIT", 0)
+    monkeypatch.setattr(module, "SWEEP_LIMIT", 0)
+    assert np.allclose(fidm.solve(task).v, direct.v, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("gamma", [0.999, 0.99999])
+def test_gamma_near_one(gamma):
+    assert fidm.solve(open_grid(85, gamma=gamma, normaliser="mean")).residual <= 1e-10
+
+
+def test_a_very_long_corridor():
+    n = 30_000
+    next_state = np.stack([np.arange(n) - 1, np.arange(n) + 1], axis=1)
+    next_state[-1] = -1
+    task = fidm.TaskModel.from_arrays(next_state, np.full((n, 2), -0.01), gamma=0.9, tau=0.05)
+    assert fidm.solve(task).residual <= 1e-10
+
+
+MILLION = """
+import json, resource, fidm
+from fidm.tasks.spec import parse_task
+side = 1_000
+rows = ["." * side for _ in range(side)]
+rows[0] = "S" + rows[0][1:]
+rows[700] = rows[700][:400] + "G" + rows[700][401:]
+text = '''format = 1
+name = "field"
+title = "A very large field"
+[values]
+gamma = 0.98
+tau = 0.05
+[rewards]
+move = -0.02
+target = 1.0
+[sections.goal]
+symbol = "G"
+reach = "on"
+[[phases]]
+name = "go"
+targets = ["goal"]
+[map]
+drawing = \\"\\"\\"
+''' + "\\n".join(rows) + '\\n\\"\\"\\"\\n'
+task = fidm.compile_task(parse_task(text))
+values = fidm.solve(task)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+print(json.dumps({"states": task.n_states, "residual": values.residual, "peak_gib": peak}))
+"""
+
+
+def test_a_million_states_fit_in_eight_gigabytes():
+    done = subprocess.run([sys.executable, "-c", MILLION], capture_output=True, text=True, check=True)
+    result = json.loads(done.stdout)
+    assert result["states"] > 1_000_000
+    assert result["residual"] <= 1e-10
+    assert result["peak_gib"] < 8
