@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fidm.tasks.model import TaskModel
     from fidm.tasks.rules import TaskRules
     from fidm.tasks.solve import solve
-    from fidm.tasks.spec import TaskSpec, builtin_tasks, parse_task, read_task
+    from fidm.tasks.spec import TaskSpec, builtin_tasks, builtin_text, parse_task, read_task
     from fidm.types import Trace, Values
 
 __version__ = "0.1.0"
@@ -41,6 +41,7 @@ _HOME = {
     "Trace": "fidm.types",
     "Values": "fidm.types",
     "builtin_tasks": "fidm.tasks.spec",
+    "builtin_text": "fidm.tasks.spec",
     "check_task": "fidm.tasks.check",
     "choice_probabilities": "fidm.tasks.behaviour",
     "compile_task": "fidm.tasks.compile",
@@ -65,6 +66,7 @@ __all__ = [
     "Trace",
     "Values",
     "builtin_tasks",
+    "builtin_text",
     "check_task",
     "choice_probabilities",
     "compile_task",
