@@ -155,3 +155,12 @@ def test_lines_are_found():
     assert line_of(TEXT, "sections.meat.symbol") == 43
     assert line_of(TEXT, "phases.1.targets") == line_of(TEXT, "phases.bakery.targets")
     assert line_of(TEXT, "nowhere.at.all") is None
+
+
+def test_lines_are_not_looked_for_inside_strings():
+    text = 'description = """\ntau = 1\n[values]\n"""\n[values]\ntau = 2\n[[phases]]\nname = "a"\n[[phases]]\nname = "b"\n'
+    assert line_of(text, "values.tau") == 6
+    assert line_of(text, "phases.b.targets") == 9
+    assert line_of('[map]\ndrawing = """\n\n\n##\n#\n"""', "map.drawing, row 2") == 6
+    assert line_of('[map]\ndrawing = "##\\n#"', "map.drawing, row 2") == 2
+    assert line_of("[map]\ndrawing = '''##\n#'''", "map.drawing, row 2") == 3

@@ -1,49 +1,74 @@
 """Finding the line of a task file that a problem is about.
 
-TOML parsers drop the places of keys, so the text is read again, line by line, just far enough.
+TOML parsers drop the places of keys, so the text is read again, line by line, just far enough to know
+under which heading each key stands.
 """
 
 from __future__ import annotations
 
 import re
 
+_HEADING = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
+_KEY = re.compile(r"\s*([\w.\"'-]+)\s*=\s*(.*?)\s*$")
+_OPENING = re.compile(r"(\"\"\"|''')(.*)")
+
 
 def line_of(text: str, where: str) -> int | None:
-    """Find the line of a key such as ``sections.meat.symbol`` in a task file, if it stands there.
+    """Find the line of a key such as ``sections.meat.symbol`` in a task file.
 
-    A place inside an array of tables is given by its number (``phases.1.targets``) or by the
-    ``name`` of the table. ``map.drawing, row 3`` is the line of that row.
+    A table in an array is given by its number (``phases.1.targets``) or by its ``name``. ``map.drawing,
+    row 3`` is the line of that row. Where the key itself is not in the file, the line of the innermost
+    heading above it is returned; where there is none, None.
     """
-    key, _, row = where.partition(", row ")
-    want = key.split(".")
-    table: list[str] = []
+    key, _, row = where.partition(" and ")[0].partition(", row ")
+    lines, numbers = _places(text)
+    path = key.split(".")
+    if len(path) > 1:
+        path[1] = numbers.get((path[0], path[1]), path[1])
+    known = (lines[tuple(path[:n])] for n in range(len(path), 0, -1) if tuple(path[:n]) in lines)
+    line = next(known, None)
+    if line is None or not row.isdigit():
+        return line
+    return _line_of_row(text.splitlines(), line, int(row))
+
+
+def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, str], str]]:
+    """The line of every heading and key, and the number of every named table in an array."""
+    lines: dict[tuple[str, ...], int] = {}
+    numbers: dict[tuple[str, str], str] = {}
     counts: dict[str, int] = {}
-    best: tuple[int, int] | None = None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if match := re.match(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]", line):
-            table = [part.strip().strip("\"'") for part in match[2].split(".")]
-            if match[1] == "[[":
-                index = counts[match[2]] = counts.get(match[2], -1) + 1
-                table.append(str(index))
-            here = table
-        elif match := re.match(r"\s*([\w.\"'-]+)\s*=\s*(.*)", line):
-            here = [*table, *(part.strip("\"'") for part in match[1].split("."))]
-            if (
-                here[-1:] == ["name"]
-                and len(table) == 2
-                and match[2].strip().strip("\"'") == "".join(want[1:2])
-            ):
-                want = [want[0], table[1], *want[2:]]
-                here = table
-        else:
-            continue
-        depth = len(here)
-        if want[:depth] == here and (best is None or depth > best[0]):
-            best = (depth, number)
-    if best is None or (best[0] < len(want) and best[0] < 1):
-        return None
-    if row and (digits := re.match(r"\d+", row)):
-        opening = text.splitlines()[best[1] - 1]
-        first = best[1] if re.search(r"(\"\"\"|''')\s*\\?$", opening) is None else best[1] + 1
-        return first + int(digits[0]) - 1
-    return best[1]
+    table: tuple[str, ...] = ()
+    until = ""  # the quotes that end the string we are in
+    for line, content in enumerate(text.splitlines(), start=1):
+        if until:
+            until = "" if until in content else until
+        elif heading := _HEADING.match(content):
+            table = tuple(_bare(part) for part in heading[2].split("."))
+            if heading[1] == "[[":
+                counts[heading[2]] = counts.get(heading[2], -1) + 1
+                table = (*table, str(counts[heading[2]]))
+            lines.setdefault(table, line)
+        elif key := _KEY.match(content):
+            path = (*table, *(_bare(part) for part in key[1].split(".")))
+            lines.setdefault(path, line)
+            if len(path) == 3 and path[2] == "name" and path[1].isdigit():
+                numbers.setdefault((path[0], _bare(key[2])), path[1])
+            if (opening := _OPENING.match(key[2])) and opening[1] not in opening[2]:
+                until = opening[1]
+    return lines, numbers
+
+
+def _line_of_row(lines: list[str], line: int, row: int) -> int:
+    """The line of a row of a drawing whose key is on the given line."""
+    key = _KEY.match(lines[line - 1])
+    opening = _OPENING.match(key[2]) if key else None
+    if opening is None or opening[1] in opening[2]:
+        return line  # the whole drawing is on one line
+    first = line if opening[2] else line + 1
+    while first < len(lines) and not lines[first - 1].strip():
+        first += 1
+    return first + row - 1
+
+
+def _bare(word: str) -> str:
+    return word.strip().strip("\"'")
