@@ -31,6 +31,7 @@ unit: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
+	@echo "Wrote docs/_build/html/index.html"
 
 # Speed, as ratios measured in one run, written to benchmarks/results/. Not part of the tests.
 bench: $(VENV)/.core .venv-bench/.done
@@ -50,7 +51,8 @@ lock:
 	mv build/constraints.txt constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-bench build dist docs/_build .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench build dist docs/_build benchmarks/results fidm-demo
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@sh scripts/make-venv.sh "$(PYTHON)" "$(VENV)"

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fidm.tasks.spec import TaskSpec, builtin_tasks, builtin_text, parse_task, read_task
     from fidm.types import Trace, Values
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 _HOME = {
     "DataError": "fidm.errors",
@@ -87,4 +87,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME, "plot", "testing"])
+    return sorted({*__all__, "__version__", "plot", "testing"})

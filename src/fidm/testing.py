@@ -42,6 +42,8 @@ def check_task(task: TaskRules, *, max_states: int = 100_000, seed: int = 0) -> 
     seed : int
         For the random walks.
     """
+    if isinstance(task, type):
+        raise AssertionError(f"{task.__name__} is a class; pass an object of it.")
     if not isinstance(task, TaskRules):
         missing = [m for m in ("start", "actions", "step", "reward") if not callable(getattr(task, m, None))]
         raise AssertionError(f"{type(task).__name__} lacks {', '.join(missing)}.")

@@ -158,3 +158,63 @@ def test_stochastic_and_finite_tasks_can_be_checked():
     check = fidm.check_task(task)
     assert check.sitting == 3
     assert check.best_finishes
+
+
+def test_a_task_about_when_to_stop_is_not_called_a_trap():
+    """Foraging: staying pays less each time, leaving ends; nobody ought to leave at once."""
+    n = 6
+    next_state = [[i + 1 if i < n - 2 else -1, n - 1] for i in range(n - 1)] + [[-1, -1]]
+    reward = [[0.5 - 0.1 * i, 0.25] for i in range(n)]
+    for normaliser in ("sum", "mean", "max"):
+        task = fidm.TaskModel.from_arrays(next_state, reward, gamma=0.95, tau=0.1, normaliser=normaliser)
+        check = fidm.check_task(task)
+        assert check.usable, check.summary()
+        assert all(setting.usable for setting in check.settings)
+        assert "detour" not in codes(check)
+
+
+def test_a_maze_from_tables_whose_best_agent_wanders_is_caught():
+    n = 11
+    cell = np.arange(n * n).reshape(n, n)
+    next_state = np.full((n * n + 1, 4), -1)
+    for i, (a, b) in enumerate([(cell[1:], cell[:-1]), (cell[:-1], cell[1:])]):
+        next_state[a, i] = b
+    for i, (a, b) in enumerate([(cell[:, 1:], cell[:, :-1]), (cell[:, :-1], cell[:, 1:])], start=2):
+        next_state[a, i] = b
+    reward = np.full(next_state.shape, -0.02)
+    next_state[cell[-1, -1]] = [n * n, -1, -1, -1]
+    reward[cell[-1, -1]] = 1.0
+    wandering = fidm.TaskModel.from_arrays(next_state, reward, gamma=0.98, tau=0.05)
+    check = fidm.check_task(wandering, vary=False)
+    assert "never_finishes" in codes(check, "problem")
+    assert fidm.check_task(wandering.with_settings(tau=0.01), vary=False).usable
+
+
+def test_an_agent_that_stands_still_is_told_so_and_repaired():
+    spec = fidm.read_task("errands")
+    rewards = spec.rewards.model_copy(update={"repeated": 0.05})
+    task = fidm.compile_task(spec.model_copy(update={"rewards": rewards}))
+    check = fidm.check_task(task, vary=False)
+    assert not check.usable
+    (stuck,) = [f for f in check.findings if f.code == "never_finishes"]
+    assert "It does VISIT" in stuck.says
+    assert "for ever" in stuck.says
+    (repair,) = [f for f in check.findings if f.code == "repairs"]
+    assert "repeated = -0.15 with non_target = -0.15" in repair.says
+
+
+def test_paid_steps_are_mentioned():
+    check = fidm.check_task(fidm.load_task("errands").with_settings(move_cost=0.01), vary=False)
+    assert "paid_steps" in codes(check, "warning")
+
+
+def test_findings_come_gravest_first_and_read_as_a_summary():
+    check = fidm.check_task(with_map(OPEN_FLOOR), vary=False)
+    levels = [finding.level for finding in check.findings]
+    assert levels == sorted(levels, key=["problem", "warning", "note"].index)
+    assert check.summary().startswith("grocery_small: not usable\nproblem: ")
+
+
+def test_shares_are_shares():
+    for row in fidm.check_task(fidm.load_task("grocery_small"), vary=False).sensitivities:
+        assert 0 <= row.finished <= 1

@@ -74,6 +74,8 @@ tau = 0.05
 [rewards]
 move = -0.02
 target = 1.0
+repeated = -0.1
+non_target = -0.1
 [sections.goal]
 symbol = "G"
 reach = "on"

@@ -57,8 +57,8 @@ def test_the_unchanged_text_is_fine():
         ('action = "PAY"', 'action = "N"', ["movement and finish.action", "give the same action 'N'"]),
         ('buy = "per_section"', 'buy = "sometimes"', ["rules.buy", "'per_section' or 'single'"]),
         ('symbol = "M"', 'symbol = "M"\nrequires = ["egg_tofu"]\n[sections.eggs]\nsymbol="e"', ["sections.eggs.symbol", "not on the map"]),
-        ('symbol = "M"', 'symbol = "M"\nrequires = ["drinks"]', ["sections.meat.requires", "names 'drinks', which is not another target"]),
-        ('symbol = "M"', 'symbol = "M"\nrequires = ["meat"]', ["sections.meat.requires", "not another target"]),
+        ('symbol = "M"', 'symbol = "M"\nrequires = ["drinks"]', ["sections.meat.requires", "names 'drinks', which is no target"]),
+        ('symbol = "M"', 'symbol = "M"\nrequires = ["meat"]', ["sections.meat.requires", "names the section itself"]),
     ],
 )  # fmt: skip
 def test_each_mistake_is_named(old, new, words):
@@ -132,6 +132,8 @@ tau = 0.1
 [rewards]
 move = -1
 target = 1
+repeated = -2
+non_target = -2
 [map]
 drawing = '''
 {row}

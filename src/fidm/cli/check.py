@@ -11,8 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from fidm.tasks.check import Finding, TaskCheck, check_task
+from fidm.cli.console import aside, page
+from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.compile import load_task
+from fidm.tasks.findings import Finding
 from fidm.tasks.model import TaskModel
 
 MARKS = {"problem": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "dim")}
@@ -37,13 +39,13 @@ def check(task: str, *, json: bool = False, vary: bool = True) -> int:
     if json:
         print_json(result)
     else:
-        show(result, Console(highlight=False))
+        show(result, page())
     return 0 if result.usable else 1
 
 
 def run_check(model: TaskModel, *, vary: bool) -> TaskCheck:
     """Check a task with a progress bar on the error stream, if somebody is looking."""
-    console = Console(stderr=True)
+    console = aside()
     if not console.is_terminal:
         return check_task(model, vary=vary)
     with Progress(
@@ -83,6 +85,9 @@ def show(result: TaskCheck, console: Console) -> None:
         f"solved to a residual of {result.residual:.0e}",
         style="dim",
     )
+    console.print()
+    for finding in result.findings:
+        console.print(_sentence(finding))
     if result.goals:
         console.print(
             "\n[bold]Does each goal beat wandering?[/] Value of taking it minus value of walking on"
@@ -90,13 +95,16 @@ def show(result: TaskCheck, console: Console) -> None:
         console.print(_goal_table(result))
     console.print(f"[bold]What to expect of people[/] in one sitting of at most {result.sitting} actions")
     console.print(_sensitivity_table(result))
+    console.print(
+        f"η is how strongly value steers a person: 0 chooses blindly, {1 / result.tau:g} is the walker the "
+        "values assume. The last column is the standard error of η after one sitting.\n",
+        style="dim",
+    )
     if result.settings:
         console.print(
             "[bold]Other settings[/] and the narrowest goal's lead over wandering; ✗ cannot be used"
         )
         console.print(_setting_table(result))
-    for finding in result.findings:
-        console.print(_sentence(finding))
 
 
 def _best_agent(result: TaskCheck) -> str:
@@ -108,8 +116,8 @@ def _best_agent(result: TaskCheck) -> str:
             f"{result.fewest_actions} would do."
         )
     return (
-        f"Every goal can be reached. The best agent finishes in {result.best_actions:.0f} actions; the "
-        f"fewest that take every goal when it is asked for are {result.fewest_actions}."
+        f"The best agent finishes in {result.best_actions:.0f} actions; "
+        f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."
     )
 
 
@@ -128,7 +136,7 @@ def _goal_table(result: TaskCheck) -> Table:
 
 
 def _sensitivity_table(result: TaskCheck) -> Table:
-    table = _table("sensitivity η", "actions", "finish", "information per action", "η known to")
+    table = _table("sensitivity η", "actions", "reach the end", "information per action", "η known to")
     for row in result.sensitivities:
         error = f"±{row.relative_error:.0%}" if math.isfinite(row.relative_error) else "–"
         actions = f"{row.actions:.0f}" if row.finished > 0.995 else f"≥ {row.actions:.0f}"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from rich.console import Console
 
 from fidm import plot
 from fidm.cli.check import run_check, show
+from fidm.cli.console import page
 from fidm.cli.pictures import save_figure
 from fidm.tasks.behaviour import walk
 from fidm.tasks.compile import load_task
@@ -28,7 +28,7 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
     seed
         The same seed gives the same shoppers.
     """
-    console = Console(highlight=False)
+    console = page()
     task = load_task("grocery")
     show(run_check(task, vary=True), console)
     values = solve(task)

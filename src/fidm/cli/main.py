@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Sequence
 
 from cyclopts import App
-from rich.console import Console
 from rich.text import Text
 
 import fidm
+from fidm.cli.console import aside
 from fidm.errors import FidmError
 
 ERROR = 2
 """The exit code for input that cannot be used; 1 means the answer is no."""
 
+CLOSED_PIPE, INTERRUPTED = 141, 130
+"""The exit codes a shell gives for these."""
+
 app = App(
     name="fidm",
-    help="How a person decides, and what it costs them, from what they say and do. "
-    "Research use only, not a diagnosis. Everything runs on this machine.",
+    help="How a person decides, and what it costs them, from what they say and do. This version covers the "
+    "task they are given. Research use only, not a diagnosis. Everything runs on this machine.",
     version=fidm.__version__,
     result_action="return_value",
 )
@@ -28,7 +32,9 @@ task_app = App(
 )
 app.command(task_app)
 app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
-app.command("fidm.cli.demo:demo", help="Run the main job on an embedded default.")
+app.command(
+    "fidm.cli.demo:demo", help="Check the grocery task and draw the routes of two simulated shoppers."
+)
 task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
 task_app.command("fidm.cli.task:copy", help="Copy a built-in task to a file of your own.")
 task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of each place.")
@@ -36,18 +42,19 @@ task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without ✓ or η shows ? instead
+            stream.reconfigure(errors="replace")
     try:
         code = app(list(sys.argv[1:] if arguments is None else arguments))
     except FidmError as error:
-        Console(stderr=True, highlight=False).print(
-            Text.assemble((f"{type(error).__name__}: ", "bold red"), str(error)), soft_wrap=True
-        )
+        aside().print(Text.assemble(("Error: ", "bold red"), str(error)), soft_wrap=True)
         return ERROR
     except BrokenPipeError:  # whoever reads our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return CLOSED_PIPE
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     return int(code or 0)
 
 

@@ -8,11 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from rich import box
-from rich.console import Console
+from rich.columns import Columns
 from rich.table import Table
 from rich.text import Text
 
 from fidm import plot
+from fidm.cli.console import page
 from fidm.cli.pictures import require_format, save_figure
 from fidm.errors import DataError, TaskError
 from fidm.io.files import whole_file
@@ -33,7 +34,7 @@ def list_tasks() -> None:
     for name in builtin_tasks():
         spec = read_task(name)
         table.add_row(name, spec.title, ", ".join(spec.targets))
-    Console().print(table)
+    page().print(table)
 
 
 def copy(name: str, path: Path) -> None:
@@ -51,7 +52,7 @@ def copy(name: str, path: Path) -> None:
         raise DataError("exists already; nothing was written.", source=str(path))
     with whole_file(path) as part:
         part.write_text(text, encoding="utf-8")
-    Console(highlight=False).print(Text(f"Wrote {path}. Change it, then run: fidm check {path}"))
+    page().print(Text(f"Wrote {path}. Change it, then run: fidm check {path}"))
 
 
 def show(task: str, *, out: Path | None = None, completed: str = "", phase: str | None = None) -> None:
@@ -79,7 +80,7 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
     corner = (int(model.grid.grid.row[0]), int(model.grid.grid.column[0]))
     first = model.grid.state(corner, done, phase)
     worth = values.v[first : first + model.grid.grid.n_cells]
-    console = Console(highlight=False)
+    console = page()
     console.print(Text(spec.title, "bold"))
     console.print(Text(spec.description.strip().replace("\n", " "), "dim"))
     console.print()
@@ -121,17 +122,12 @@ def map_text(states: GridStates, worth: NDArray[np.float64]) -> Text:
     return text
 
 
-def _legend(states: GridStates) -> Text:
-    spec = states.spec
-    names = {s.symbol: s.label or n.replace("_", " ") for n, s in spec.sections.items()}
-    names[spec.map.start] = "start"
-    if spec.finish:
-        names[spec.finish.symbol] = spec.finish.label or spec.finish.action
-    if spec.exit:
-        names[spec.exit.symbol] = spec.exit.label or spec.exit.action
-    targets = {spec.sections[target].symbol for target in spec.targets}
-    text = Text()
-    for symbol, name in names.items():
-        text.append(symbol, "bold")
-        text.append(f" {name}{' (target)' if symbol in targets else ''}   ")
-    return text
+def _legend(states: GridStates) -> Columns:
+    targets = {states.spec.sections[target].symbol for target in states.spec.targets}
+    return Columns(
+        [
+            Text.assemble((symbol, "bold"), f" {name}{' (target)' if symbol in targets else ''}")
+            for symbol, name in states.spec.place_names.items()
+        ],
+        padding=(0, 3),
+    )

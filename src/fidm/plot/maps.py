@@ -41,34 +41,28 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     if ax is None:
         import matplotlib.pyplot as plt
 
-        ax = plt.subplots(figsize=(0.42 * columns, 0.42 * rows))[1]
+        ax = plt.subplots(figsize=(0.5 * columns, 0.5 * rows))[1]
     colour = {spec.map.wall: WALL}
-    names = {}
     for name, section in spec.sections.items():
         colour[section.symbol] = TARGET if name in spec.targets else SHELF
-        names[section.symbol] = section.label or name.replace("_", " ")
-    names[spec.map.start] = "start"
-    if spec.finish:
-        names[spec.finish.symbol] = spec.finish.label or spec.finish.action
-    if spec.exit:
-        names[spec.exit.symbol] = spec.exit.label or spec.exit.action
     image = np.array([[to_rgb(colour.get(s, FLOOR)) for s in row] for row in grid.symbol])
     ax.imshow(image, interpolation="nearest", zorder=0)
     ax.set_xticks(np.arange(-0.5, columns), minor=True)
     ax.set_yticks(np.arange(-0.5, rows), minor=True)
     ax.grid(which="minor", color="#f2f2f2", linewidth=0.6, zorder=1)
     ax.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
-    for symbol, name in names.items():
+    for symbol, name in spec.place_names.items():
         at_row, at_column = np.nonzero(grid.symbol == symbol)
+        on_floor = symbol not in colour  # people walk here: leave the middle of the cell to them
         ax.text(
             float(at_column.mean()),
-            float(at_row.mean()),
+            float(at_row.mean()) + 0.36 * on_floor,
             "\n".join(textwrap.wrap(name, 10, break_long_words=False)),
             ha="center",
             va="center",
-            fontsize=6,
+            fontsize=5.5 if on_floor else 6,
             color=INK,
-            zorder=6,
+            zorder=8,
             path_effects=[withStroke(linewidth=1.6, foreground="white", alpha=0.8)],
         )
     for spine in ax.spines.values():
@@ -116,7 +110,8 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
                 pivot="mid",
                 zorder=4,
             )
-        _number_actions(task, trace, passed, colour, ax)
+        aside = np.array([0.42 * (i - (len(walks) - 1) / 2), 0.0])
+        _number_actions(task, trace, passed + aside, colour, ax)
         count = f"{len(trace)} actions" + ("" if trace.finished else ", not finished")
         ax.plot([], [], color=colour, linewidth=2, label=f"{trace.label or trace.task} ({count})")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False, fontsize=8)

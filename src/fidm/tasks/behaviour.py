@@ -162,7 +162,8 @@ def look_ahead(task: TaskModel, probability: Floats, *, max_steps: int) -> Outlo
         actions += alive
         here = np.asarray(onward @ here)
     here[terminal] = 0.0
-    return Outlook(actions, 1.0 - float(here.sum()), visits, max_steps)
+    finished = min(1.0, max(0.0, 1.0 - float(here.sum())))
+    return Outlook(actions, finished, visits, max_steps)
 
 
 def reachable(task: TaskModel, allowed: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.int64]]:

@@ -26,7 +26,9 @@ class GoalCheck:
 
     ``typical`` and ``worst`` are the median and the smallest gap over all states that acting can
     reach; ``incomplete`` is the smallest over the states one is only told into (a phase opened
-    before the earlier goals were complete), or NaN where there are none.
+    before the earlier goals were complete), or NaN where there are none. ``implied`` marks the goal
+    "finish" of a task that names no goals: ending it. Whether that ought to beat going on, only the
+    task's author knows, so it is shown and not judged.
     """
 
     goal: str
@@ -34,6 +36,7 @@ class GoalCheck:
     typical: float
     worst: float
     incomplete: float
+    implied: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,8 @@ class Look:
         Which states acting can reach from the start.
     goals : tuple of GoalCheck
         By how much each goal beats walking on.
+    loop : tuple of int
+        The pairs the best agent goes round in for ever; empty if it finishes or outcomes are uncertain.
     """
 
     ends: bool
@@ -65,6 +70,7 @@ class Look:
     sitting: int
     acting: NDArray[np.bool_]
     goals: tuple[GoalCheck, ...]
+    loop: tuple[int, ...] = ()
 
     @classmethod
     def at(cls, task: TaskModel, values: Values, like: Look | None = None) -> Look:
@@ -82,6 +88,7 @@ class Look:
             sitting=sitting,
             acting=acting,
             goals=_goals(task, values, acting, best.visits > 0),
+            loop=_loop(task, values) if task.is_deterministic else (),
         )
 
     @property
@@ -92,7 +99,8 @@ class Look:
     @property
     def works(self) -> bool:
         """Whether the best agent finishes, if there is an end, and no goal loses to walking on."""
-        return (self.finishes or not self.ends) and not any(goal.typical <= 0 for goal in self.goals)
+        traps = [goal for goal in self.goals if goal.typical <= 0 and not goal.implied]
+        return (self.finishes or not self.ends) and not traps
 
 
 def _acting(task: TaskModel) -> NDArray[np.bool_]:
@@ -123,12 +131,27 @@ def _best(task: TaskModel, values: Values) -> NDArray[np.float64]:
     return np.asarray(task.action == best[task.pair_state], dtype=np.float64)
 
 
+def _loop(task: TaskModel, values: Values) -> tuple[int, ...]:
+    """The pairs the best agent ends up repeating, if it never reaches an end."""
+    best = np.argmax(values.q, axis=1)
+    order: dict[int, int] = {}
+    pairs: list[int] = []
+    state = task.start
+    while state not in order:
+        if task.terminal[state]:
+            return ()
+        order[state] = len(pairs)
+        pairs.append(task.pair(state, int(best[state])))
+        state = int(task.handover[task.successor[pairs[-1]]])
+    return tuple(pairs[order[state] :])
+
+
 def _goals(
     task: TaskModel, values: Values, acting: NDArray[np.bool_], on_route: NDArray[np.bool_]
 ) -> tuple[GoalCheck, ...]:
     """For each goal, how much more it is worth to take it than to walk on."""
-    names, goal = task.goals, task.goal
-    if not names and task.horizon is None and task.terminal.any():
+    names, goal, implied = task.goals, task.goal, not task.goals
+    if implied and task.horizon is None and task.terminal.any():
         ending = np.minimum.reduceat(task.terminal[task.successor], task.successor_offsets[:-1])
         names, goal = ("finish",), np.where(ending, 0, -1)
     q, state = pair_values(task, values), task.pair_state
@@ -148,6 +171,7 @@ def _goals(
                 typical=float(np.median(reached)) if len(reached) else math.nan,
                 worst=float(reached.min()) if len(reached) else math.nan,
                 incomplete=float(told.min()) if len(told) else math.nan,
+                implied=implied,
             )
         )
     return tuple(checks)

@@ -43,8 +43,8 @@ class Grid:
         The cell north, south, east and west of each, or -1.
     start : int
         The cell an episode begins in.
-    cut_off : int
-        How many walkable cells of the drawing cannot be reached from the start.
+    cut_off : int array [n, 2]
+        Row and column of the walkable cells that cannot be reached from the start.
     """
 
     shape: tuple[int, int]
@@ -53,7 +53,7 @@ class Grid:
     column: NDArray[np.int32]
     neighbour: NDArray[np.int32]
     start: int
-    cut_off: int
+    cut_off: NDArray[np.int32]
 
     @property
     def n_cells(self) -> int:
@@ -83,7 +83,7 @@ class Grid:
             column=read_only(column[reached].astype(np.int32)),
             neighbour=read_only(renumber[neighbour[reached]]),
             start=int(renumber[start]),
-            cut_off=len(row) - len(reached),
+            cut_off=read_only(np.stack([row, column], axis=1)[renumber[:-1] < 0].astype(np.int32)),
         )
 
     def cells_on(self, symbol: str) -> NDArray[np.int64]:

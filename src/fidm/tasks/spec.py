@@ -71,8 +71,8 @@ class RewardsSpec(_Table):
 
     move: Number
     target: Number
-    repeated: Number = 0.0
-    non_target: Number = 0.0
+    repeated: Number
+    non_target: Number
     out_of_phase: Number = 0.0
 
 
@@ -166,6 +166,16 @@ class TaskSpec(_Table):
         return self.sections[section].reach or self.rules.reach
 
     @property
+    def place_names(self) -> dict[str, str]:
+        """What each symbol of the map stands for, walls and floor left out."""
+        names = {s.symbol: s.label or name.replace("_", " ") for name, s in self.sections.items()}
+        names[self.map.start] = "start"
+        for place in (self.finish, self.exit):
+            if place:
+                names[place.symbol] = place.label or place.action
+        return names
+
+    @property
     def rows(self) -> tuple[str, ...]:
         """The rows of the map."""
         return tuple(self.map.drawing.strip("\r\n").splitlines())
@@ -180,7 +190,8 @@ def builtin_tasks() -> tuple[str, ...]:
 def builtin_text(name: str) -> str:
     """Return the text of a built-in task's file, to read or to start one's own from."""
     if name not in builtin_tasks():
-        raise TaskError(f"There is no built-in task {name!r}. Built in: {', '.join(builtin_tasks())}.")
+        hint = _did_you_mean(name, builtin_tasks())
+        raise TaskError(f"There is no built-in task {name!r}. {hint}")
     return (resources.files("fidm.tasks") / "builtin" / f"{name}.toml").read_text("utf-8")
 
 
@@ -239,7 +250,7 @@ def parse_task(text: str, *, source: str = "task") -> TaskSpec:
     except RecursionError:
         raise TaskError("is not valid TOML: nested too deeply.", source=source) from None
     except ValueError as error:
-        raise TaskError(f"is not valid TOML: {error}.", source=source) from None
+        raise TaskError(f"is not valid TOML: {error}.{_toml_hint(str(error))}", source=source) from None
     try:
         spec = TaskSpec.model_validate(data)
     except ValidationError as error:
@@ -249,6 +260,15 @@ def parse_task(text: str, *, source: str = "task") -> TaskSpec:
     if problems:
         raise _unusable(source, [_located(problem, text) for problem in problems])
     return spec
+
+
+def _toml_hint(message: str) -> str:
+    """What most often lies behind a TOML parser's complaint."""
+    if "('phases',)" in message:
+        return " Write [[phases]], with double brackets, above each phase."
+    if "Invalid value" in message or "Expected newline" in message:
+        return " Text needs quotes, and decimal numbers a point."
+    return ""
 
 
 def _unusable(source: str, problems: list[Problem]) -> TaskError:
@@ -286,17 +306,19 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
                 Problem(
                     "has no targets. Only a last phase that ends with [finish] may have none.",
                     where,
+                    hint="If leaving is the last goal, describe it as [finish], not as [exit]."
+                    if spec.exit and not spec.finish
+                    else "",
                 )
             )
     for name, section in spec.sections.items():
         for needed in section.requires:
-            if needed not in seen or needed == name:
-                problems.append(
-                    Problem(
-                        f"names {needed!r}, which is not another target.",
-                        f"sections.{name}.requires",
-                    )
-                )
+            where = f"sections.{name}.requires"
+            if needed == name:
+                problems.append(Problem("names the section itself.", where))
+            elif needed not in seen:
+                hint = _did_you_mean(needed, seen)
+                problems.append(Problem(f"names {needed!r}, which is no target.", where, hint=hint))
     for word, keys in _action_words(spec).items():
         if len(keys) > 1:
             problems.append(Problem(f"give the same action {word!r}.", " and ".join(keys)))
@@ -322,7 +344,7 @@ def _action_words(spec: TaskSpec) -> dict[str, list[str]]:
 
 def _explain(item: Mapping[str, Any], data: Mapping[str, Any], text: str) -> Problem:
     """Put one pydantic finding into our words, with its key and line."""
-    path = [part for part in item["loc"] if part != "[key]"]
+    path = _named([part for part in item["loc"] if part != "[key]"], data)
     where, kind = ".".join(map(str, path)), item["type"]
     what, hint = item["msg"].removeprefix("Value error, ").removeprefix("Input should be "), ""
     if kind == "extra_forbidden":
@@ -331,11 +353,24 @@ def _explain(item: Mapping[str, Any], data: Mapping[str, Any], text: str) -> Pro
         what = "is missing."
     elif kind == "finite_number":
         what = "is not a finite number."
+    elif kind == "tuple_type" and path == ["phases"]:
+        what = "needs double brackets: write [[phases]] above each phase."
+    elif kind == "tuple_type":
+        what = f'should be a list, such as ["a", "b"], not {_shown(item["input"])}.'
     elif item["msg"].startswith("Input should be "):
         what = f"should be {what}, not {_shown(item['input'])}."
     elif not what.endswith("."):
         what = f"{what[0].lower()}{what[1:]}."
     return _located(Problem(what, where or "the file", hint=hint), text)
+
+
+def _named(path: list[Any], data: Mapping[str, Any]) -> list[Any]:
+    """The same path with a phase's name in the place of its number, and without a list's numbers."""
+    if len(path) < 3 or path[0] != "phases":
+        return [part for part in path if not isinstance(part, int)] if path[:1] == ["sections"] else path
+    name = data["phases"][path[1]].get("name")
+    known = isinstance(name, str) and path[2] != "name"
+    return ["phases", name if known else path[1], *(p for p in path[2:] if not isinstance(p, int))]
 
 
 def _shown(value: object) -> str:
