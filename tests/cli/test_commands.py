@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib import resources
@@ -144,3 +145,29 @@ def test_every_public_name_can_be_had():
     assert set(fidm.__all__) <= set(dir(fidm))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = fidm.nothing
+
+
+def test_a_closed_pipe_is_neither_a_verdict_nor_a_traceback():
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-m", "fidm", "check", "errands", "--no-vary"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writing)
+    assert done.returncode == 141
+    assert done.stderr == ""
+
+
+def test_a_terminal_without_our_letters_gets_question_marks():
+    done = subprocess.run(
+        [sys.executable, "-m", "fidm", "check", "errands", "--no-vary"],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert done.returncode == 0
+    assert b"? usable" in done.stdout
