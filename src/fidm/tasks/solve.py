@@ -21,8 +21,10 @@ policy softmax(Q/τ),
 T is monotone and convex, so this is soft policy iteration: from its first step on it rises to the
 solution, never slower than plain iteration, and its last steps converge quadratically. A first guess
 saves steps: a few plain backups, or, in large layers, the values of walking straight out. The linear
-system is solved by sparse LU; in layers of more than ``DIRECT_LIMIT`` states by BiCGSTAB, whose memory
-grows with the number of transitions only, unless γ is very near 1 or it fails to converge.
+system is solved by sparse LU where the layer is narrow (after a Cuthill-McKee ordering its n states have
+a small bandwidth, as corridors and ordinary maps have) or nothing is left to chance (``"max"``). In wide
+or very large layers it is solved by BiCGSTAB, whose memory grows with the number of transitions only; if
+that does not converge, as happens with γ very near 1, by LU after all.
 
 Stopping rule. Each layer stops at ``max |T(v) - v| <= 1e-10 (1 - γ)``, which bounds the error of its
 values by 1e-10, or at the rounding error of its largest value where that is larger. The residual is then
@@ -48,11 +50,14 @@ from fidm.types import Normaliser, Values
 TOLERANCE = 1e-10
 """The residual every solution meets."""
 
-DIRECT_LIMIT = 6_000
-"""Layers of more states than this are solved by an iterative linear solver, if γ is not too near 1."""
+DIRECT_WORK = 2e8
+"""A layer is factorized if n states of bandwidth b would take at most this much work, n·b²."""
 
-ITERATIVE_GAMMA = 0.995
-"""Above this γ the iterative solver needs so many steps that the direct one is faster at any size."""
+DIRECT_LIMIT = 100_000
+"""In layers of more states than this the bandwidth is not even looked at."""
+
+ITERATIONS = 500
+"""How many rounds the iterative linear solver gets before a layer is factorized after all."""
 
 MAX_STEPS = 500
 """Newton steps allowed in one layer before giving up; ten are usually enough."""
@@ -284,6 +289,19 @@ class _Layer:
             indices=(keys % n).astype(np.int32),
         )
 
+    def is_narrow(self) -> bool:
+        """Whether the layer is so much like a corridor or a small map that factorizing it is cheap."""
+        if self.n_states > DIRECT_LIMIT:
+            return False
+        pattern = sparse.csr_array(
+            (np.ones(len(self.indices)), self.indices, self.indptr), shape=(self.n_states,) * 2
+        )
+        order = csgraph.reverse_cuthill_mckee(pattern, symmetric_mode=False)
+        place = np.empty(self.n_states, dtype=np.int64)
+        place[order] = np.arange(self.n_states)
+        width = np.abs(np.repeat(place, np.diff(self.indptr)) - place[self.indices]).max(initial=0)
+        return float(width) ** 2 * self.n_states <= DIRECT_WORK
+
     def pair_values(self, v: Floats) -> Floats:
         """Q of the layer's pairs, given the value of its states."""
         inside = np.bincount(self.pair, self.weight * v[self.column], minlength=len(self.base))
@@ -305,6 +323,7 @@ def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
         )
     is_small = layer.n_states <= SWEEP_LIMIT and task.normaliser != "max"
     v = _swept(layer, task) if is_small else _walked_out(layer, task)
+    direct = (task.normaliser == "max" and task.is_deterministic) or layer.is_narrow()
     for step in range(MAX_STEPS):
         q = layer.pair_values(v)
         value, weight, total = _soft_maximum(q, layer.offsets, task.tau, task.normaliser)
@@ -313,7 +332,8 @@ def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
         if size <= _reachable_tolerance(q, TOLERANCE * (1.0 - task.gamma)):
             return v, step
         policy = weight / np.repeat(total, np.diff(layer.offsets))
-        v = v + _solve_linear(layer.system(policy), gap, size, task.gamma)
+        delta, direct = _solve_linear(layer.system(policy), gap / size, size, direct)
+        v = v + size * delta
     raise TaskError(
         f"{task.name}: a layer of {layer.n_states} states did not settle in {MAX_STEPS} steps "
         f"(residual {size:.2g}). A smaller gamma or a larger tau makes the task easier to solve."
@@ -365,18 +385,20 @@ def _walked_out(layer: _Layer, task: TaskModel) -> Floats:
     return v
 
 
-def _solve_linear(system: sparse.csc_array, gap: Floats, size: float, gamma: float) -> Floats:
-    """Solve (I - γP) δ = gap, directly or, in a large layer, iteratively."""
-    if len(gap) > DIRECT_LIMIT and gamma <= ITERATIVE_GAMMA:
+def _solve_linear(system: sparse.csc_array, gap: Floats, size: float, direct: bool) -> tuple[Floats, bool]:
+    """Solve (I - γP) δ = gap, directly or iteratively; return δ and whether it was done directly."""
+    if not direct:
         accuracy = min(1e-3, max(1e-6, size))
-        delta, failed = sparse_linalg.bicgstab(system, gap / size, rtol=accuracy, atol=0.0, maxiter=5_000)
+        delta, failed = sparse_linalg.bicgstab(system, gap, rtol=accuracy, atol=0.0, maxiter=ITERATIONS)
         if not failed:
-            return np.asarray(delta * size)
+            return np.asarray(delta), False
+    used = system.copy()
+    used.eliminate_zeros()  # what a policy never does must not cost memory
     factors = sparse_linalg.splu(
-        system,
+        used,
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         panel_size=1,
         options={"SymmetricMode": True},
     )
-    return np.asarray(factors.solve(gap))
+    return np.asarray(factors.solve(gap)), True
