@@ -26,7 +26,7 @@ def read_only(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
     return locked
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Values:
     """What every action of a task is worth, and how exactly that is known.
 
@@ -74,7 +74,7 @@ class Values:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """One episode of one person on one task: the states passed and the actions taken.
 

@@ -160,6 +160,77 @@ def test_stochastic_and_finite_tasks_can_be_checked():
     assert check.best_finishes
 
 
+def test_an_agent_that_slips_is_not_said_to_wander():
+    """An 8 × 8 floor on which half of the steps go astray; the luckiest way is no yardstick here."""
+    n = 8
+    rows, columns, pay = [], [], []
+    chances = np.zeros((4 * (n * n - 1), n * n))
+    ways = [(-1, 0), (1, 0), (0, 1), (0, -1)]
+    for cell in range(n * n - 1):
+        for action in range(4):
+            for other, (down, right) in enumerate(ways):
+                i, j = np.clip([cell // n + down, cell % n + right], 0, n - 1)
+                chances[len(pay), i * n + j] += 0.5 if other == action else 0.5 / 3
+            rows.append(cell)
+            columns.append(action)
+            pay.append(-0.02)
+    task = fidm.TaskModel.from_pairs(rows, columns, pay, chances, gamma=0.98, tau=0.005)
+    check = fidm.check_task(task, vary=False)
+    assert check.usable, check.summary()
+    assert 14 < check.best_actions < 100
+    assert "detour" not in codes(check)
+
+
+def test_a_horizon_that_is_too_short_is_caught():
+    spec = fidm.read_task("grocery_small")
+    check = fidm.check_task(fidm.compile_task(spec, horizon=5), vary=False)
+    assert not check.usable
+    assert not check.best_finishes
+
+
+def test_a_long_corridor_is_not_cut_short():
+    n = 1_200
+    next_state = np.stack([np.arange(n) - 1, np.arange(n) + 1], axis=1)
+    next_state[-1] = -1
+    reward = np.full((n, 2), -0.001)
+    reward[-2, 1] = 1.0
+    task = fidm.TaskModel.from_arrays(next_state, reward, gamma=0.9999, tau=0.01, normaliser="max")
+    check = fidm.check_task(task, vary=False)
+    assert check.usable, check.summary()
+    assert check.best_actions == check.fewest_actions == n - 1
+
+
+@pytest.mark.parametrize("drawing", ["S" + "." * 60 + "V", "V" + "." * 60 + "S"])
+def test_the_verdict_does_not_depend_on_which_way_the_map_is_turned(drawing):
+    spec = fidm.read_task("grocery_small")
+    update = {
+        "map": spec.map.model_copy(update={"drawing": drawing}),
+        "values": spec.values.model_copy(update={"gamma": 0.3, "normaliser": "mean"}),
+        "sections": {"vegetables": spec.sections["vegetables"]},
+        "phases": (spec.phases[0].model_copy(update={"targets": ("vegetables",)}),),
+        "finish": None,
+        "exit": None,
+    }
+    assert fidm.check_task(fidm.compile_task(spec.model_copy(update=update)), vary=False).best_finishes
+
+
+def test_leaving_without_the_goals_is_a_problem():
+    spec = fidm.read_task("grocery_small")
+    update = {
+        "rewards": spec.rewards.model_copy(update={"move": -1.0}),
+        "exit": spec.exit.model_copy(update={"in_likelihood": True}),
+    }
+    check = fidm.check_task(fidm.compile_task(spec.model_copy(update=update)), vary=False)
+    assert "left_undone" in codes(check, "problem")
+
+
+def test_tasks_with_nothing_to_do_are_told_so():
+    task = fidm.TaskModel.from_arrays(np.empty((3, 0)), np.empty((3, 0)), gamma=0.9, tau=0.1)
+    assert not fidm.check_task(task).usable
+    with pytest.raises(fidm.TaskError, match="needs a task model, not str"):
+        fidm.check_task("grocery")
+
+
 def test_a_task_about_when_to_stop_is_not_called_a_trap():
     """Foraging: staying pays less each time, leaving ends; nobody ought to leave at once."""
     n = 6

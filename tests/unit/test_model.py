@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import fidm
 
@@ -102,6 +103,50 @@ def test_all_bad_rows_are_counted_and_the_first_few_named():
 def test_bad_pairs_are_refused(state, action, transition, words):
     with pytest.raises(fidm.TaskError, match=words):
         fidm.TaskModel.from_pairs(state, action, [0.0] * len(state), transition, gamma=0.9, tau=0.1)
+
+
+def test_from_pairs_leaves_the_callers_matrix_alone():
+    matrix = sparse.csr_array(
+        (np.array([0.25, 0.25, 0.5]), np.array([0, 0, 1]), np.array([0, 3])), shape=(1, 2)
+    )
+    fidm.TaskModel.from_pairs([0], [0], [1.0], matrix, gamma=0.9, tau=0.1)
+    assert matrix.data.tolist() == [0.25, 0.25, 0.5]
+
+
+def test_sizes_beyond_reason_are_refused_before_memory_is():
+    task = fidm.TaskModel.from_arrays([[0]], [[1.0]], gamma=0.9, tau=0.1)
+    with pytest.raises(fidm.TaskError, match="20000000 can be used"):
+        task.with_horizon(10**9)
+    with pytest.raises(fidm.TaskError, match="actions; up to 1000000"):
+        fidm.TaskModel.from_pairs([0], [2**31 - 1], [1.0], [[1.0]], gamma=0.9, tau=0.1)
+    with pytest.raises(fidm.TaskError, match=r"at most 1e\+12 in size"):
+        fidm.TaskModel.from_arrays([[0]], [[1e300]], gamma=0.9, tau=0.1)
+    with pytest.raises(fidm.TaskError, match="too much at a tau"):
+        fidm.solve(fidm.TaskModel.from_arrays([[0, 0]], [[1e8, 1]], gamma=0.999999, tau=0.05))
+
+
+def test_running_out_of_time_is_not_finishing_where_there_is_an_end():
+    task = corridor(horizon=1)
+    trace = fidm.walk(task, fidm.solve(task), 1.0, seed=0)
+    assert not trace.finished
+    endless = fidm.TaskModel.from_arrays([[0]], [[1.0]], gamma=0.9, tau=0.1, horizon=2)
+    assert fidm.walk(endless, fidm.solve(endless), 1.0, seed=0).finished
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"start": lambda s: [0]}, "start\\(\\) gives a state that is not hashable"),
+        ({"step": lambda s, x, a: ([1],)}, "gives a state that is not hashable"),
+        ({"reward": lambda s, x, a: None}, "is no number"),
+        ({"actions": lambda s, x: None}, "is no list of actions"),
+        ({"actions": lambda s, x: [[1]]}, "gives an action that is not hashable"),
+        ({"step": lambda s, x, a: {0: "x"}}, "a probability of .* is no number"),
+    ],
+)
+def test_rules_that_answer_nonsense_are_named(change, words):
+    with pytest.raises(fidm.TaskError, match=words):
+        fidm.compile_task(type("Bad", (Countdown,), change)(), gamma=0.9, tau=0.1, max_states=10)
 
 
 def test_a_stochastic_task_has_no_next_state_table():

@@ -29,7 +29,7 @@ def test_the_unchanged_text_is_fine():
         ("tau = 0.05", "tau = 0.05\ntauu = 1", ["values.tauu (line 11): is not a known key", "Did you mean 'tau'"]),
         ("tau = 0.05", "tau = inf", ["values.tau (line 10)"]),
         ("tau = 0.05", "tau = nan", ["values.tau (line 10)"]),
-        ("tau = 0.05", "tau = 0", ["values.tau (line 10): should be greater than 0, not 0"]),
+        ("tau = 0.05", "tau = 0", ["values.tau (line 10): should be greater than or equal to 0.000000001, not 0"]),
         ("tau = 0.05", "", ["values.tau (line 8): is missing"]),
         ("gamma = 0.98", "gamma = 1.0", ["values.gamma (line 9): should be less than 1"]),
         ("gamma = 0.98", 'gamma = "high"', ["values.gamma (line 9): should be a valid number, not 'high'"]),
@@ -112,8 +112,12 @@ def test_files_that_cannot_be_read_say_why(tmp_path):
     (tmp_path / "latin.toml").write_bytes("name = 'é'".encode("latin-1"))
     with pytest.raises(fidm.TaskError, match="not UTF-8"):
         fidm.read_task(tmp_path / "latin.toml")
+    with pytest.raises(fidm.TaskError, match="no ordinary file"):
+        fidm.read_task("/dev/zero")
     with pytest.raises(fidm.TaskError, match="cannot be read"):
         fidm.read_task("a\0b")
+    (tmp_path / "bom.toml").write_text(TEXT, encoding="utf-8-sig")
+    assert fidm.read_task(tmp_path / "bom.toml") == fidm.parse_task(TEXT)
     with pytest.raises(fidm.TaskError):
         fidm.read_task("x" * 5_000)
 
@@ -145,7 +149,17 @@ name = "one"
 targets = [{names}]
 """
     monkeypatch.setattr("fidm.tasks.compile.MAX_STATES", 200_000)
-    assert "more than 200000 states" in problems(text)
+    assert "more than 200,000 in all" in problems(text)
+
+
+def test_more_targets_than_a_state_can_hold_are_refused():
+    sections = "".join(f'[sections.s{i}]\nsymbol = "{chr(0x4E00 + i)}"\n' for i in range(61))
+    names = ", ".join(f'"s{i}"' for i in range(61))
+    head = TEXT.split("[map]", 1)[0]
+    drawing = "".join(chr(0x4E00 + i) for i in range(61)) + "\n" + "S" + "." * 60
+    text = f'{head}[map]\ndrawing = """\n{drawing}\n"""\n{sections}\n[[phases]]\nname = "a"\ntargets = [{names}]\n'
+    assert "phases (line" in problems(text)
+    assert "name 61 targets; 60 can be used" in problems(text)
 
 
 def test_windows_line_ends_change_nothing():

@@ -111,10 +111,7 @@ def _best_agent(result: TaskCheck) -> str:
     if result.fewest_actions is None:
         return "There is no end that acting can reach."
     if not result.best_finishes:
-        return (
-            f"The best agent has not finished after {result.sitting} actions; "
-            f"{result.fewest_actions} would do."
-        )
+        return f"The best agent never finishes; {result.fewest_actions} actions would do."
     return (
         f"The best agent finishes in {result.best_actions:.0f} actions; "
         f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."

@@ -53,6 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever reads our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
+    except OSError as error:
+        aside().print(Text(f"Error: the output cannot be written: {error.strerror}."), soft_wrap=True)
+        return ERROR
     except KeyboardInterrupt:
         return INTERRUPTED
     return int(code or 0)

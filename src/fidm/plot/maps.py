@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from collections.abc import Sequence
 
@@ -23,6 +24,9 @@ PEOPLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 """Colours of people, distinguishable by the colour-blind (Okabe and Ito)."""
 
 VALUE_MAP = "cividis"
+
+CHINESE_FONTS = ("PingFang HK", "Microsoft JhengHei", "Microsoft YaHei", "SimHei", "WenQuanYi Micro Hei")
+"""Fonts with Chinese characters whose names do not say so."""
 
 
 def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
@@ -62,6 +66,8 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
             va="center",
             fontsize=5.5 if on_floor else 6,
             color=INK,
+            fontfamily=_families(),
+            parse_math=False,
             zorder=8,
             path_effects=[withStroke(linewidth=1.6, foreground="white", alpha=0.8)],
         )
@@ -158,6 +164,16 @@ def value_field(
     done = ", ".join(named).replace("_", " ") or "nothing yet"
     ax.set_title(f"{states.spec.title}\nphase: {active} · completed: {done}", fontsize=8)
     return ax
+
+
+@functools.cache
+def _families() -> list[str]:
+    """The fonts to draw names with: the usual one, then any installed one that has Chinese characters."""
+    from matplotlib import rcParams
+    from matplotlib.font_manager import get_font_names
+
+    chinese = [name for name in get_font_names() if "CJK" in name or name in CHINESE_FONTS]
+    return [*rcParams["font.family"], *sorted(chinese)]
 
 
 def _grid(task: TaskModel) -> GridStates:

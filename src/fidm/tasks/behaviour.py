@@ -116,7 +116,7 @@ def walk(
         task=task.name,
         state=np.array(states, dtype=np.int32),
         action=np.array(actions, dtype=np.int32),
-        finished=bool(task.terminal[states[-1]]),
+        finished=bool(task.ends[states[-1]]),
         label=label,
     )
 
@@ -152,8 +152,10 @@ def look_ahead(task: TaskModel, probability: Floats, *, max_steps: int) -> Outlo
     terminal = task.terminal
     here = np.zeros(task.n_states)
     here[task.start] = 1.0
-    visits, actions = np.zeros(task.n_states), 0.0
+    visits, actions, finished = np.zeros(task.n_states), 0.0, 0.0
+    ends = task.ends
     for _ in range(max_steps):
+        finished += float(here[ends].sum())
         here[terminal] = 0.0
         alive = float(here.sum())
         if alive < 1e-12:
@@ -161,9 +163,8 @@ def look_ahead(task: TaskModel, probability: Floats, *, max_steps: int) -> Outlo
         visits += here
         actions += alive
         here = np.asarray(onward @ here)
-    here[terminal] = 0.0
-    finished = min(1.0, max(0.0, 1.0 - float(here.sum())))
-    return Outlook(actions, finished, visits, max_steps)
+    finished += float(here[ends].sum())
+    return Outlook(actions, min(1.0, finished), visits, max_steps)
 
 
 def reachable(task: TaskModel, allowed: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.int64]]:

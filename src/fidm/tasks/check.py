@@ -85,7 +85,8 @@ class TaskCheck:
         The fewest in which every goal is taken as a goal; an agent that takes a goal before it is asked
         for can need fewer. None if the end cannot be reached.
     sitting : int
-        How many actions the check looks ahead: five times the fewest, within 50 and 1,000.
+        How many actions the check looks ahead: five times the fewest, within 50 and 1,000 but no less
+        than twice the fewest; 1,000 where outcomes are uncertain; the horizon where there is one.
     goals : tuple of GoalCheck
         By how much each goal beats walking on.
     sensitivities : tuple of SensitivityCheck
@@ -154,10 +155,10 @@ def check_task(
     >>> check.usable, check.fewest_actions
     (True, 59)
     """
+    values = solve(task)
     variants = _variants(task) if vary else []
     planned = 1 + len(variants)
     report = on_progress or (lambda done, of: None)
-    values = solve(task)
     report(1, planned)
     look = Look.at(task, values)
     settings = []

@@ -21,6 +21,9 @@ from fidm.tasks.rules import TaskRules, compile_rules
 from fidm.tasks.spec import TaskSpec, read_task
 from fidm.types import Normaliser
 
+MAX_MODES = 100_000
+"""More combinations of completed targets and phases than this are refused."""
+
 
 class Mode(NamedTuple):
     """What has been completed (one bit per target) and which phase is active."""
@@ -189,10 +192,11 @@ class _Rules:
                     continue
                 found.add(new)
                 queue.append(new)
-                if len(found) > limit:
+                if len(found) > min(limit, MAX_MODES):
                     raise TaskError(
-                        f"the task has more than {MAX_STATES} states. "
-                        "Use fewer targets, fewer phases or a smaller map.",
+                        "the task has too many states: more than "
+                        f"{MAX_STATES:,} in all, or more than {MAX_MODES:,} ways to have completed some "
+                        "targets and not others. Use fewer targets, fewer phases or a smaller map.",
                         source=self.spec.name,
                     )
         return sorted(found, key=lambda mode: (mode.phase, mode.progress))

@@ -71,7 +71,7 @@ def find(
                 "task's own cannot be used: values depend on that choice, so report it.",
             )
         )
-    if not look.works and look.fewest is not None:
+    if not look.works and look.fewest is not None and not look.left_undone:
         findings.append(_repairs(task, look))
     return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
 
@@ -98,7 +98,8 @@ def _way_findings(task: TaskModel, look: Look) -> list[Finding]:
                 "problem",
                 "unreachable",
                 "The end of the task cannot be reached from its start.",
-                "Look for a missing way, a goal that nothing leads to, or finish.ends = false.",
+                "Look for a missing way, a goal that nothing leads to, finish.ends = false, or too short a "
+                "horizon.",
             )
         ]
     if not look.finishes:
@@ -106,9 +107,19 @@ def _way_findings(task: TaskModel, look: Look) -> list[Finding]:
             Finding(
                 "problem",
                 "never_finishes",
-                f"The best agent has not finished after {look.sitting} actions, although {look.fewest} "
-                f"would do. {_what_it_does(task, look)}",
+                f"The best agent never finishes, although {look.fewest} actions would do. "
+                f"{_what_it_does(task, look)}",
                 "Going on must be worth less than finishing: see the repairs.",
+            )
+        ]
+    if look.left_undone:
+        return [
+            Finding(
+                "problem",
+                "left_undone",
+                f"The best agent ends the task without {', '.join(look.left_undone)}.",
+                "Ending must not be worth more than the goals: raise their rewards, lower the move cost, or "
+                "leave the exit out of the likelihood.",
             )
         ]
     if task.goals and task.is_deterministic and look.actions > DETOUR * look.fewest:
@@ -229,8 +240,9 @@ def _information_findings(best_error: float) -> list[Finding]:
             Finding(
                 "problem",
                 "no_information",
-                "All legal actions are worth the same everywhere, so choices tell nothing about a person.",
-                "Give the actions different rewards.",
+                "Choices tell nothing about a person: wherever people go, the legal actions are worth the "
+                "same, or differ so much that nobody would choose otherwise, or there is nothing to choose.",
+                "Look at what the actions pay, compared with tau.",
             )
         ]
     if best_error > 0.5:

@@ -11,13 +11,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from fidm.tasks.behaviour import look_ahead, pair_values, reachable
 from fidm.tasks.model import TaskModel
 from fidm.types import Values
 
 LONGEST_SITTING = 1_000
-"""No check looks further ahead than so many actions."""
+"""No check looks further ahead than so many actions, unless the shortest way is longer."""
+
+TIE = 1e-8
+"""Actions whose values differ by no more than this count as equally good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Look:
     ends : bool
         Whether the task has an end at all.
     finishes : bool
-        Whether the best agent reaches it.
+        Whether the best agent is sure to reach it; with a horizon, whether it can.
     actions : float
         How many actions the best agent takes, at most ``sitting``.
     fewest : int or None
@@ -61,6 +66,8 @@ class Look:
         By how much each goal beats walking on.
     loop : tuple of int
         The pairs the best agent goes round in for ever; empty if it finishes or outcomes are uncertain.
+    left_undone : tuple of str
+        The targets the best agent ends the task without.
     """
 
     ends: bool
@@ -71,6 +78,7 @@ class Look:
     acting: NDArray[np.bool_]
     goals: tuple[GoalCheck, ...]
     loop: tuple[int, ...] = ()
+    left_undone: tuple[str, ...] = ()
 
     @classmethod
     def at(cls, task: TaskModel, values: Values, like: Look | None = None) -> Look:
@@ -78,17 +86,19 @@ class Look:
         fewest = like.fewest if like else _fewest_actions(task)
         acting = like.acting if like else _acting(task)
         sitting = like.sitting if like else _sitting(task, fewest)
-        best = look_ahead(task, _best(task, values), max_steps=sitting)
-        ends = bool(task.terminal.any())
+        policy = _best(task, values)
+        best = look_ahead(task, policy, max_steps=sitting)
+        ends = bool(task.ends.any())
         return cls(
             ends=ends,
-            finishes=ends and best.finished > 0.99,
+            finishes=ends and (best.finished > 0 if task.horizon else _surely_ends(task, policy > 0)),
             actions=best.actions,
             fewest=fewest,
             sitting=sitting,
             acting=acting,
             goals=_goals(task, values, acting, best.visits > 0),
             loop=_loop(task, values) if task.is_deterministic else (),
+            left_undone=_left_undone(task, values),
         )
 
     @property
@@ -100,7 +110,7 @@ class Look:
     def works(self) -> bool:
         """Whether the best agent finishes, if there is an end, and no goal loses to walking on."""
         traps = [goal for goal in self.goals if goal.typical <= 0 and not goal.implied]
-        return (self.finishes or not self.ends) and not traps
+        return (self.finishes or not self.ends) and not traps and not self.left_undone
 
 
 def _acting(task: TaskModel) -> NDArray[np.bool_]:
@@ -115,35 +125,84 @@ def _fewest_actions(task: TaskModel) -> int | None:
     """The fewest actions from start to end, each goal taken when it is one."""
     straight = (task.is_move | (task.goal >= 0)) if task.goals else np.ones(task.n_pairs, np.bool_)
     rings = enumerate(reachable(task, straight))
-    return next((n for n, ring in rings if task.terminal[ring].any()), None)
+    ends = task.ends
+    return next((n for n, ring in rings if ends[ring].any()), None)
 
 
 def _sitting(task: TaskModel, fewest: int | None) -> int:
     """How many actions to look ahead: five times the fewest, within reason."""
     if task.horizon is not None:
         return task.horizon
-    return min(LONGEST_SITTING, max(50, 5 * (fewest if fewest is not None else 40)))
+    if not task.is_deterministic or fewest is None:
+        return LONGEST_SITTING
+    return max(min(LONGEST_SITTING, max(50, 5 * fewest)), 2 * fewest)
 
 
 def _best(task: TaskModel, values: Values) -> NDArray[np.float64]:
-    """The agent that always takes the first best action."""
-    best = np.argmax(values.q, axis=1)
-    return np.asarray(task.action == best[task.pair_state], dtype=np.float64)
+    """The agent that always takes a best action; ties, up to ``TIE``, are shared evenly."""
+    q, state = pair_values(task, values), task.pair_state
+    top = np.full(task.n_states, -np.inf)
+    np.maximum.at(top, state, q)
+    is_best = (q >= top[state] - TIE).astype(np.float64)
+    return np.asarray(is_best / np.bincount(state, is_best, minlength=task.n_states)[state])
 
 
-def _loop(task: TaskModel, values: Values) -> tuple[int, ...]:
-    """The pairs the best agent ends up repeating, if it never reaches an end."""
-    best = np.argmax(values.q, axis=1)
+def _surely_ends(task: TaskModel, taken: NDArray[np.bool_]) -> bool:
+    """Whether an end is reached with probability 1 if only the taken pairs are used."""
+    counts = np.diff(task.successor_offsets)
+    used = np.repeat(taken, counts)
+    tail = np.repeat(task.pair_state, counts)[used]
+    head = task.handover[task.successor[used]]
+    n = task.n_states
+    onward = sparse.csr_array((np.ones(len(tail)), (tail, head)), shape=(n, n))
+    passed = csgraph.breadth_first_order(onward, task.start, return_predecessors=False)
+    ends = np.flatnonzero(task.ends)
+    back = sparse.csr_array(
+        (
+            np.ones(len(tail) + len(ends)),
+            (np.concatenate([head, np.full(len(ends), n)]), np.concatenate([tail, ends])),
+        ),
+        shape=(n + 1, n + 1),
+    )
+    can_end = np.zeros(n + 1, dtype=np.bool_)
+    can_end[csgraph.breadth_first_order(back, n, return_predecessors=False)] = True
+    return bool(can_end[passed].all())
+
+
+def _route(task: TaskModel, values: Values) -> tuple[list[int], int | None]:
+    """The pairs the first best actions lead through, and where they begin to repeat (None: an end)."""
+    best = np.argmax(values.q, axis=1) if task.n_actions else np.zeros(task.n_states, dtype=np.int64)
     order: dict[int, int] = {}
     pairs: list[int] = []
     state = task.start
     while state not in order:
         if task.terminal[state]:
-            return ()
+            return pairs, None
         order[state] = len(pairs)
         pairs.append(task.pair(state, int(best[state])))
         state = int(task.handover[task.successor[pairs[-1]]])
-    return tuple(pairs[order[state] :])
+    return pairs, order[state]
+
+
+def _loop(task: TaskModel, values: Values) -> tuple[int, ...]:
+    """The pairs the best agent ends up repeating, if it never reaches an end."""
+    pairs, begin = _route(task, values)
+    return () if begin is None else tuple(pairs[begin:])
+
+
+def _left_undone(task: TaskModel, values: Values) -> tuple[str, ...]:
+    """The targets of a drawn task that the best agent has not completed when it ends the task."""
+    if task.grid is None:
+        return ()
+    pairs, begin = _route(task, values)
+    if begin is not None or not pairs:
+        return ()
+    last = pairs[-1]
+    done = {
+        *task.grid.completed(int(task.pair_state[last])),
+        *(task.goals[g] for g in [task.goal[last]] if g >= 0),
+    }
+    return tuple(target for target in task.grid.spec.targets if target not in done)
 
 
 def _goals(
@@ -151,13 +210,13 @@ def _goals(
 ) -> tuple[GoalCheck, ...]:
     """For each goal, how much more it is worth to take it than to walk on."""
     names, goal, implied = task.goals, task.goal, not task.goals
-    if implied and task.horizon is None and task.terminal.any():
-        ending = np.minimum.reduceat(task.terminal[task.successor], task.successor_offsets[:-1])
+    if implied and task.horizon is None and task.terminal.any() and task.n_pairs:
+        ending = np.maximum.reduceat(task.terminal[task.successor], task.successor_offsets[:-1])
         names, goal = ("finish",), np.where(ending, 0, -1)
     q, state = pair_values(task, values), task.pair_state
     walking_on = np.full(task.n_states, -np.inf)
     np.maximum.at(walking_on, state[goal < 0], q[goal < 0])
-    best = np.argmax(values.q, axis=1)
+    best = np.argmax(values.q, axis=1) if task.n_actions else np.zeros(task.n_states, dtype=np.int64)
     checks = []
     for i, name in enumerate(names):
         rows = np.flatnonzero((goal == i) & np.isfinite(walking_on[state]))

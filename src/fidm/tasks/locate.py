@@ -20,7 +20,9 @@ def line_of(text: str, where: str) -> int | None:
     row 3`` is the line of that row. Where the key itself is not in the file, the line of the innermost
     heading above it is returned; where there is none, None.
     """
-    key, _, row = where.partition(" and ")[0].partition(", row ")
+    if " and " in where:  # several keys: the first that stands in the file
+        return next((line for key in where.split(" and ") if (line := line_of(text, key))), None)
+    key, _, row = where.partition(", row ")
     lines, numbers = _places(text)
     path = key.split(".")
     if len(path) > 1:
@@ -46,6 +48,7 @@ def _places(text: str) -> tuple[dict[tuple[str, ...], int], dict[tuple[str, str]
             table = tuple(_bare(part) for part in heading[2].split("."))
             if heading[1] == "[[":
                 counts[heading[2]] = counts.get(heading[2], -1) + 1
+                lines.setdefault(table, line)
                 table = (*table, str(counts[heading[2]]))
             lines.setdefault(table, line)
         elif key := _KEY.match(content):

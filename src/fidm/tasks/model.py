@@ -23,11 +23,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.errors import Problem, TaskError
-from fidm.tasks.pairs import Pairs, pairs_of_rows, pairs_of_tables
+from fidm.tasks.pairs import MAX_STATES, Pairs, pairs_of_rows, pairs_of_tables
 from fidm.types import Normaliser, read_only
 
 if TYPE_CHECKING:
     from fidm.tasks.grid import GridStates
+
+
+MIN_TAU = 1e-9
+"""Temperatures below this are refused; use ``normaliser="max"`` instead."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,8 +280,10 @@ class TaskModel:
             raise TaskError(f"horizon is {horizon!r}; it must be a whole number of steps, 1 or more.")
         n_states, n_pairs, n_links = self.n_states, self.n_pairs, len(self.successor)
         total = horizon * n_states + 1
-        if total > np.iinfo(np.int32).max:
-            raise TaskError(f"{horizon} steps of {n_states} states are too many states ({total}).")
+        if total > MAX_STATES:
+            raise TaskError(
+                f"{horizon} steps of {n_states} states make {total} states; {MAX_STATES} can be used."
+            )
         step = np.arange(horizon)
         successor = self.successor[None, :] + (step[:, None] + 1) * n_states
         successor[-1] = total - 1
@@ -324,7 +330,15 @@ class TaskModel:
     @property
     def terminal(self) -> NDArray[np.bool_]:
         """Which states end the episode because nothing is legal there, [S]."""
-        return np.asarray(np.diff(self.offsets) == 0)
+        return np.array(np.diff(self.offsets) == 0)
+
+    @property
+    def ends(self) -> NDArray[np.bool_]:
+        """Which states are an end, [S]; running out of time is one only where there is no other."""
+        ends = self.terminal
+        if self.horizon is not None and ends[:-1].any():
+            ends[-1] = False
+        return ends
 
     @property
     def is_deterministic(self) -> bool:
@@ -432,8 +446,8 @@ def _check_numbers(gamma: float, tau: float, normaliser: str) -> None:
     problems = []
     if not 0.0 <= gamma <= 1.0:
         problems.append(Problem(f"is {gamma}; it must lie between 0 and 1.", "gamma"))
-    if not (np.isfinite(tau) and tau > 0.0):
-        problems.append(Problem(f"is {tau}; it must be a finite number above 0.", "tau"))
+    if not (np.isfinite(tau) and tau >= MIN_TAU):
+        problems.append(Problem(f"is {tau}; it must be a finite number, {MIN_TAU:g} or more.", "tau"))
     if normaliser not in get_args(Normaliser):
         problems.append(Problem(f"is {normaliser!r}; it must be 'sum', 'mean' or 'max'.", "normaliser"))
     if problems:

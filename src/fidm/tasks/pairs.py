@@ -18,6 +18,12 @@ MAX_LISTED = 5
 MAX_STATES = 20_000_000
 """More states than this are refused."""
 
+MAX_ACTIONS = 1_000_000
+"""More different actions than this are refused."""
+
+MAX_REWARD = 1e12
+"""Larger rewards leave no digits for the differences between actions."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
@@ -64,7 +70,7 @@ def pairs_of_rows(
 ) -> Pairs:
     """Check state-action pairs with their successor probabilities and sort them."""
     try:
-        matrix = sparse.csr_array(transition, dtype=np.float64)
+        matrix = sparse.csr_array(transition, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
         raise TaskError(f"transition is not a matrix of numbers ({error}).") from None
     of_state, of_action = _whole_numbers(state, "state"), _whole_numbers(action, "action")
@@ -127,8 +133,8 @@ def _sorted_pairs(
     if not 1 <= n_states <= MAX_STATES:
         raise TaskError(f"The task has {n_states} states; from 1 to {MAX_STATES} can be used.")
     _refuse(
-        np.argwhere(~np.isfinite(reward)),
-        "Every reward of a legal action must be a finite number.",
+        np.argwhere(~(np.abs(reward) <= MAX_REWARD)),
+        f"Every reward of a legal action must be a finite number, at most {MAX_REWARD:g} in size.",
         lambda k: (f"state {state[k]}, action {action[k]}", f"pays {reward[k]}."),
     )
     return Pairs(
@@ -170,6 +176,8 @@ def _numbers(values: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _action_names(names: Sequence[str], count: int) -> tuple[str, ...]:
+    if count > MAX_ACTIONS:
+        raise TaskError(f"The task has {count} actions; up to {MAX_ACTIONS} can be used.")
     if not names:
         return tuple(str(i) for i in range(count))
     if len(names) != count:

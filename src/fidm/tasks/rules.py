@@ -54,8 +54,7 @@ def compile_rules(
     queue: list[Hashable] = []
 
     def visit(state: Hashable, where: str) -> int:
-        if not isinstance(state, Hashable):
-            raise TaskError(f"{name}: {where} gives a state that is not hashable. Use tuples, not lists.")
+        _require_hashable(state, f"{name}: {where} gives a state")
         if state not in number:
             if len(number) == max_states:
                 raise TaskError(
@@ -74,16 +73,19 @@ def compile_rules(
     link_state: list[int] = []
     link_probability: list[float] = []
     for state in queue:  # the queue grows while it is read
-        for action in rules.actions(state):
+        for action in _listed(rules.actions(state), f"{name}: actions({state!r})"):
+            _require_hashable(action, f"{name}: actions({state!r}) gives an action")
             outcome = rules.step(state, action)
             outcomes = outcome.items() if isinstance(outcome, Mapping) else [(outcome, 1.0)]
             for next_state, probability in outcomes:
                 link_pair.append(len(pay))
                 link_state.append(visit(next_state, f"step({state!r}, {action!r})"))
-                link_probability.append(float(probability))
+                link_probability.append(
+                    _number(probability, f"{name}: a probability of step({state!r}, {action!r})")
+                )
             of_state.append(number[state])
             of_action.append(code.setdefault(action, len(code)))
-            pay.append(float(rules.reward(state, action)))
+            pay.append(_number(rules.reward(state, action), f"{name}: reward({state!r}, {action!r})"))
     transition = sparse.csr_array((link_probability, (link_pair, link_state)), shape=(len(pay), len(number)))
     return TaskModel.from_pairs(
         np.array(of_state, dtype=np.int64),
@@ -98,3 +100,24 @@ def compile_rules(
         actions=[str(action) for action in code],
         states=[str(state) for state in number],
     )
+
+
+def _require_hashable(thing: object, what: str) -> None:
+    try:
+        hash(thing)
+    except TypeError:
+        raise TaskError(f"{what} that is not hashable. Use tuples, not lists.") from None
+
+
+def _listed(things: Any, what: str) -> list[Any]:
+    try:
+        return list(things)
+    except TypeError:
+        raise TaskError(f"{what} is no list of actions.") from None
+
+
+def _number(value: Any, what: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise TaskError(f"{what} is no number.") from None

@@ -25,6 +25,7 @@ FORMAT = 1
 """The version of the task format that this package reads."""
 
 MAX_FILE_BYTES = 16_000_000
+MAX_TARGETS = 60
 
 
 def _one_symbol(text: str) -> str:
@@ -62,7 +63,7 @@ class ValuesSpec(_Table):
     """How values are computed: discount, temperature and kind of soft maximum."""
 
     gamma: Annotated[float, Field(ge=0.0, lt=1.0)]
-    tau: Annotated[float, Field(gt=0.0, le=1e6)]
+    tau: Annotated[float, Field(ge=1e-9, le=1e6)]
     normaliser: Normaliser = "sum"
 
 
@@ -214,9 +215,12 @@ def read_task(source: str | Path) -> TaskSpec:
         raise TaskError(f"A task needs a name or a path. Built in: {', '.join(builtin_tasks())}.")
     path = Path(source)
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
+        size = path.stat().st_size
+        if not path.is_file():
+            raise TaskError("cannot be read: it is no ordinary file.", source=str(source))
+        if size > MAX_FILE_BYTES:
             raise TaskError(f"is larger than {MAX_FILE_BYTES // 1_000_000} MB.", source=str(source))
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
     except (FileNotFoundError, NotADirectoryError):
         close = difflib.get_close_matches(str(source), builtin_tasks(), n=1)
         guess = f" Did you mean {close[0]!r}?" if close else ""
@@ -281,6 +285,8 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
     problems = []
     if spec.format != FORMAT:
         problems.append(Problem(f"is {spec.format}; this version reads format {FORMAT}.", "format"))
+    if len(spec.targets) > MAX_TARGETS:
+        problems.append(Problem(f"name {len(spec.targets)} targets; {MAX_TARGETS} can be used.", "phases"))
     seen: dict[str, str] = {}
     for i, phase in enumerate(spec.phases):
         where = f"phases.{phase.name}"
