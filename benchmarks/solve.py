@@ -223,6 +223,8 @@ tau = {TAU}
 [rewards]
 move = {MOVE_COST}
 target = 1.0
+repeated = -0.1
+non_target = -0.1
 
 [map]
 drawing = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -91,42 +92,11 @@ def test_a_very_long_corridor():
     assert fidm.solve(task).residual <= 1e-10
 
 
-MILLION = """
-import json, resource, fidm
-from fidm.tasks.spec import parse_task
-side = 1_000
-rows = ["." * side for _ in range(side)]
-rows[0] = "S" + rows[0][1:]
-rows[700] = rows[700][:400] + "G" + rows[700][401:]
-text = '''format = 1
-name = "field"
-title = "A very large field"
-[values]
-gamma = 0.98
-tau = 0.05
-[rewards]
-move = -0.02
-target = 1.0
-repeated = -0.1
-non_target = -0.1
-[sections.goal]
-symbol = "G"
-reach = "on"
-[[phases]]
-name = "go"
-targets = ["goal"]
-[map]
-drawing = \\"\\"\\"
-''' + "\\n".join(rows) + '\\n\\"\\"\\"\\n'
-task = fidm.compile_task(parse_task(text))
-values = fidm.solve(task)
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-print(json.dumps({"states": task.n_states, "residual": values.residual, "peak_gib": peak}))
-"""
-
-
 def test_a_million_states_fit_in_eight_gigabytes():
-    done = subprocess.run([sys.executable, "-c", MILLION], capture_output=True, text=True, check=True)
+    benchmark = Path(__file__).parents[2] / "benchmarks" / "solve.py"
+    done = subprocess.run(
+        [sys.executable, str(benchmark), "--million"], capture_output=True, text=True, check=True
+    )
     result = json.loads(done.stdout)
     assert result["states"] > 1_000_000
     assert result["residual"] <= 1e-10

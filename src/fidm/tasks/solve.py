@@ -394,10 +394,11 @@ def _solve_linear(system: sparse.csc_array, gap: Floats, size: float, direct: bo
         delta, failed = sparse_linalg.bicgstab(system, gap, rtol=accuracy, atol=0.0, maxiter=ITERATIONS)
         if not failed:
             return np.asarray(delta), False
-    used = system.copy()
-    used.eliminate_zeros()  # what a policy never does must not cost memory
+    if not system.data.all():  # what a policy never does must not cost memory
+        system = system.copy()
+        system.eliminate_zeros()
     factors = sparse_linalg.splu(
-        used,
+        system,
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         panel_size=1,
