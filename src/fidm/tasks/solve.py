@@ -34,27 +34,19 @@ values.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse import csgraph
 from scipy.sparse import linalg as sparse_linalg
 
 from fidm.errors import TaskError
+from fidm.tasks.layers import Layer, layer_states
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_of
 from fidm.types import Normaliser, Values
 
 TOLERANCE = 1e-10
 """The residual every solution meets."""
-
-DIRECT_WORK = 2e8
-"""A layer is factorized if n states of bandwidth b would take at most this much work, n·b²."""
-
-DIRECT_LIMIT = 100_000
-"""In layers of more states than this the bandwidth is not even looked at."""
 
 ITERATIONS = 500
 """How many rounds the iterative linear solver gets before a layer is factorized after all."""
@@ -106,7 +98,7 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
     v = np.zeros(task.n_states)
     steps, is_acyclic = 0, True
     for states in layers:
-        layer = _Layer.cut(task, states, v)
+        layer = Layer.cut(task, states, v)
         if layer.is_acyclic:
             v[states] = soft_maximum(layer.base, layer.offsets, task.tau, task.normaliser)
         else:
@@ -130,49 +122,6 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
         layers=len(layers),
         method="backward induction" if is_acyclic else "Newton by layers",
     )
-
-
-def layer_states(task: TaskModel) -> list[Integers]:
-    """Put the states that are not terminal into layers, each leading only to earlier ones.
-
-    A layer is the union of all strongly connected parts whose longest way to the end passes
-    equally many other parts.
-    """
-    n_states = task.n_states
-    links = task.successor_offsets[task.offsets]
-    graph = sparse.csr_array(
-        (np.ones(len(task.successor)), task.successor, links), shape=(n_states, n_states), copy=True
-    )
-    graph.sum_duplicates()  # older releases of SciPy hang on repeated entries
-    n_parts, part = csgraph.connected_components(graph, directed=True, connection="strong")
-    tail = np.repeat(part, np.diff(links))
-    head = part[task.successor]
-    crossing = tail != head
-    level = _longest_way_out(n_parts, tail[crossing], head[crossing])[part]
-    live = np.flatnonzero(~task.terminal)
-    live = live[np.argsort(level[live], kind="stable")]
-    cuts = np.flatnonzero(np.diff(level[live])) + 1
-    return [states for states in np.split(live, cuts) if len(states)]
-
-
-def _longest_way_out(n_parts: int, tail: Integers, head: Integers) -> Integers:
-    """Longest path from each part to one without a way out, in an acyclic graph of parts."""
-    order = np.argsort(head, kind="stable")
-    sources = tail[order]
-    begins = np.searchsorted(head[order], np.arange(n_parts + 1))
-    waiting = np.bincount(tail, minlength=n_parts)
-    level = np.zeros(n_parts, dtype=np.int64)
-    ready = np.flatnonzero(waiting == 0)
-    depth = 0
-    while len(ready):
-        level[ready] = depth
-        counts = begins[ready + 1] - begins[ready]
-        rows = np.repeat(begins[ready] - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-        reached, times = np.unique(sources[rows], return_counts=True)
-        waiting[reached] -= times
-        ready = reached[waiting[reached] == 0]
-        depth += 1
-    return level
 
 
 def soft_maximum(pair_q: Floats, offsets: Integers, tau: float, normaliser: Normaliser) -> Floats:
@@ -232,91 +181,7 @@ def _reachable_tolerance(pair_q: Floats, wanted: float) -> float:
     return max(wanted, 16.0 * float(np.finfo(np.float64).eps) * scale)
 
 
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    """The pairs of one layer, with everything that leads out of it already worked in.
-
-    ``base`` is r + γ Σ p V(s') over successors outside the layer. Link i stays inside: it leads
-    from pair ``pair[i]`` to state ``column[i]`` with weight γ p. The matrix I - γ P of a policy
-    has a fixed pattern in CSC form (``indptr``, ``indices``), in which link i adds to entry
-    ``slot[i]`` and the diagonal is at ``diagonal``.
-    """
-
-    base: Floats
-    offsets: Integers
-    pair: Integers
-    weight: Floats
-    column: Integers
-    slot: Integers
-    diagonal: Integers
-    indptr: NDArray[np.int32]
-    indices: NDArray[np.int32]
-
-    @property
-    def is_acyclic(self) -> bool:
-        return len(self.pair) == 0
-
-    @property
-    def n_states(self) -> int:
-        return len(self.offsets) - 1
-
-    @classmethod
-    def cut(cls, task: TaskModel, states: Integers, v: Floats) -> _Layer:
-        """Cut a layer out of a task whose later layers are solved in ``v``."""
-        n = len(states)
-        pairs, offsets = rows_of(task.offsets, states)
-        links, link_offsets = rows_of(task.successor_offsets, pairs)
-        place = np.full(task.n_states, -1, dtype=np.int64)
-        place[states] = np.arange(n)
-        column = place[task.successor[links]]
-        weight = task.gamma * task.probability[links]
-        pair = np.repeat(np.arange(len(pairs)), np.diff(link_offsets))
-        outside = column < 0
-        future = weight[outside] * v[task.successor[links[outside]]]
-        base = task.reward[pairs] + np.bincount(pair[outside], future, minlength=len(pairs))
-        inside = ~outside & (weight > 0)
-        pair, weight, column = pair[inside], weight[inside], column[inside]
-        row = np.repeat(np.arange(n), np.diff(offsets))[pair]
-        every = np.arange(n)
-        keys, slot = np.unique(np.concatenate([column * n + row, every * n + every]), return_inverse=True)
-        return cls(
-            base=base,
-            offsets=offsets,
-            pair=pair,
-            weight=weight,
-            column=column,
-            slot=slot[: len(pair)],
-            diagonal=slot[len(pair) :],
-            indptr=np.searchsorted(keys, np.arange(n + 1) * n).astype(np.int32),
-            indices=(keys % n).astype(np.int32),
-        )
-
-    def is_narrow(self) -> bool:
-        """Whether the layer is so much like a corridor or a small map that factorizing it is cheap."""
-        if self.n_states > DIRECT_LIMIT:
-            return False
-        pattern = sparse.csr_array(
-            (np.ones(len(self.indices)), self.indices, self.indptr), shape=(self.n_states,) * 2
-        )
-        order = csgraph.reverse_cuthill_mckee(pattern, symmetric_mode=False)
-        place = np.empty(self.n_states, dtype=np.int64)
-        place[order] = np.arange(self.n_states)
-        width = np.abs(np.repeat(place, np.diff(self.indptr)) - place[self.indices]).max(initial=0)
-        return float(width) ** 2 * self.n_states <= DIRECT_WORK
-
-    def pair_values(self, v: Floats) -> Floats:
-        """Q of the layer's pairs, given the value of its states."""
-        inside = np.bincount(self.pair, self.weight * v[self.column], minlength=len(self.base))
-        return np.asarray(self.base + inside)
-
-    def system(self, policy: Floats) -> sparse.csc_array:
-        """I - γ P under a policy."""
-        data = np.bincount(self.slot, policy[self.pair] * -self.weight, minlength=len(self.indices))
-        data[self.diagonal] = data[self.diagonal] + 1.0
-        return sparse.csc_array((data, self.indices, self.indptr), shape=(self.n_states,) * 2)
-
-
-def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
+def _newton(layer: Layer, task: TaskModel) -> tuple[Floats, int]:
     """Solve one layer that has cycles; return its values and the number of Newton steps."""
     if task.gamma >= 1.0:
         raise TaskError(
@@ -342,7 +207,7 @@ def _newton(layer: _Layer, task: TaskModel) -> tuple[Floats, int]:
     )
 
 
-def _swept(layer: _Layer, task: TaskModel) -> Floats:
+def _swept(layer: Layer, task: TaskModel) -> Floats:
     """A first guess for a small layer: a few plain backups, more while they converge fast."""
     v = np.zeros(layer.n_states)
     change, sweeps, is_fast = np.inf, 0, True
@@ -356,7 +221,7 @@ def _swept(layer: _Layer, task: TaskModel) -> Floats:
     return v
 
 
-def _walked_out(layer: _Layer, task: TaskModel) -> Floats:
+def _walked_out(layer: Layer, task: TaskModel) -> Floats:
     """A first guess for a large layer: its values if one could only walk straight out of it.
 
     Starting at the states with a way out, each ring of states is backed up from the rings before.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,8 +16,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fidm.errors import Problem, TaskError
+from fidm.tasks.explain import did_you_mean, explain, located, shown, toml_hint
 from fidm.tasks.grid import map_problems
-from fidm.tasks.locate import line_of
 from fidm.types import Normaliser
 
 FORMAT = 1
@@ -37,7 +36,7 @@ def _one_symbol(text: str) -> str:
 def _plain_name(text: str) -> str:
     if not re.fullmatch("[a-z][a-z0-9_]{0,63}", text):
         raise ValueError(
-            f"is {_shown(text)}; a name is up to 64 small letters, digits and underscores, a letter first"
+            f"is {shown(text)}; a name is up to 64 small letters, digits and underscores, a letter first"
         )
     return text
 
@@ -191,7 +190,7 @@ def builtin_tasks() -> tuple[str, ...]:
 def builtin_text(name: str) -> str:
     """Return the text of a built-in task's file, to read or to start one's own from."""
     if name not in builtin_tasks():
-        hint = _did_you_mean(name, builtin_tasks())
+        hint = did_you_mean(name, builtin_tasks())
         raise TaskError(f"There is no built-in task {name!r}. {hint}")
     return (resources.files("fidm.tasks") / "builtin" / f"{name}.toml").read_text("utf-8")
 
@@ -254,25 +253,16 @@ def parse_task(text: str, *, source: str = "task") -> TaskSpec:
     except RecursionError:
         raise TaskError("is not valid TOML: nested too deeply.", source=source) from None
     except ValueError as error:
-        raise TaskError(f"is not valid TOML: {error}.{_toml_hint(str(error))}", source=source) from None
+        raise TaskError(f"is not valid TOML: {error}.{toml_hint(str(error))}", source=source) from None
     try:
         spec = TaskSpec.model_validate(data)
     except ValidationError as error:
-        problems = [_explain(item, data, text) for item in error.errors(include_url=False)]
+        problems = [explain(item, data, text, _known_keys) for item in error.errors(include_url=False)]
         raise _unusable(source, problems) from None
     problems = [*_spec_problems(spec), *map_problems(spec)]
     if problems:
-        raise _unusable(source, [_located(problem, text) for problem in problems])
+        raise _unusable(source, [located(problem, text) for problem in problems])
     return spec
-
-
-def _toml_hint(message: str) -> str:
-    """What most often lies behind a TOML parser's complaint."""
-    if "('phases',)" in message:
-        return " Write [[phases]], with double brackets, above each phase."
-    if "Invalid value" in message or "Expected newline" in message:
-        return " Text needs quotes, and decimal numbers a point."
-    return ""
 
 
 def _unusable(source: str, problems: list[Problem]) -> TaskError:
@@ -294,7 +284,7 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
             problems.append(Problem(f"is called {phase.name!r} like an earlier phase.", f"phases.{i}.name"))
         for target in phase.targets:
             if target not in spec.sections:
-                hint = _did_you_mean(target, spec.sections)
+                hint = did_you_mean(target, spec.sections)
                 problems.append(
                     Problem(f"names {target!r}, which is no section.", f"{where}.targets", hint=hint)
                 )
@@ -323,7 +313,7 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
             if needed == name:
                 problems.append(Problem("names the section itself.", where))
             elif needed not in seen:
-                hint = _did_you_mean(needed, seen)
+                hint = did_you_mean(needed, seen)
                 problems.append(Problem(f"names {needed!r}, which is no target.", where, hint=hint))
     for word, keys in _action_words(spec).items():
         if len(keys) > 1:
@@ -345,60 +335,9 @@ def _action_words(spec: TaskSpec) -> dict[str, list[str]]:
     return words
 
 
-# ---------------------------------------------------------------------- where a problem is
-
-
-def _explain(item: Mapping[str, Any], data: Mapping[str, Any], text: str) -> Problem:
-    """Put one pydantic finding into our words, with its key and line."""
-    path = _named([part for part in item["loc"] if part != "[key]"], data)
-    where, kind = ".".join(map(str, path)), item["type"]
-    what, hint = item["msg"].removeprefix("Value error, ").removeprefix("Input should be "), ""
-    if kind == "extra_forbidden":
-        what, hint = "is not a known key.", _did_you_mean(str(path[-1]), _known_keys(path[:-1]))
-    elif kind == "missing":
-        what = "is missing."
-    elif kind == "finite_number":
-        what = "is not a finite number."
-    elif kind == "tuple_type" and path == ["phases"]:
-        what = "needs double brackets: write [[phases]] above each phase."
-    elif kind == "tuple_type":
-        what = f'should be a list, such as ["a", "b"], not {_shown(item["input"])}.'
-    elif item["msg"].startswith("Input should be "):
-        what = f"should be {what}, not {_shown(item['input'])}."
-    elif not what.endswith("."):
-        what = f"{what[0].lower()}{what[1:]}."
-    return _located(Problem(what, where or "the file", hint=hint), text)
-
-
-def _named(path: list[Any], data: Mapping[str, Any]) -> list[Any]:
-    """The same path with a phase's name in the place of its number, and without a list's numbers."""
-    if len(path) < 3 or path[0] != "phases":
-        return [part for part in path if not isinstance(part, int)] if path[:1] == ["sections"] else path
-    name = data["phases"][path[1]].get("name")
-    known = isinstance(name, str) and path[2] != "name"
-    return ["phases", name if known else path[1], *(p for p in path[2:] if not isinstance(p, int))]
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
 def _known_keys(path: list[Any]) -> list[str]:
     """The keys the format knows at a place, for a 'did you mean'."""
-    model: Any = TaskSpec
     tables = {"values": ValuesSpec, "rewards": RewardsSpec, "map": MapSpec, "sections": SectionSpec}
     tables |= {"phases": PhaseSpec, "finish": FinishSpec, "exit": ExitSpec, "rules": RulesSpec}
-    if path:
-        model = tables.get(str(path[0]), TaskSpec)
-    return list(model.model_fields)
-
-
-def _did_you_mean(word: str, known: Any) -> str:
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f"Did you mean {close[0]!r}?" if close else f"Known here: {', '.join(known)}."
-
-
-def _located(problem: Problem, text: str) -> Problem:
-    line = problem.line if problem.line is not None else line_of(text, problem.where)
-    return Problem(problem.what, problem.where, line, problem.hint)
+    table: Any = tables.get(str(path[0]), TaskSpec) if path else TaskSpec
+    return list(table.model_fields)
