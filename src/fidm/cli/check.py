@@ -121,7 +121,7 @@ def _best_agent(result: TaskCheck) -> str:
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i == 0 else "right", min_width=7, overflow="fold")
+        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
     return table
 
 
