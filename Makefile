@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 
-.PHONY: demo test lint types imports unit docs bench format lock clean
+.PHONY: demo test lint types imports unit docs bench floors format lock clean
 
 demo: $(VENV)/.core
 	$(BIN)/fidm demo
@@ -37,6 +37,13 @@ docs: $(VENV)/.dev
 bench: $(VENV)/.core .venv-bench/.done
 	$(BIN)/python benchmarks/solve.py --out benchmarks/results/solve.json --msdm-python .venv-bench/bin/python
 
+# The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
+floors:
+	@sh scripts/make-venv.sh "$(PYTHON)" .venv-floors
+	.venv-floors/bin/python scripts/floors.py > .venv-floors/floors.txt
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-floors/floors.txt --editable .
+	.venv-floors/bin/pytest tests src --numprocesses $(WORKERS) --override-ini filterwarnings=default -p no:cacheprovider
+
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -51,7 +58,7 @@ lock:
 	mv build/constraints.txt constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-bench build dist docs/_build benchmarks/results fidm-demo
+	rm -rf $(VENV) .venv-bench .venv-floors build dist docs/_build benchmarks/results fidm-demo
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:

@@ -288,9 +288,13 @@ def line(task: fidm.TaskModel, ours: Timed, against: str, theirs: Timed, repetit
 
 
 def measure_grocery() -> list[Comparison]:
-    """Compare with three kinds of value iteration on the built-in grocery task."""
+    """Compare with three kinds of value iteration on grocery, and on the much smaller errands."""
     backups = {PADDED: padded_backup, BY_ACTION: action_backup, BY_PAIR: pair_backup}
-    return compare(fidm.load_task("grocery"), backups, GROCERY_REPETITIONS)
+    small = {BY_ACTION: action_backup, BY_PAIR: pair_backup}
+    return [
+        *compare(fidm.load_task("grocery"), backups, GROCERY_REPETITIONS),
+        *compare(fidm.load_task("errands"), small, GROCERY_REPETITIONS),
+    ]
 
 
 def measure_grid() -> list[Comparison]:

@@ -186,6 +186,8 @@ def test_a_horizon_that_is_too_short_is_caught():
     check = fidm.check_task(fidm.compile_task(spec, horizon=5), vary=False)
     assert not check.usable
     assert not check.best_finishes
+    assert "goal_unreachable" in codes(check, "problem")
+    assert [goal.goal for goal in check.goals if goal.reachable] != [goal.goal for goal in check.goals]
 
 
 def test_a_long_corridor_is_not_cut_short():

@@ -225,6 +225,9 @@ def test_endless_rules_are_stopped():
 def test_an_object_needs_all_four_methods_and_its_settings():
     with pytest.raises(fidm.TaskError, match="str is no task"):
         fidm.compile_task("grocery", gamma=0.9, tau=0.1)
+    with pytest.raises(fidm.TaskError, match="max_states applies to objects"):
+        fidm.compile_task(fidm.read_task("errands"), max_states=5)
+    assert fidm.compile_task(fidm.read_task("errands"), name="town").name == "town"
     with pytest.raises(fidm.TaskError, match="pass gamma and tau"):
         fidm.compile_task(Countdown())
 

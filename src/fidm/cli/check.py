@@ -113,9 +113,17 @@ def _best_agent(result: TaskCheck) -> str:
     if not result.best_finishes:
         return f"The best agent never finishes; {result.fewest_actions} actions would do."
     return (
-        f"The best agent finishes in {result.best_actions:.0f} actions; "
+        f"{_goals_reachable(result)}The best agent finishes in {result.best_actions:.0f} actions; "
         f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."
     )
+
+
+def _goals_reachable(result: TaskCheck) -> str:
+    named = [goal for goal in result.goals if not goal.implied]
+    missing = [goal.goal for goal in named if not goal.reachable]
+    if missing:
+        return f"Out of reach: {', '.join(missing)}. "
+    return f"All {len(named)} goals can be reached. " if named else ""
 
 
 def _table(*columns: str) -> Table:

@@ -77,9 +77,7 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
         raise TaskError("has no map to show.", source=task)
     values = solve(model)
     done = tuple(filter(None, (name.strip() for name in completed.split(","))))
-    corner = (int(model.grid.grid.row[0]), int(model.grid.grid.column[0]))
-    first = model.grid.state(corner, done, phase)
-    worth = values.v[first : first + model.grid.grid.n_cells]
+    worth = values.v[model.grid.states_of(done, phase)]
     console = page()
     console.print(Text(spec.title, "bold"))
     console.print(Text(spec.description.strip().replace("\n", " "), "dim"))

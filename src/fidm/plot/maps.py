@@ -150,9 +150,8 @@ def value_field(
     if len(values.v) != task.n_states:
         raise TaskError(f"These values are of {len(values.v)} states; {task.name} has {task.n_states}.")
     ax = draw_map(task, ax=ax)
-    first = states.state((int(grid.row[0]), int(grid.column[0])), completed, phase)
     field = np.full(grid.shape, np.nan)
-    field[grid.row, grid.column] = values.v[first : first + grid.n_cells]
+    field[grid.row, grid.column] = values.v[states.states_of(completed, phase)]
     image = ax.imshow(field, cmap=VALUE_MAP, interpolation="nearest", zorder=2)
     figure = ax.figure
     bar = figure.colorbar(image, ax=ax, fraction=0.035, pad=0.02)

@@ -45,11 +45,10 @@ class SensitivityCheck:
 
 @dataclass(frozen=True, slots=True)
 class SettingCheck:
-    """Whether the task would work with another temperature, move cost or normaliser."""
+    """Whether the task would work with another temperature or move cost."""
 
     tau: float
     move_cost: float | None
-    normaliser: Normaliser
     finishes: bool
     narrowest: float
     usable: bool
@@ -225,7 +224,6 @@ def _setting(task: TaskModel, like: Look) -> SettingCheck:
     return SettingCheck(
         tau=task.tau,
         move_cost=move_cost(task),
-        normaliser=task.normaliser,
         finishes=look.finishes,
         narrowest=look.narrowest,
         usable=look.works,

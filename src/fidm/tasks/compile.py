@@ -7,6 +7,7 @@ once per mode in plain Python, and the states follow by laying the map out once 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -68,7 +69,7 @@ def compile_task(
     normaliser: Normaliser | None = None,
     horizon: int | None = None,
     name: str | None = None,
-    max_states: int = 1_000_000,
+    max_states: int | None = None,
 ) -> TaskModel:
     """Turn a task's description, or any object with ``start/actions/step/reward``, into arrays.
 
@@ -81,11 +82,14 @@ def compile_task(
     horizon : int, optional
         End every episode after so many steps.
     max_states : int
-        Stop enumerating the states of an object when there are more than this.
+        Stop enumerating the states of an object when there are more than this (a million by default); a
+        description says by itself how many states it has.
     """
     if isinstance(task, TaskSpec):
-        renamed = task if name is None else task.model_copy(update={"name": name})
-        model = _lay_out(renamed).with_settings(gamma=gamma, tau=tau, normaliser=normaliser)
+        if max_states is not None:
+            raise TaskError("max_states applies to objects with rules, not to a task's description.")
+        model = _lay_out(task).with_settings(gamma=gamma, tau=tau, normaliser=normaliser)
+        model = model if name is None else replace(model, name=name)
         return model if horizon is None else model.with_horizon(horizon)
     if not isinstance(task, TaskRules):
         raise TaskError(
@@ -100,7 +104,7 @@ def compile_task(
         normaliser=normaliser or "sum",
         horizon=horizon,
         name=name or type(task).__name__,
-        max_states=max_states,
+        max_states=1_000_000 if max_states is None else max_states,
     )
 
 

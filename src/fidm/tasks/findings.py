@@ -151,6 +151,15 @@ def _goal_findings(goal: GoalCheck, finishes: bool) -> list[Finding]:
     """Whether a goal beats walking on."""
     if goal.implied:
         return _ending_findings(goal)
+    if not goal.reachable:
+        return [
+            Finding(
+                "problem",
+                "goal_unreachable",
+                f"{goal.goal} can never be taken as a goal: acting does not bring anybody there in time.",
+                "Look for a missing way, or a phase or horizon that ends too soon.",
+            )
+        ]
     if goal.typical <= 0:
         return [
             Finding(

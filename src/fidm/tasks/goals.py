@@ -29,6 +29,8 @@ TIE = 1e-8
 class GoalCheck:
     """By how much taking a goal beats walking on, in units of value.
 
+    ``reachable`` says whether acting can bring one before it while it is a goal, ``achieved`` whether the
+    best agent then takes it.
     ``typical`` and ``worst`` are the median and the smallest gap over all states that acting can
     reach; ``incomplete`` is the smallest over the states one is only told into (a phase opened
     before the earlier goals were complete), or NaN where there are none. ``implied`` marks the goal
@@ -37,6 +39,7 @@ class GoalCheck:
     """
 
     goal: str
+    reachable: bool
     achieved: bool
     typical: float
     worst: float
@@ -226,6 +229,7 @@ def _goals(
         checks.append(
             GoalCheck(
                 goal=name,
+                reachable=bool(acting[state[goal == i]].any()),
                 achieved=len(taken) > 0,
                 typical=float(np.median(reached)) if len(reached) else math.nan,
                 worst=float(reached.min()) if len(reached) else math.nan,

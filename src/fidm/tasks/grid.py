@@ -177,6 +177,12 @@ class GridStates:
             )
         return int(modes[0]) * self.grid.n_cells + int(places[0])
 
+    def states_of(self, completed: Sequence[str] = (), phase: str | None = None) -> slice:
+        """Return the states of all cells, in the order of the grid, with these targets completed."""
+        corner = (int(self.grid.row[0]), int(self.grid.column[0]))
+        first = self.state(corner, completed, phase)
+        return slice(first, first + self.grid.n_cells)
+
     def describe(self, state: int) -> str:
         """Say in words which state this is."""
         place = self.cell(state)
