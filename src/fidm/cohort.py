@@ -1,0 +1,402 @@
+"""All traces and effort observations of a study, concatenated, with offsets that cut them apart.
+
+The nesting is participant → episode → steps and segments. Nothing is padded:
+
+- participant ``j`` owns the episodes ``episode_offsets[j]:episode_offsets[j + 1]``;
+- episode ``e`` owns the steps ``step_offsets[e]:step_offsets[e + 1]`` and the segments
+  ``segment_offsets[e]:segment_offsets[e + 1]``.
+
+Make one with :func:`fidm.read_cohort` (a study folder), :func:`fidm.make_cohort` (tables in memory)
+or :meth:`Cohort.from_traces`. Missing observations are null, and null means *not observed*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from fidm.errors import DataError
+from fidm.types import Trace, read_only
+
+Integers = NDArray[np.int64]
+
+NO_ACTION = -1
+"""The code of an action the task leaves out (such as leaving the store): replayed, never in a likelihood."""
+
+UNKNOWN_STATE = -1
+"""The code of an end state nobody recorded."""
+
+PROBLEM_SCHEMA = {
+    "table": pl.String,
+    "row": pl.Int64,
+    "participant": pl.String,
+    "problem": pl.String,
+    "hint": pl.String,
+}
+"""The columns of a table of problems; ``row`` counts data rows from 1."""
+
+
+def no_problems() -> pl.DataFrame:
+    """Return an empty table of problems."""
+    return pl.DataFrame(schema=PROBLEM_SCHEMA)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cohort:
+    """The traces and effort observations of many people, ready to be fitted.
+
+    Parameters
+    ----------
+    participants : DataFrame [P]
+        One row per person: ``participant`` (a unique text) and any covariates, ``split`` among them.
+    episodes : DataFrame [E]
+        One row per episode, in the order of the participants: ``episode`` and ``task``.
+    episode_offsets : int array [P + 1]
+        Where each person's episodes begin.
+    step_offsets : int array [E + 1]
+        Where each episode's steps begin.
+    state, action : int array [N]
+        The state a step was taken in and the action taken; -1 is an action the task leaves out.
+    end_state : int array [E]
+        The state after the last step; -1 where unknown.
+    segments : DataFrame [M]
+        One row per segment: ``segment``, ``n_moves``, the observations and further design columns.
+    segment_offsets : int array [E + 1]
+        Where each episode's segments begin.
+    weight : float array [N] or None
+        How much each step counts in the action likelihood; None counts every step once.
+    segment : int array [N] or None
+        The row of the segment each step belongs to, counted within its episode; -1 for none.
+    problems : DataFrame
+        What was wrong with the people who were left out when it was read with ``strict=False``.
+    """
+
+    participants: pl.DataFrame
+    episodes: pl.DataFrame
+    episode_offsets: Integers
+    step_offsets: Integers
+    state: NDArray[np.int32]
+    action: NDArray[np.int32]
+    end_state: NDArray[np.int32]
+    segments: pl.DataFrame
+    segment_offsets: Integers
+    weight: NDArray[np.float64] | None = None
+    segment: NDArray[np.int32] | None = None
+    problems: pl.DataFrame = field(default_factory=no_problems)
+
+    def __post_init__(self) -> None:
+        people, episodes = self.participants.height, self.episodes.height
+        if self.participants.columns[:1] != ["participant"]:
+            raise DataError("The first column of a cohort's participants must be 'participant'.")
+        if self.episodes.columns[:2] != ["episode", "task"]:
+            raise DataError("The first columns of a cohort's episodes must be 'episode' and 'task'.")
+        for name, offsets, owners, owned in (
+            ("episode_offsets", self.episode_offsets, people, episodes),
+            ("step_offsets", self.step_offsets, episodes, len(self.state)),
+            ("segment_offsets", self.segment_offsets, episodes, self.segments.height),
+        ):
+            _check_offsets(name, offsets, owners, owned)
+        for name, expected in (
+            ("action", len(self.state)),
+            ("end_state", episodes),
+            ("weight", len(self.state)),
+            ("segment", len(self.state)),
+        ):
+            array = getattr(self, name)
+            if array is not None and array.shape != (expected,):
+                raise DataError(f"{name} has the shape {array.shape}; expected ({expected},).")
+        for name in ("episode_offsets", "step_offsets", "segment_offsets"):
+            object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), np.int64)))
+        for name in ("state", "action", "end_state", "segment"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), np.int32)))
+        if self.weight is not None:
+            object.__setattr__(self, "weight", read_only(np.asarray(self.weight, np.float64)))
+
+    # ------------------------------------------------------------------ making one
+
+    @classmethod
+    def from_traces(
+        cls,
+        traces: Iterable[Trace],
+        *,
+        segments: pl.DataFrame | None = None,
+        participants: pl.DataFrame | None = None,
+    ) -> Cohort:
+        """Make a cohort from traces; those with the same label are episodes of one person.
+
+        Parameters
+        ----------
+        traces : iterable of Trace
+            Each is one episode of the person its ``label`` names.
+        segments : DataFrame, optional
+            Columns ``participant``, ``episode`` (counted from 1 within a person) and ``segment``, then
+            ``n_moves`` and the observations.
+        participants : DataFrame, optional
+            A column ``participant`` with every label, and covariates. Made from the labels if left out.
+
+        Examples
+        --------
+        >>> import fidm
+        >>> task = fidm.load_task("errands")
+        >>> values = fidm.solve(task)
+        >>> cohort = fidm.Cohort.from_traces(
+        ...     fidm.walk(task, values, 20.0, seed=seed, label=f"P{seed}") for seed in range(3)
+        ... )
+        >>> len(cohort)
+        3
+        """
+        found = list(traces)
+        order = list(dict.fromkeys(trace.label for trace in found))
+        if participants is None:
+            participants = pl.DataFrame({"participant": order}, schema={"participant": pl.String})
+        known = {name: j for j, name in enumerate(participants["participant"].to_list())}
+        unknown = [name for name in order if name not in known]
+        if unknown:
+            raise DataError(f"participants has no row for {', '.join(map(repr, unknown[:5]))}.")
+        found.sort(key=lambda trace: known[trace.label])
+        owner = np.array([known[trace.label] for trace in found], dtype=np.int64)
+        counts = np.bincount(owner, minlength=len(known)).astype(np.int64)
+        offsets = offsets_of(counts)
+        number = np.arange(len(found)) - offsets[owner] + 1
+        episodes = pl.DataFrame(
+            {"episode": [str(i) for i in number], "task": [trace.task for trace in found]},
+            schema={"episode": pl.String, "task": pl.String},
+        )
+        cohort = cls(
+            participants=participants,
+            episodes=episodes,
+            episode_offsets=offsets,
+            step_offsets=offsets_of([len(trace) for trace in found]),
+            state=_joined([trace.state[:-1] for trace in found]),
+            action=_joined([trace.action for trace in found]),
+            end_state=np.array([trace.state[-1] for trace in found], dtype=np.int32),
+            segments=pl.DataFrame(schema={"segment": pl.String, "n_moves": pl.Int32}),
+            segment_offsets=np.zeros(len(found) + 1, dtype=np.int64),
+        )
+        return cohort if segments is None else cohort.with_segments(segments)
+
+    def with_segments(self, segments: pl.DataFrame) -> Cohort:
+        """Return the same people with these segments (``participant``, ``episode``, ``segment``, …).
+
+        The rows may come in any order; they are put into the order of the episodes. The steps' own
+        ``segment`` is kept if the new segments have as many rows in every episode.
+        """
+        keys = self.episode_keys().with_row_index("_episode")
+        placed = segments.with_columns(pl.col("participant", "episode").cast(pl.String)).join(
+            keys.drop("task"), on=["participant", "episode"], how="left", maintain_order="left"
+        )
+        if placed["_episode"].null_count():
+            lost = placed.filter(pl.col("_episode").is_null())["participant"].unique().sort().to_list()
+            raise DataError(f"segments name episodes that do not exist, of {', '.join(map(repr, lost[:5]))}.")
+        placed = placed.sort("_episode", maintain_order=True)
+        counts = np.bincount(placed["_episode"].to_numpy(), minlength=self.n_episodes)
+        offsets = offsets_of(counts)
+        keep = self.segment is not None and np.array_equal(offsets, self.segment_offsets)
+        return _replace(
+            self,
+            segments=placed.drop("participant", "episode", "_episode"),
+            segment_offsets=offsets,
+            segment=self.segment if keep else None,
+        )
+
+    # ------------------------------------------------------------------ looking inside
+
+    def __len__(self) -> int:
+        return self.participants.height
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of people, as arrays give it; lets scikit-learn cut a cohort into folds."""
+        return (len(self),)
+
+    @property
+    def ids(self) -> pl.Series:
+        """The names of the people."""
+        return self.participants["participant"]
+
+    @property
+    def n_episodes(self) -> int:
+        """The number of episodes E."""
+        return self.episodes.height
+
+    @property
+    def n_steps(self) -> int:
+        """The number of steps N."""
+        return len(self.state)
+
+    @property
+    def n_segments(self) -> int:
+        """The number of segments M."""
+        return self.segments.height
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The names of the tasks the episodes were played on, in the order of the alphabet."""
+        return tuple(self.episodes["task"].unique().sort().to_list())
+
+    def episode_owner(self) -> Integers:
+        """Return the row of the person who owns each episode, [E]."""
+        return np.repeat(np.arange(len(self)), np.diff(self.episode_offsets))
+
+    def episode_keys(self) -> pl.DataFrame:
+        """Return ``participant``, ``episode`` and ``task`` of every episode."""
+        return pl.DataFrame(
+            {
+                "participant": self.ids.gather(self.episode_owner()),
+                "episode": self.episodes["episode"],
+                "task": self.episodes["task"],
+            }
+        )
+
+    def traces(self, participant: str) -> list[Trace]:
+        """Return the traces of one person, an episode each, without actions the task leaves out.
+
+        ``finished`` says whether the state after the last action was recorded.
+        """
+        row = self._row(participant)
+        found = []
+        for e in range(int(self.episode_offsets[row]), int(self.episode_offsets[row + 1])):
+            steps = slice(int(self.step_offsets[e]), int(self.step_offsets[e + 1]))
+            acted = self.action[steps] != NO_ACTION
+            end = int(self.end_state[e])
+            state, action = self.state[steps][acted], self.action[steps][acted]
+            if end == UNKNOWN_STATE:  # the last action led somewhere nobody wrote down
+                state, action = state, action[:-1]
+            else:
+                state = np.append(state, np.int32(end))
+            found.append(
+                Trace(
+                    task=self.episodes["task"][e],
+                    state=state.astype(np.int32),
+                    action=action.astype(np.int32),
+                    finished=end != UNKNOWN_STATE,
+                    label=participant,
+                )
+            )
+        return found
+
+    # ------------------------------------------------------------------ choosing people
+
+    def split(self, name: str) -> Cohort:
+        """Return the people whose ``split`` is ``name``, for example ``"train"``."""
+        if "split" not in self.participants.columns:
+            raise DataError("The participants have no column 'split', so there are no parts to choose from.")
+        chosen = np.flatnonzero((self.participants["split"] == name).fill_null(value=False).to_numpy())
+        if not len(chosen):
+            known = self.participants["split"].drop_nulls().unique().sort().to_list()
+            raise DataError(
+                f"Nobody is in the split {name!r}. There is: {', '.join(map(repr, known)) or 'none'}."
+            )
+        return self[chosen]
+
+    def select(self, participants: Sequence[str]) -> Cohort:
+        """Return these people, in the order given."""
+        return self[np.array([self._row(name) for name in participants], dtype=np.int64)]
+
+    def __getitem__(self, rows: ArrayLike | slice) -> Cohort:
+        """Return the people in these rows: a slice, row numbers, or one flag per person."""
+        everyone = np.arange(len(self))
+        chosen = everyone[rows if isinstance(rows, slice) else np.asarray(rows)]
+        if chosen.ndim != 1:
+            chosen = np.atleast_1d(chosen).reshape(-1)
+        episodes, episode_offsets = gather(self.episode_offsets, chosen)
+        steps, step_offsets = gather(self.step_offsets, episodes)
+        segments, segment_offsets = gather(self.segment_offsets, episodes)
+        return Cohort(
+            participants=self.participants[chosen],
+            episodes=self.episodes[episodes],
+            episode_offsets=episode_offsets,
+            step_offsets=step_offsets,
+            state=self.state[steps],
+            action=self.action[steps],
+            end_state=self.end_state[episodes],
+            segments=self.segments[segments],
+            segment_offsets=segment_offsets,
+            weight=None if self.weight is None else self.weight[steps],
+            segment=None if self.segment is None else self.segment[steps],
+        )
+
+    @staticmethod
+    def concat(cohorts: Sequence[Cohort]) -> Cohort:
+        """Put several cohorts into one, in this order; a person may occur in only one of them."""
+        if not cohorts:
+            raise DataError("There are no cohorts to put together.")
+        participants = pl.concat([c.participants for c in cohorts], how="diagonal_relaxed")
+        if participants["participant"].is_duplicated().any():
+            twice = participants["participant"].filter(participants["participant"].is_duplicated()).unique()
+            raise DataError(f"People occur in several cohorts: {', '.join(map(repr, twice.sort()[:5]))}.")
+        has_weight = any(c.weight is not None for c in cohorts)
+        has_segment = any(c.segment is not None for c in cohorts)
+        return Cohort(
+            participants=participants,
+            episodes=pl.concat([c.episodes for c in cohorts], how="diagonal_relaxed"),
+            episode_offsets=offsets_of(np.concatenate([np.diff(c.episode_offsets) for c in cohorts])),
+            step_offsets=offsets_of(np.concatenate([np.diff(c.step_offsets) for c in cohorts])),
+            state=np.concatenate([c.state for c in cohorts]),
+            action=np.concatenate([c.action for c in cohorts]),
+            end_state=np.concatenate([c.end_state for c in cohorts]),
+            segments=pl.concat([c.segments for c in cohorts], how="diagonal_relaxed"),
+            segment_offsets=offsets_of(np.concatenate([np.diff(c.segment_offsets) for c in cohorts])),
+            weight=np.concatenate([np.ones(c.n_steps) if c.weight is None else c.weight for c in cohorts])
+            if has_weight
+            else None,
+            segment=np.concatenate(
+                [np.full(c.n_steps, -1, np.int32) if c.segment is None else c.segment for c in cohorts]
+            )
+            if has_segment
+            else None,
+            problems=pl.concat([c.problems for c in cohorts]),
+        )
+
+    def _row(self, participant: str) -> int:
+        row = self.ids.index_of(participant)
+        if row is None:
+            raise DataError(f"There is no participant {participant!r} among the {len(self)} people.")
+        return int(row)
+
+    def __repr__(self) -> str:
+        return (
+            f"Cohort({len(self):,} participants, {self.n_episodes:,} episodes, "
+            f"{self.n_steps:,} steps, {self.n_segments:,} segments)"
+        )
+
+    def __copy__(self) -> Cohort:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Cohort:
+        return self  # nothing in it can change
+
+
+def offsets_of(counts: ArrayLike) -> Integers:
+    """Return where each of several runs begins, from their lengths."""
+    sizes = np.asarray(counts, dtype=np.int64)
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+
+
+def gather(offsets: Integers, rows: NDArray[Any]) -> tuple[Integers, Integers]:
+    """Return the members of the chosen runs, laid end to end, and the offsets that cut them apart."""
+    sizes = offsets[rows + 1] - offsets[rows]
+    cut = offsets_of(sizes)
+    return np.repeat(offsets[rows] - cut[:-1], sizes) + np.arange(cut[-1]), cut
+
+
+def _check_offsets(name: str, offsets: Integers, owners: int, owned: int) -> None:
+    if offsets.shape != (owners + 1,):
+        raise DataError(f"{name} has the shape {offsets.shape}; expected ({owners + 1},).")
+    if offsets[0] != 0 or offsets[-1] != owned or (np.diff(offsets) < 0).any():
+        raise DataError(f"{name} must rise from 0 to {owned}.")
+
+
+def _joined(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.concatenate([np.zeros(0, dtype=np.int32), *parts])
+
+
+def _replace(cohort: Cohort, **changes: Any) -> Cohort:
+    fields: Mapping[str, Any] = {name: getattr(cohort, name) for name in Cohort.__slots__}
+    return Cohort(**{**fields, **changes})

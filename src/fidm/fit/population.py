@@ -1,0 +1,279 @@
+r"""What everybody shares in an effort channel: coefficients, shape, and how much people differ.
+
+``"pooled"`` fits one generalized linear model to all segments as if they came from one person, as the
+paper describes. When people differ, their differences then pass for noise: the shape is too small and
+the intercept is that of the average *observation*.
+
+``"random"`` gives every person an offset θ ~ N(0, s²) and maximises the marginal likelihood
+
+.. math:: \sum_j \log \int \prod_u f(y_{ju}; \xi_{ju} + \theta)\, N(\theta; 0, s^2)\, d\theta
+
+over coefficients, shape and s. Its gradient is the posterior expectation of the complete-data gradient
+(Fisher's identity), and BFGS in coordinates whitened by the gradients' outer product maximises it.
+
+Sums over people are exactly rounded (``math.fsum``), so that the order of the people, the number of
+batches and the number of threads do not change a bit of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg, optimize
+
+from fidm.errors import FitError
+from fidm.fit.offsets import SEARCH_NODES, Population, in_chunks, maximum, node_moments, on_nodes
+from fidm.model.channels import Channel
+from fidm.model.effort import Observed, person_sums
+
+Floats = NDArray[np.float64]
+
+SMALLEST_SD = 1e-3
+"""People who differ by less than this are taken to be alike."""
+
+LARGEST_SHAPE = 1e7
+"""A negative binomial this close to Poisson cannot be told from it."""
+
+TOLERANCE = 1e-8
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A channel's population, with standard errors of (coefficients…, log shape, log sd or mean, log sd)."""
+
+    population: Population
+    se: dict[str, float]
+    warnings: tuple[str, ...] = ()
+
+
+def pooled(channel: Channel, data: Observed, names: Sequence[str]) -> Population:
+    """Fit one generalized linear model to everybody's observations, by maximum likelihood.
+
+    Parameters
+    ----------
+    channel : Channel
+        The distribution.
+    data : Observed
+        The observations and their design.
+    names : sequence of str
+        What the design's columns are called, for messages.
+    """
+    _check_design(channel, data, names)
+    coefficients = np.zeros(data.x.shape[1])
+    coefficients[0] = channel.predictor(data.y)
+    shape = 1.0
+    for _ in range(200):
+        before = np.append(coefficients, np.log(shape))
+        coefficients = _scoring(channel, data, coefficients, shape)
+        shape = _best_shape(channel, data, data.x @ coefficients, shape)
+        moved = np.abs(np.append(coefficients, np.log(shape)) - before)
+        if (moved <= 1e-11 * np.maximum(1.0, np.abs(before))).all():
+            break
+        if shape >= LARGEST_SHAPE:
+            break
+    return Population(coefficients, shape)
+
+
+def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: int) -> Learned:
+    """Learn the normal prior of θ by marginal likelihood, with coefficients and shape held."""
+    start = _first_guess(channel, data, shared, workers)
+
+    def at(free: Floats) -> Population:
+        return Population(shared.coefficients, shared.shape, float(free[0]), float(np.exp(free[1])))
+
+    def gradients(free: Floats) -> tuple[Floats, Floats]:
+        return _marginal(channel, data, at(free), workers, learn="prior")
+
+    best, se = _maximise(gradients, np.array([start.mean, np.log(start.sd)]), channel.name)
+    return Learned(at(best), {"mean": se[0], "sd": se[1] * at(best).sd}, _alike(channel, at(best)))
+
+
+def random_intercepts(channel: Channel, data: Observed, names: Sequence[str], workers: int) -> Learned:
+    """Fit coefficients, shape and the spread of θ together, by marginal likelihood."""
+    first = pooled(channel, data, names)
+    start = _first_guess(channel, data, first, workers)
+    width, has_shape = len(first.coefficients), bool(channel.shape_name)
+
+    def at(free: Floats) -> Population:
+        shape = float(np.exp(min(free[width], math.log(LARGEST_SHAPE)))) if has_shape else 1.0
+        return Population(free[:width], shape, 0.0, float(np.exp(free[-1])))
+
+    def gradients(free: Floats) -> tuple[Floats, Floats]:
+        return _marginal(channel, data, at(free), workers, learn="all")
+
+    begin = [first.coefficients + np.eye(width)[0] * start.mean]
+    if has_shape:
+        begin.append(np.array([np.log(first.shape)]))
+    begin.append(np.array([np.log(start.sd)]))
+    best, found = _maximise(gradients, np.concatenate(begin), channel.name)
+    shared = at(best)
+    se = dict(zip(names, found[:width], strict=True))
+    if has_shape:
+        se[channel.shape_name] = found[width] * shared.shape
+    se["sd"] = found[-1] * shared.sd
+    return Learned(shared, se, _alike(channel, shared))
+
+
+# ---------------------------------------------------------------------- pooled pieces
+
+
+def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> None:
+    if not len(data.y):
+        raise FitError(f"Nobody in the training part has a {channel.column}, so {channel.name} cannot be fitted.")
+    if channel.lowest is not None and (data.y == channel.lowest).all():
+        raise FitError(f"Every {channel.column} in the training part is {channel.lowest:g}, so {channel.name} cannot be fitted.")
+    if channel.highest is not None and (data.y == channel.highest).all():
+        what = "positive" if channel.kind == "bernoulli" else f"{channel.highest:g}"
+        raise FitError(
+            f"Every {channel.column} in the training part is {what}, so {channel.name} cannot be fitted. "
+            "Leave the channel out of the model."
+        )
+    scale = np.sqrt((data.x**2).mean(axis=0))
+    _, triangle, pivot = linalg.qr(data.x / np.where(scale > 0, scale, 1.0), mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(triangle))
+    rank = int((diagonal > 1e-10 * diagonal.max()).sum())
+    if rank < data.x.shape[1]:
+        odd = names[int(max(pivot[rank:]))]
+        raise FitError(
+            f"{channel.name} is conditioned on {odd}, which in the training part is constant or follows from "
+            "its other design columns. Leave it out of the channel's design."
+        )
+    if len(data.y) <= data.x.shape[1]:
+        raise FitError(f"{len(data.y)} observations of {channel.column} are too few for {data.x.shape[1]} coefficients.")
+
+
+def _scoring(channel: Channel, data: Observed, coefficients: Floats, shape: float) -> Floats:
+    """Newton steps for the coefficients, halved until the likelihood rises."""
+    value = float(channel.varying(data.y, data.x @ coefficients, shape).sum())
+    for _ in range(100):
+        score, information = channel.slopes(data.y, data.x @ coefficients, shape)
+        gradient = data.x.T @ score
+        step = np.linalg.solve(data.x.T @ (data.x * information[:, None]), gradient)
+        for _ in range(40):
+            to = coefficients + step
+            with np.errstate(over="ignore"):
+                reached = float(channel.varying(data.y, data.x @ to, shape).sum())
+            if reached >= value - 1e-12 * abs(value):
+                break
+            step = step / 2
+        coefficients, value = to, reached
+        if (np.abs(step) <= 1e-13 * np.maximum(1.0, np.abs(coefficients))).all():
+            break
+    return coefficients
+
+
+def _best_shape(channel: Channel, data: Observed, xi: Floats, shape: float) -> float:
+    """The shape of highest likelihood at this predictor, as a root of its slope."""
+    if not channel.shape_name:
+        return 1.0
+
+    def slope(log_shape: float) -> float:
+        return float(channel.shape_slope(data.y, xi, math.exp(log_shape)).mean())
+
+    low = high = math.log(shape)
+    while slope(low) < 0:
+        low -= 1.0
+        if low < -30:
+            raise FitError(f"{channel.name} has no finite {channel.shape_name}: are all its values the same?")
+    while slope(high) > 0:
+        high += 1.0
+        if high > math.log(LARGEST_SHAPE):
+            return LARGEST_SHAPE
+    if low == high:
+        return shape
+    return math.exp(optimize.brentq(slope, low, high, xtol=1e-13, rtol=1e-14))
+
+
+# ---------------------------------------------------------------------- marginal likelihood
+
+
+def _first_guess(channel: Channel, data: Observed, shared: Population, workers: int) -> Population:
+    """Mean and spread of θ by the moments of everybody's own estimate."""
+    found = maximum(channel, data, shared, level=0.95, workers=workers)
+    good = np.isfinite(found.estimate) & np.isfinite(found.se)
+    if good.sum() < 2:
+        return Population(shared.coefficients, shared.shape, 0.0, 0.5)
+    theta, noise = found.estimate[good], found.se[good] ** 2
+    mean = math.fsum(theta) / len(theta)
+    spread = math.fsum((theta - mean) ** 2) / len(theta) - math.fsum(noise) / len(theta)
+    return Population(shared.coefficients, shared.shape, mean, math.sqrt(max(spread, 0.05**2)))
+
+
+def _marginal(
+    channel: Channel, data: Observed, shared: Population, workers: int, *, learn: str
+) -> tuple[Floats, Floats]:
+    """Return each person's log marginal likelihood [P] and its gradient in the free numbers [P, F]."""
+
+    def chunk(part: Observed) -> tuple[Floats, Floats]:
+        centre, scale, density = on_nodes(channel, part, shared, SEARCH_NODES)
+        moments = node_moments(centre, scale, density, SEARCH_NODES)
+        fixed = person_sums(channel.fixed(part.y, shared.shape), part.offsets)
+        away = (moments.mean - shared.mean) / shared.sd
+        spread = away**2 + (moments.sd / shared.sd) ** 2 - 1
+        if learn == "prior":
+            return moments.log_mass + fixed, np.stack([away / shared.sd, spread], axis=1)
+        base, counts = part.x @ shared.coefficients, part.counts
+        score, bend = np.zeros(len(part.y)), np.zeros(len(part.y))
+        for q, node in enumerate(SEARCH_NODES):
+            xi = base + np.repeat(centre + scale * node, counts)
+            weight = np.repeat(moments.weight[:, q], counts)
+            score += weight * channel.slopes(part.y, xi, shared.shape)[0]
+            if channel.shape_name:
+                bend += weight * channel.shape_slope(part.y, xi, shared.shape)
+        columns = [person_sums(score * part.x[:, c], part.offsets) for c in range(part.x.shape[1])]
+        if channel.shape_name:
+            columns.append(person_sums(bend, part.offsets))
+        return moments.log_mass + fixed, np.stack([*columns, spread], axis=1)
+
+    found = in_chunks(data, chunk, workers)
+    return np.concatenate([value for value, _ in found]), np.concatenate([slope for _, slope in found])
+
+
+def _maximise(gradients, start: Floats, name: str) -> tuple[Floats, Floats]:  # type: ignore[no-untyped-def]
+    """Maximise a sum over people; return where, and the standard errors there."""
+    _, slopes = gradients(start)
+    n = len(slopes)
+    square = _outer(slopes) + 1e-9 * n * np.eye(len(start))
+    whiten = linalg.inv(linalg.cholesky(square)) * math.sqrt(n)  # columns of unit curvature per person
+
+    def loss(z: Floats) -> tuple[float, Floats]:
+        free = start + whiten @ z
+        free[-1] = max(free[-1], math.log(SMALLEST_SD) - 1)
+        value, slope = gradients(free)
+        total = np.array([math.fsum(column) for column in slope.T])
+        return -math.fsum(value) / n, -(whiten.T @ total) / n
+
+    result = optimize.minimize(
+        loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": TOLERANCE, "maxiter": 500}
+    )
+    best = start + whiten @ result.x
+    best[-1] = max(best[-1], math.log(SMALLEST_SD) - 1)
+    steepest = float(np.abs(result.jac).max())
+    if not np.isfinite(best).all() or (steepest > 1e-4 and best[-1] > math.log(SMALLEST_SD)):
+        raise FitError(
+            f"The population of {name} could not be fitted: the slope of its likelihood is still "
+            f"{steepest:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
+        )
+    _, slopes = gradients(best)
+    covariance = linalg.pinvh(_outer(slopes))
+    return best, np.sqrt(np.maximum(np.diag(covariance), 0.0))
+
+
+def _outer(slopes: Floats) -> Floats:
+    width = slopes.shape[1]
+    return np.array(
+        [[math.fsum(slopes[:, i] * slopes[:, j]) for j in range(width)] for i in range(width)]
+    )
+
+
+def _alike(channel: Channel, shared: Population) -> tuple[str, ...]:
+    found = []
+    if shared.sd <= SMALLEST_SD:
+        found.append(f"{channel.name}: people cannot be told apart; every offset is shrunk to 0.")
+    if channel.shape_name == "kappa" and shared.shape >= LARGEST_SHAPE:
+        found.append(f"{channel.name}: its values vary no more than by chance; a Poisson channel would do.")
+    return tuple(found)

@@ -1,0 +1,354 @@
+r"""Effort channels: how long, how much, how often, given how many moves a segment holds.
+
+Every channel has one linear predictor per segment (paper, appendix "Effort likelihoods"),
+
+.. math:: \xi = \alpha + \beta \log(1 + n) + \theta,
+
+with n the segment's moves, α and β shared by everybody and θ the person's own. A channel says how an
+observation y is distributed given ξ and, where it has one, a *shape* shared by everybody:
+
+==================  =========================================  ===============================
+channel             distribution                               shape
+==================  =========================================  ===============================
+Gamma               mean e^ξ                                   κ; variance μ²/κ
+NegativeBinomial    mean e^ξ                                   κ; variance μ + μ²/κ
+LogNormal           E[log y] = ξ                               standard deviation of log y
+Poisson             mean e^ξ                                   none
+Bernoulli           P(y = 1) = 1 / (1 + e^−ξ)                  none
+==================  =========================================  ===============================
+
+A new channel is one class with the methods of :class:`Channel`; :func:`fidm.testing.check_channel` tests
+it. All arrays are vectors over observations; ``shape`` is a number.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from fidm.errors import DataError
+
+Floats = NDArray[np.float64]
+
+LOG_MOVES = "log_moves"
+"""The name of the design column log(1 + n_moves)."""
+
+
+@dataclass(frozen=True)
+class Channel(ABC):
+    """One kind of effort observation and how it is distributed.
+
+    Parameters
+    ----------
+    name : str
+        What the person's parameter is called in a profile.
+    column : str
+        The column of the segments it is observed in.
+    design : tuple of str
+        What it is conditioned on: ``"log_moves"`` for log(1 + ``n_moves``), or names of columns of the
+        segments. Text columns become one indicator per level but the first.
+    """
+
+    name: str
+    column: str
+    design: tuple[str, ...] = (LOG_MOVES,)
+
+    kind: ClassVar[str]
+    """The name of the distribution in saved fits."""
+    shape_name: ClassVar[str] = ""
+    """What the shape is called; empty where there is none."""
+    lowest: ClassVar[float | None] = None
+    """If all of a person's observations equal this, θ has no finite maximum below."""
+    highest: ClassVar[float | None] = None
+    """If all of a person's observations equal this, θ has no finite maximum above."""
+
+    def __post_init__(self) -> None:
+        if not self.name or not self.column:
+            raise DataError("A channel needs a name and the name of the column it is observed in.")
+        if isinstance(self.design, str):
+            raise DataError(f"design of {self.name} is the text {self.design!r}; it must be a tuple of names.")
+        object.__setattr__(self, "design", tuple(self.design))
+
+    def observe(self, raw: Floats) -> Floats:
+        """Return the observations the density is about; NaN where there is nothing to observe."""
+        return raw
+
+    def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
+        """Return which recorded values cannot be, and what they must be; NaN is never wrong."""
+        return np.zeros(len(raw), dtype=np.bool_), ""
+
+    @abstractmethod
+    def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        """Return the part of the log-density that depends on ξ."""
+
+    @abstractmethod
+    def fixed(self, y: Floats, shape: float) -> Floats:
+        """Return the rest of the log-density."""
+
+    def log_density(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        """Return the log-density of observations."""
+        return self.varying(y, xi, shape) + self.fixed(y, shape)
+
+    @abstractmethod
+    def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
+        """Return the first derivative of the log-density in ξ, and minus the second."""
+
+    def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        """Return the derivative of the log-density in log(shape)."""
+        return np.zeros(len(y))
+
+    @abstractmethod
+    def predictor(self, y: Floats) -> float:
+        """Return the ξ that suits these observations on average; only a place to start from."""
+
+    @abstractmethod
+    def mean(self, xi: Floats, shape: float) -> Floats:
+        """Return the expected observation."""
+
+    @abstractmethod
+    def residual(self, y: Floats, xi: Floats) -> Floats:
+        """Return how far observations lie above what ξ leads one to expect, as the paper localises it."""
+
+    @abstractmethod
+    def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
+        """Draw observations."""
+
+    def record(self, y: Floats) -> Floats:
+        """Return observations as they stand in the segments' column; undoes :meth:`observe`."""
+        return y
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a saved fit has to know."""
+        return {"kind": self.kind, "name": self.name, "column": self.column, "design": list(self.design)}
+
+
+@dataclass(frozen=True)
+class Gamma(Channel):
+    """A positive amount, such as the seconds spoken; its spread grows with its mean."""
+
+    kind: ClassVar[str] = "gamma"
+    shape_name: ClassVar[str] = "kappa"
+
+    def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
+        return ~np.isnan(raw) & ~(raw > 0), "must be above 0; leave it empty where nothing was observed"
+
+    def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        return -shape * (xi + y * np.exp(-xi))
+
+    def fixed(self, y: Floats, shape: float) -> Floats:
+        return (shape - 1) * np.log(y) + (shape * np.log(shape) - special.gammaln(shape))
+
+    def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
+        ratio = shape * y * np.exp(-xi)
+        return ratio - shape, ratio
+
+    def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        constant = np.log(shape) + 1 - special.digamma(shape)
+        return np.asarray(shape * (constant + np.log(y) - xi - y * np.exp(-xi)))
+
+    def predictor(self, y: Floats) -> float:
+        return float(np.log(y.mean()))
+
+    def mean(self, xi: Floats, shape: float) -> Floats:
+        return np.exp(xi)
+
+    def residual(self, y: Floats, xi: Floats) -> Floats:
+        return np.log(y) - xi
+
+    def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
+        return rng.gamma(shape, np.exp(xi) / shape)
+
+
+@dataclass(frozen=True)
+class _Count(Channel):
+    """What all counts share."""
+
+    lowest: ClassVar[float | None] = 0.0
+
+    def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
+        bad = ~np.isnan(raw) & ~((raw >= 0) & (raw == np.round(raw)))
+        return bad, "must be a whole number, 0 or more"
+
+    def predictor(self, y: Floats) -> float:
+        return float(np.log(max(y.mean(), 0.5 / len(y))))
+
+    def mean(self, xi: Floats, shape: float) -> Floats:
+        return np.exp(xi)
+
+    def residual(self, y: Floats, xi: Floats) -> Floats:
+        return np.log1p(y) - np.log1p(np.exp(xi))
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(_Count):
+    """A count that varies more than by chance alone, such as the characters spoken."""
+
+    kind: ClassVar[str] = "negative_binomial"
+    shape_name: ClassVar[str] = "kappa"
+
+    def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        return y * xi - (y + shape) * np.log(shape + np.exp(xi))
+
+    def fixed(self, y: Floats, shape: float) -> Floats:
+        return (
+            _by_count(y, lambda count: special.gammaln(count + shape) - special.gammaln(count + 1))
+            - special.gammaln(shape)
+            + shape * np.log(shape)
+        )
+
+    def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
+        mean = np.exp(xi)
+        pull = mean * (y + shape) / (shape + mean)
+        return y - pull, pull * shape / (shape + mean)
+
+    def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        total = shape + np.exp(xi)
+        known = _by_count(y, lambda count: special.digamma(count + shape))
+        constant = np.log(shape) + 1 - special.digamma(shape)
+        return np.asarray(shape * (known + constant - np.log(total) - (y + shape) / total))
+
+    def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
+        return rng.poisson(rng.gamma(shape, np.exp(xi) / shape)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Poisson(_Count):
+    """A count that varies by chance alone, such as the prompts an assessor gave."""
+
+    kind: ClassVar[str] = "poisson"
+
+    def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        return y * xi - np.exp(xi)
+
+    def fixed(self, y: Floats, shape: float) -> Floats:
+        return -special.gammaln(y + 1)
+
+    def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
+        mean = np.exp(xi)
+        return y - mean, mean
+
+    def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
+        return rng.poisson(np.exp(xi)).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class LogNormal(Channel):
+    """A positive amount whose logarithm is normal, such as a response time.
+
+    ``zeros="left_out"`` takes a zero as nothing to observe: pauses are modelled where there is one.
+    """
+
+    zeros: str = "refused"
+
+    kind: ClassVar[str] = "log_normal"
+    shape_name: ClassVar[str] = "log_sd"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.zeros not in ("refused", "left_out"):
+            raise DataError(f"zeros of {self.name} is {self.zeros!r}; it must be 'refused' or 'left_out'.")
+
+    def observe(self, raw: Floats) -> Floats:
+        """Return log y, since the density is normal in it."""
+        return np.log(np.where(raw > 0, raw, np.nan))
+
+    def record(self, y: Floats) -> Floats:
+        return np.exp(y)
+
+    def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
+        if self.zeros == "left_out":
+            return ~np.isnan(raw) & ~(raw >= 0), "must be 0 or more"
+        return ~np.isnan(raw) & ~(raw > 0), "must be above 0; leave it empty where nothing was observed"
+
+    def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        return -0.5 * ((y - xi) / shape) ** 2
+
+    def fixed(self, y: Floats, shape: float) -> Floats:
+        return -y - (np.log(shape) + 0.5 * np.log(2 * np.pi))
+
+    def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
+        return (y - xi) / shape**2, np.full(len(y), shape**-2)
+
+    def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        return np.asarray(((y - xi) / shape) ** 2 - 1)
+
+    def predictor(self, y: Floats) -> float:
+        return float(y.mean())
+
+    def mean(self, xi: Floats, shape: float) -> Floats:
+        return np.exp(xi + 0.5 * shape**2)
+
+    def residual(self, y: Floats, xi: Floats) -> Floats:
+        return y - xi
+
+    def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
+        return rng.normal(xi, shape)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**super().to_dict(), "zeros": self.zeros}
+
+
+@dataclass(frozen=True)
+class Bernoulli(Channel):
+    """Whether something happened at all, such as a pause: any positive amount counts as yes."""
+
+    kind: ClassVar[str] = "bernoulli"
+    lowest: ClassVar[float | None] = 0.0
+    highest: ClassVar[float | None] = 1.0
+
+    def observe(self, raw: Floats) -> Floats:
+        return np.where(np.isnan(raw), np.nan, (raw > 0).astype(np.float64))
+
+    def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
+        return ~np.isnan(raw) & ~(raw >= 0), "must be 0 or more"
+
+    def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
+        return y * xi - np.logaddexp(0.0, xi)
+
+    def fixed(self, y: Floats, shape: float) -> Floats:
+        return np.zeros(len(y))
+
+    def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
+        chance = special.expit(xi)
+        return y - chance, chance * (1 - chance)
+
+    def predictor(self, y: Floats) -> float:
+        return float(special.logit(np.clip(y.mean(), 0.5 / len(y), 1 - 0.5 / len(y))))
+
+    def mean(self, xi: Floats, shape: float) -> Floats:
+        return np.asarray(special.expit(xi))
+
+    def residual(self, y: Floats, xi: Floats) -> Floats:
+        return np.asarray(y - special.expit(xi))
+
+    def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
+        return (rng.random(len(xi)) < special.expit(xi)).astype(np.float64)
+
+
+def paper_channels() -> tuple[Channel, ...]:
+    """Return the channels of the paper: duration, characters, turns, pause, and whether there was a pause."""
+    return (
+        Gamma("duration", "duration_s"),
+        NegativeBinomial("characters", "n_characters"),
+        NegativeBinomial("turns", "n_turns"),
+        LogNormal("pause", "pause_s", zeros="left_out"),
+        Bernoulli("pause_presence", "pause_s"),
+    )
+
+
+KINDS: dict[str, type[Channel]] = {
+    channel.kind: channel for channel in (Gamma, NegativeBinomial, Poisson, LogNormal, Bernoulli)
+}
+"""The channels a saved fit can name; channels of your own are handed to :func:`fidm.load_fit`."""
+
+
+def _by_count(y: Floats, function: Any) -> Floats:
+    """Apply a costly function to counts, once per different count where that is cheaper."""
+    if not len(y) or y.max() > max(10_000, len(y)):
+        return np.asarray(function(y))
+    return np.asarray(function(np.arange(y.max() + 1))[y.astype(np.intp)])

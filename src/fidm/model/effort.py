@@ -1,0 +1,157 @@
+"""Effort observations of a cohort, laid out per channel: what was observed, given what, by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.model.channels import LOG_MOVES, Channel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+Levels = Mapping[str, tuple[str, ...]]
+"""The levels of each text column, as the training part showed them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """The observations of one channel, person after person, the missing ones left out.
+
+    Parameters
+    ----------
+    y : float array [m]
+        The observations.
+    x : float array [m, p]
+        Their design, the intercept first.
+    offsets : int array [P + 1]
+        Where each person's observations begin.
+    row : int array [m]
+        The segment each was observed in.
+    """
+
+    y: Floats
+    x: Floats
+    offsets: Integers
+    row: Integers
+
+    @property
+    def counts(self) -> Integers:
+        """How many observations each person has, [P]."""
+        return np.diff(self.offsets)
+
+    def people(self, first: int, last: int) -> Observed:
+        """Return the people in these rows."""
+        low, high = self.offsets[first], self.offsets[last]
+        return Observed(
+            self.y[low:high], self.x[low:high], self.offsets[first : last + 1] - low, self.row[low:high]
+        )
+
+
+def segment_owner_offsets(cohort: Cohort) -> Integers:
+    """Return where each person's segments begin, [P + 1]."""
+    return cohort.segment_offsets[cohort.episode_offsets]
+
+
+def design_names(channel: Channel, levels: Levels) -> tuple[str, ...]:
+    """Return the names of a channel's coefficients, the intercept first."""
+    names = ["intercept"]
+    for column in channel.design:
+        names += [f"{column}={level}" for level in levels[column][1:]] if column in levels else [column]
+    return tuple(names)
+
+
+def text_levels(channels: Sequence[Channel], cohort: Cohort) -> dict[str, tuple[str, ...]]:
+    """Return the levels of every text column the channels are conditioned on."""
+    found = {}
+    for column in {column for channel in channels for column in channel.design}:
+        if column in cohort.segments.columns and cohort.segments.schema[column] in _TEXT:
+            values = cohort.segments[column].cast(pl.String).drop_nulls().unique().sort().to_list()
+            found[column] = tuple(values)
+    return found
+
+
+def observed(channel: Channel, cohort: Cohort, levels: Levels) -> Observed:
+    """Lay out the observations of one channel; what is missing is left out."""
+    segments = cohort.segments
+    if not segments.height and channel.column not in segments.columns:
+        width = len(design_names(channel, levels))
+        nothing = np.zeros(0, dtype=np.int64)
+        return Observed(np.zeros(0), np.zeros((0, width)), np.zeros(len(cohort) + 1, np.int64), nothing)
+    y = channel.observe(column_values(segments, channel.column))
+    x = _design(channel, segments, levels)
+    rows = np.flatnonzero(~np.isnan(y))
+    before = np.searchsorted(rows, segment_owner_offsets(cohort))
+    if len(rows) < len(y):
+        y, x = y[rows], x[rows]
+    if np.isnan(x).any():
+        column = int(np.flatnonzero(np.isnan(x).any(axis=0))[0])
+        name = design_names(channel, levels)[column]
+        raise DataError(
+            f"{int(np.isnan(x[:, column]).sum())} segments have a {channel.column} but no {name}, which "
+            f"{channel.name} is conditioned on. Fill it in, or leave their {channel.column} empty."
+        )
+    return Observed(y, np.ascontiguousarray(x), before.astype(np.int64), rows)
+
+
+def column_values(segments: pl.DataFrame, column: str) -> Floats:
+    """Return a column as numbers, NaN where it is missing."""
+    if column not in segments.columns:
+        known = ", ".join(repr(name) for name in segments.columns)
+        raise DataError(f"The segments have no column {column!r}. They have: {known}.")
+    series = segments[column]
+    if not (series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null)):
+        raise DataError(f"The column {column!r} of the segments holds {series.dtype}, not numbers.")
+    values = series.cast(pl.Float64).to_numpy()
+    return np.asarray(values, dtype=np.float64)
+
+
+def has_column(channel: Channel, cohort: Cohort) -> bool:
+    """Whether the cohort's segments have what the channel observes."""
+    return channel.column in cohort.segments.columns
+
+
+def person_sums(values: Floats, offsets: Integers) -> Floats:
+    """Return the sum over each person's observations; 0 for a person who has none."""
+    sums = np.zeros(len(offsets) - 1)
+    some = np.flatnonzero(offsets[1:] > offsets[:-1])
+    if len(some):
+        sums[some] = np.add.reduceat(values, offsets[some])
+    return sums
+
+
+_TEXT = (pl.String, pl.Categorical, pl.Enum)
+
+
+def _design(channel: Channel, segments: pl.DataFrame, levels: Levels) -> Floats:
+    columns = [np.ones(segments.height)]
+    for column in channel.design:
+        if column == LOG_MOVES and LOG_MOVES not in segments.columns:
+            columns.append(np.log1p(column_values(segments, "n_moves")))
+        elif column in levels:
+            columns += _indicators(segments, column, levels[column])
+        else:
+            columns.append(column_values(segments, column))
+    return np.stack(columns, axis=1)
+
+
+def _indicators(segments: pl.DataFrame, column: str, levels: tuple[str, ...]) -> list[Floats]:
+    if column not in segments.columns:
+        raise DataError(f"The segments have no column {column!r}.")
+    text = segments[column].cast(pl.String)
+    unseen = sorted(set(text.drop_nulls().unique().to_list()) - set(levels))
+    if unseen:
+        raise DataError(
+            f"The column {column!r} has {len(unseen)} levels the training part does not have; it has {len(levels)}."
+        )
+    missing = text.is_null().to_numpy()
+    return [
+        np.where(missing, np.nan, (text == level).fill_null(value=False).to_numpy().astype(np.float64))
+        for level in levels[1:]
+    ]

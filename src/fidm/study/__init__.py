@@ -1,0 +1,1 @@
+"""Studies made of the parts: simulated people so far."""
