@@ -15,7 +15,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fidm.cohort import Cohort
     from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
+    from fidm.fit.factorized import Fit, Model
+    from fidm.fit.profile import Profile
+    from fidm.study.simulate import simulate_cohort
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
     from fidm.tasks.compile import compile_task, load_task
@@ -28,11 +32,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0.dev0"
 
 _HOME = {
+    "Cohort": "fidm.cohort",
     "DataError": "fidm.errors",
     "FidmError": "fidm.errors",
+    "Fit": "fidm.fit.factorized",
     "FitError": "fidm.errors",
     "GroundingError": "fidm.errors",
+    "Model": "fidm.fit.factorized",
     "Problem": "fidm.errors",
+    "Profile": "fidm.fit.profile",
     "TaskCheck": "fidm.tasks.check",
     "TaskError": "fidm.errors",
     "TaskModel": "fidm.tasks.model",
@@ -48,16 +56,21 @@ _HOME = {
     "load_task": "fidm.tasks.compile",
     "parse_task": "fidm.tasks.spec",
     "read_task": "fidm.tasks.spec",
+    "simulate_cohort": "fidm.study.simulate",
     "solve": "fidm.tasks.solve",
     "walk": "fidm.tasks.behaviour",
 }
 
 __all__ = [
+    "Cohort",
     "DataError",
     "FidmError",
+    "Fit",
     "FitError",
     "GroundingError",
+    "Model",
     "Problem",
+    "Profile",
     "TaskCheck",
     "TaskError",
     "TaskModel",
@@ -73,6 +86,7 @@ __all__ = [
     "load_task",
     "parse_task",
     "read_task",
+    "simulate_cohort",
     "solve",
     "walk",
 ]

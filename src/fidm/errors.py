@@ -10,6 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 
+MOST_LISTED = 100
+"""How many problems a message lists before it only counts the rest; ``problems`` always holds all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong, where it is, and what to do about it.
@@ -62,7 +66,10 @@ class FidmError(Exception):
         head = f"{self.source}: {self.message}" if self.source else self.message
         if len(self.problems) == 1 and not self.message:
             return f"{self.source}: {self.problems[0]}" if self.source else str(self.problems[0])
-        return "\n".join([head, *(f"  - {problem}" for problem in self.problems)])
+        lines = [f"  - {problem}" for problem in self.problems[:MOST_LISTED]]
+        if len(self.problems) > MOST_LISTED:
+            lines.append(f"  - … and {len(self.problems) - MOST_LISTED:,} more")
+        return "\n".join([head, *lines])
 
 
 class TaskError(FidmError):

@@ -96,8 +96,8 @@ def maximum(
 
     def chunk(part: Observed) -> tuple[Floats, ...]:
         theta, curvature = _climb(channel, part, shared, prior=False)
-        base = part.x @ shared.coefficients
-        at_low, at_high = _edges(channel, part)
+        base = part.predictor(shared.coefficients)
+        at_low, at_high = edges(channel, part)
         finite = ~(at_low | at_high) & (part.counts > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             se = np.where(finite & (curvature > 0), 1 / np.sqrt(curvature), np.nan)
@@ -130,7 +130,7 @@ def posterior(
         centre, scale, density = on_nodes(channel, part, shared, REPORT_NODES)
         moments = node_moments(centre, scale, density, REPORT_NODES)
         low, high = node_quantiles(centre, scale, density, REPORT_NODES, (tail, 1 - tail))
-        base = part.x @ shared.coefficients
+        base = part.predictor(shared.coefficients)
         fixed = person_sums(channel.fixed(part.y, shared.shape), part.offsets)
         at = fixed + _summed(channel, part, base, moments.mean, shared.shape)
         return moments.mean, moments.sd, low, high, at, moments.log_mass + fixed
@@ -139,16 +139,36 @@ def posterior(
     return Estimates(*found), marginal
 
 
+def values_at(channel: Channel, data: Observed, shared: Population, theta: Floats) -> Floats:
+    """Return the log-likelihood of everybody's observations at offsets of their own, [P].
+
+    An infinite offset gives the supremum; a missing one, which belongs to no observation, gives 0.
+    """
+    near = np.clip(np.nan_to_num(theta, nan=0.0, posinf=30.0, neginf=-30.0), -30.0, 30.0)
+
+    def chunk(part: Observed, own: Floats) -> Floats:
+        base = part.predictor(shared.coefficients)
+        fixed = person_sums(channel.fixed(part.y, shared.shape), part.offsets)
+        return fixed + _summed(channel, part, base, own, shared.shape)
+
+    n = len(near)
+    found = [
+        chunk(data.people(first, min(first + CHUNK, n)), near[first : first + CHUNK])
+        for first in range(0, n, CHUNK)
+    ]
+    return np.concatenate([np.zeros(0), *found])
+
+
 # ---------------------------------------------------------------------- the pieces
 
 
 def _climb(channel: Channel, part: Observed, shared: Population, *, prior: bool) -> tuple[Floats, Floats]:
     """Return the θ where the log-likelihood (or posterior) is highest, and its curvature there."""
     n = len(part.offsets) - 1
-    base = part.x @ shared.coefficients
+    base = part.predictor(shared.coefficients)
     pull = 1 / shared.sd**2 if prior else 0.0
     theta = np.full(n, shared.mean if prior else 0.0)
-    at_low, at_high = _edges(channel, part)
+    at_low, at_high = edges(channel, part)
     still = (part.counts > 0) if prior else (part.counts > 0) & ~(at_low | at_high)
     curvature = np.full(n, pull)
     low, high = np.full(n, -FARTHEST), np.full(n, FARTHEST)
@@ -175,7 +195,7 @@ def _climb(channel: Channel, part: Observed, shared: Population, *, prior: bool)
     return theta, curvature
 
 
-def _edges(channel: Channel, part: Observed) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+def edges(channel: Channel, part: Observed) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Return whose observations are all at the lowest, or all at the highest possible value."""
     found = []
     for edge in (channel.lowest, channel.highest):
@@ -221,7 +241,7 @@ def on_nodes(
     """
     centre, curvature = _climb(channel, part, shared, prior=True)
     scale = 1 / np.sqrt(np.maximum(curvature, 1 / shared.sd**2))
-    base = part.x @ shared.coefficients
+    base = part.predictor(shared.coefficients)
     density = np.empty((len(centre), len(nodes)))
     counts = part.counts
     for q, node in enumerate(nodes):
@@ -252,7 +272,7 @@ def node_moments(centre: Floats, scale: Floats, density: Floats, nodes: Floats) 
     weight = np.exp(density - top[:, None])
     total = weight.sum(axis=1)
     weight /= total[:, None]
-    first = weight @ nodes
+    first = (weight * nodes).sum(axis=1)
     second = (weight * (nodes - first[:, None]) ** 2).sum(axis=1)
     step = nodes[1] - nodes[0]
     return Moments(centre + scale * first, scale * np.sqrt(second), top + np.log(total * step * scale), weight)

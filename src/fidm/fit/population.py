@@ -18,7 +18,7 @@ batches and the number of threads do not change a bit of the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -63,13 +63,13 @@ def pooled(channel: Channel, data: Observed, names: Sequence[str]) -> Population
         What the design's columns are called, for messages.
     """
     _check_design(channel, data, names)
-    coefficients = np.zeros(data.x.shape[1])
+    coefficients = np.zeros(data.x.shape[0])
     coefficients[0] = channel.predictor(data.y)
     shape = 1.0
     for _ in range(200):
         before = np.append(coefficients, np.log(shape))
         coefficients = _scoring(channel, data, coefficients, shape)
-        shape = _best_shape(channel, data, data.x @ coefficients, shape)
+        shape = _best_shape(channel, data, data.predictor(coefficients), shape)
         moved = np.abs(np.append(coefficients, np.log(shape)) - before)
         if (moved <= 1e-11 * np.maximum(1.0, np.abs(before))).all():
             break
@@ -132,31 +132,33 @@ def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> Non
             f"Every {channel.column} in the training part is {what}, so {channel.name} cannot be fitted. "
             "Leave the channel out of the model."
         )
-    scale = np.sqrt((data.x**2).mean(axis=0))
-    _, triangle, pivot = linalg.qr(data.x / np.where(scale > 0, scale, 1.0), mode="economic", pivoting=True)
+    scale = np.sqrt((data.x**2).mean(axis=1))
+    columns = (data.x / np.where(scale > 0, scale, 1.0)[:, None]).T
+    _, triangle, pivot = linalg.qr(columns, mode="economic", pivoting=True)
     diagonal = np.abs(np.diag(triangle))
     rank = int((diagonal > 1e-10 * diagonal.max()).sum())
-    if rank < data.x.shape[1]:
+    if rank < data.x.shape[0]:
         odd = names[int(max(pivot[rank:]))]
         raise FitError(
             f"{channel.name} is conditioned on {odd}, which in the training part is constant or follows from "
             "its other design columns. Leave it out of the channel's design."
         )
-    if len(data.y) <= data.x.shape[1]:
-        raise FitError(f"{len(data.y)} observations of {channel.column} are too few for {data.x.shape[1]} coefficients.")
+    if len(data.y) <= data.x.shape[0]:
+        raise FitError(f"{len(data.y)} observations of {channel.column} are too few for {data.x.shape[0]} coefficients.")
 
 
 def _scoring(channel: Channel, data: Observed, coefficients: Floats, shape: float) -> Floats:
     """Newton steps for the coefficients, halved until the likelihood rises."""
-    value = float(channel.varying(data.y, data.x @ coefficients, shape).sum())
+    value = math.fsum(channel.varying(data.y, data.predictor(coefficients), shape))
     for _ in range(100):
-        score, information = channel.slopes(data.y, data.x @ coefficients, shape)
-        gradient = data.x.T @ score
-        step = np.linalg.solve(data.x.T @ (data.x * information[:, None]), gradient)
+        score, information = channel.slopes(data.y, data.predictor(coefficients), shape)
+        gradient = np.array([math.fsum(score * column) for column in data.x])
+        bend = np.array([[math.fsum(a * b * information) for a in data.x] for b in data.x])
+        step = np.linalg.solve(bend, gradient)
         for _ in range(40):
             to = coefficients + step
             with np.errstate(over="ignore"):
-                reached = float(channel.varying(data.y, data.x @ to, shape).sum())
+                reached = math.fsum(channel.varying(data.y, data.predictor(to), shape))
             if reached >= value - 1e-12 * abs(value):
                 break
             step = step / 2
@@ -172,7 +174,7 @@ def _best_shape(channel: Channel, data: Observed, xi: Floats, shape: float) -> f
         return 1.0
 
     def slope(log_shape: float) -> float:
-        return float(channel.shape_slope(data.y, xi, math.exp(log_shape)).mean())
+        return math.fsum(channel.shape_slope(data.y, xi, math.exp(log_shape)))
 
     low = high = math.log(shape)
     while slope(low) < 0:
@@ -216,7 +218,7 @@ def _marginal(
         spread = away**2 + (moments.sd / shared.sd) ** 2 - 1
         if learn == "prior":
             return moments.log_mass + fixed, np.stack([away / shared.sd, spread], axis=1)
-        base, counts = part.x @ shared.coefficients, part.counts
+        base, counts = part.predictor(shared.coefficients), part.counts
         score, bend = np.zeros(len(part.y)), np.zeros(len(part.y))
         for q, node in enumerate(SEARCH_NODES):
             xi = base + np.repeat(centre + scale * node, counts)
@@ -224,7 +226,7 @@ def _marginal(
             score += weight * channel.slopes(part.y, xi, shared.shape)[0]
             if channel.shape_name:
                 bend += weight * channel.shape_slope(part.y, xi, shared.shape)
-        columns = [person_sums(score * part.x[:, c], part.offsets) for c in range(part.x.shape[1])]
+        columns = [person_sums(score * part.x[c], part.offsets) for c in range(part.x.shape[0])]
         if channel.shape_name:
             columns.append(person_sums(bend, part.offsets))
         return moments.log_mass + fixed, np.stack([*columns, spread], axis=1)
@@ -233,16 +235,24 @@ def _marginal(
     return np.concatenate([value for value, _ in found]), np.concatenate([slope for _, slope in found])
 
 
-def _maximise(gradients, start: Floats, name: str) -> tuple[Floats, Floats]:  # type: ignore[no-untyped-def]
-    """Maximise a sum over people; return where, and the standard errors there."""
+Gradients = Callable[[Floats], tuple[Floats, Floats]]
+"""From free numbers to each person's log-likelihood [P] and its slopes [P, F]."""
+
+
+def _maximise(gradients: Gradients, start: Floats, name: str) -> tuple[Floats, Floats]:
+    """Maximise a sum over people; return where, and the standard errors there.
+
+    The last free number is the logarithm of a standard deviation, which is kept above its floor.
+    """
+    lowest = math.log(SMALLEST_SD)
     _, slopes = gradients(start)
     n = len(slopes)
-    square = _outer(slopes) + 1e-9 * n * np.eye(len(start))
+    square = outer_product(slopes) + 1e-9 * n * np.eye(len(start))
     whiten = linalg.inv(linalg.cholesky(square)) * math.sqrt(n)  # columns of unit curvature per person
 
     def loss(z: Floats) -> tuple[float, Floats]:
         free = start + whiten @ z
-        free[-1] = max(free[-1], math.log(SMALLEST_SD) - 1)
+        free[-1] = max(free[-1], lowest)
         value, slope = gradients(free)
         total = np.array([math.fsum(column) for column in slope.T])
         return -math.fsum(value) / n, -(whiten.T @ total) / n
@@ -251,19 +261,20 @@ def _maximise(gradients, start: Floats, name: str) -> tuple[Floats, Floats]:  # 
         loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": TOLERANCE, "maxiter": 500}
     )
     best = start + whiten @ result.x
-    best[-1] = max(best[-1], math.log(SMALLEST_SD) - 1)
+    best[-1] = max(best[-1], lowest)
     steepest = float(np.abs(result.jac).max())
-    if not np.isfinite(best).all() or (steepest > 1e-4 and best[-1] > math.log(SMALLEST_SD)):
+    if not np.isfinite(best).all() or (steepest > 1e-4 and best[-1] > lowest + 1e-6):
         raise FitError(
             f"The population of {name} could not be fitted: the slope of its likelihood is still "
             f"{steepest:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
         )
     _, slopes = gradients(best)
-    covariance = linalg.pinvh(_outer(slopes))
+    covariance = linalg.pinvh(outer_product(slopes))
     return best, np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
 
-def _outer(slopes: Floats) -> Floats:
+def outer_product(slopes: Floats) -> Floats:
+    """Return the sum over people of the outer products of their slopes, [F, F]."""
     width = slopes.shape[1]
     return np.array(
         [[math.fsum(slopes[:, i] * slopes[:, j]) for j in range(width)] for i in range(width)]
@@ -272,7 +283,7 @@ def _outer(slopes: Floats) -> Floats:
 
 def _alike(channel: Channel, shared: Population) -> tuple[str, ...]:
     found = []
-    if shared.sd <= SMALLEST_SD:
+    if shared.sd <= 1.01 * SMALLEST_SD:
         found.append(f"{channel.name}: people cannot be told apart; every offset is shrunk to 0.")
     if channel.shape_name == "kappa" and shared.shape >= LARGEST_SHAPE:
         found.append(f"{channel.name}: its values vary no more than by chance; a Poisson channel would do.")

@@ -23,6 +23,7 @@ it. All arrays are vectors over observations; ``shape`` is a number.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -152,7 +153,7 @@ class Gamma(Channel):
         return np.asarray(shape * (constant + np.log(y) - xi - y * np.exp(-xi)))
 
     def predictor(self, y: Floats) -> float:
-        return float(np.log(y.mean()))
+        return math.log(_mean(y))
 
     def mean(self, xi: Floats, shape: float) -> Floats:
         return np.exp(xi)
@@ -175,7 +176,7 @@ class _Count(Channel):
         return bad, "must be a whole number, 0 or more"
 
     def predictor(self, y: Floats) -> float:
-        return float(np.log(max(y.mean(), 0.5 / len(y))))
+        return math.log(max(_mean(y), 0.5 / len(y)))
 
     def mean(self, xi: Floats, shape: float) -> Floats:
         return np.exp(xi)
@@ -278,7 +279,7 @@ class LogNormal(Channel):
         return np.asarray(((y - xi) / shape) ** 2 - 1)
 
     def predictor(self, y: Floats) -> float:
-        return float(y.mean())
+        return _mean(y)
 
     def mean(self, xi: Floats, shape: float) -> Floats:
         return np.exp(xi + 0.5 * shape**2)
@@ -318,7 +319,7 @@ class Bernoulli(Channel):
         return y - chance, chance * (1 - chance)
 
     def predictor(self, y: Floats) -> float:
-        return float(special.logit(np.clip(y.mean(), 0.5 / len(y), 1 - 0.5 / len(y))))
+        return float(special.logit(np.clip(_mean(y), 0.5 / len(y), 1 - 0.5 / len(y))))
 
     def mean(self, xi: Floats, shape: float) -> Floats:
         return np.asarray(special.expit(xi))
@@ -352,3 +353,8 @@ def _by_count(y: Floats, function: Any) -> Floats:
     if not len(y) or y.max() > max(10_000, len(y)):
         return np.asarray(function(y))
     return np.asarray(function(np.arange(y.max() + 1))[y.astype(np.intp)])
+
+
+def _mean(y: Floats) -> float:
+    """The mean, the same in whatever order the observations come."""
+    return math.fsum(y) / len(y)

@@ -28,8 +28,8 @@ class Observed:
     ----------
     y : float array [m]
         The observations.
-    x : float array [m, p]
-        Their design, the intercept first.
+    x : float array [p, m]
+        Their design, one line per column, the intercept first.
     offsets : int array [P + 1]
         Where each person's observations begin.
     row : int array [m]
@@ -46,11 +46,18 @@ class Observed:
         """How many observations each person has, [P]."""
         return np.diff(self.offsets)
 
+    def predictor(self, coefficients: Floats) -> Floats:
+        """Return ξ without the person's own offset, [m]; the same bits wherever an observation stands."""
+        total = np.full(len(self.y), coefficients[0])
+        for coefficient, column in zip(coefficients[1:], self.x[1:], strict=True):
+            total += coefficient * column
+        return total
+
     def people(self, first: int, last: int) -> Observed:
         """Return the people in these rows."""
         low, high = self.offsets[first], self.offsets[last]
         return Observed(
-            self.y[low:high], self.x[low:high], self.offsets[first : last + 1] - low, self.row[low:high]
+            self.y[low:high], self.x[:, low:high], self.offsets[first : last + 1] - low, self.row[low:high]
         )
 
 
@@ -77,24 +84,27 @@ def text_levels(channels: Sequence[Channel], cohort: Cohort) -> dict[str, tuple[
     return found
 
 
-def observed(channel: Channel, cohort: Cohort, levels: Levels) -> Observed:
-    """Lay out the observations of one channel; what is missing is left out."""
+def observed(channel: Channel, cohort: Cohort, levels: Levels, *, required: bool = True) -> Observed:
+    """Lay out the observations of one channel; what is missing is left out.
+
+    Without ``required`` a cohort that lacks the column has nothing to observe.
+    """
     segments = cohort.segments
-    if not segments.height and channel.column not in segments.columns:
+    if channel.column not in segments.columns and not required:
         width = len(design_names(channel, levels))
         nothing = np.zeros(0, dtype=np.int64)
-        return Observed(np.zeros(0), np.zeros((0, width)), np.zeros(len(cohort) + 1, np.int64), nothing)
+        return Observed(np.zeros(0), np.zeros((width, 0)), np.zeros(len(cohort) + 1, np.int64), nothing)
     y = channel.observe(column_values(segments, channel.column))
     x = _design(channel, segments, levels)
     rows = np.flatnonzero(~np.isnan(y))
     before = np.searchsorted(rows, segment_owner_offsets(cohort))
     if len(rows) < len(y):
-        y, x = y[rows], x[rows]
+        y, x = y[rows], x[:, rows]
     if np.isnan(x).any():
-        column = int(np.flatnonzero(np.isnan(x).any(axis=0))[0])
+        column = int(np.flatnonzero(np.isnan(x).any(axis=1))[0])
         name = design_names(channel, levels)[column]
         raise DataError(
-            f"{int(np.isnan(x[:, column]).sum())} segments have a {channel.column} but no {name}, which "
+            f"{int(np.isnan(x[column]).sum())} segments have a {channel.column} but no {name}, which "
             f"{channel.name} is conditioned on. Fill it in, or leave their {channel.column} empty."
         )
     return Observed(y, np.ascontiguousarray(x), before.astype(np.int64), rows)
@@ -110,11 +120,6 @@ def column_values(segments: pl.DataFrame, column: str) -> Floats:
         raise DataError(f"The column {column!r} of the segments holds {series.dtype}, not numbers.")
     values = series.cast(pl.Float64).to_numpy()
     return np.asarray(values, dtype=np.float64)
-
-
-def has_column(channel: Channel, cohort: Cohort) -> bool:
-    """Whether the cohort's segments have what the channel observes."""
-    return channel.column in cohort.segments.columns
 
 
 def person_sums(values: Floats, offsets: Integers) -> Floats:
@@ -138,7 +143,7 @@ def _design(channel: Channel, segments: pl.DataFrame, levels: Levels) -> Floats:
             columns += _indicators(segments, column, levels[column])
         else:
             columns.append(column_values(segments, column))
-    return np.stack(columns, axis=1)
+    return np.stack(columns)
 
 
 def _indicators(segments: pl.DataFrame, column: str, levels: tuple[str, ...]) -> list[Floats]:

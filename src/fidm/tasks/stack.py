@@ -7,15 +7,16 @@ Whatever is fitted afterwards sees one long list of rows and never asks which ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numba import njit
 from numpy.typing import NDArray
 
-from fidm.cohort import Cohort
+from fidm.cohort import PROBLEM_SCHEMA, Cohort
 from fidm.errors import TaskError
 from fidm.tasks.model import TaskModel
 from fidm.types import Values, read_only
@@ -104,9 +105,7 @@ class TaskSet:
         codes = np.array(list(known.values()), dtype=np.int64)
         if len(known) == 1:
             return np.full(cohort.n_episodes, codes[0])
-        place = {name: i for i, name in enumerate(known)}
-        order = named.replace_strict(list(place), list(place.values()), return_dtype=None).to_numpy()
-        return codes[order]
+        return named.replace_strict(list(known), codes, return_dtype=pl.Int64).to_numpy()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -243,6 +242,57 @@ def _forgive_told(
         & (grid.phase[mode] <= grid.phase[told])
     )
     fault[broken[fits]] = FINE
+
+
+def trace_problems(
+    tasks: TaskSet, cohort: Cohort, followed: Followed, rows: NDArray[np.int64] | None = None
+) -> pl.DataFrame:
+    """Return every step that does not follow its task's rules, as a table of problems.
+
+    ``rows`` gives the row each step stood in where it was read; else steps are counted as they lie.
+    """
+    owner = cohort.episode_owner()
+    strange = np.flatnonzero((followed.task < 0) & (np.diff(cohort.step_offsets) > 0))
+    known = ", ".join(tasks.names[:5])
+    names = cohort.episodes["task"].gather(strange).to_list()
+    found = [
+        problem_rows(
+            "episodes",
+            strange.tolist(),
+            cohort.ids.gather(owner[strange]),
+            [f"It names the task {name!r}, which was not given." for name in names],
+            [f"Known: {known}{', …' if len(tasks.names) > 5 else ''}."] * len(strange),
+        )
+    ]
+    faults = np.flatnonzero(followed.fault != FINE)
+    episode = np.searchsorted(cohort.step_offsets, faults, side="right") - 1
+    said = [say_fault(tasks, cohort, followed, int(step)) for step in faults]
+    found.append(
+        problem_rows(
+            "steps",
+            (faults if rows is None else rows[faults]).tolist(),
+            cohort.ids.gather(owner[episode]),
+            [what for what, _ in said],
+            [hint for _, hint in said],
+        )
+    )
+    return pl.concat(found)
+
+
+def problem_rows(
+    table: str, rows: Sequence[int], people: pl.Series, problems: Sequence[str], hints: Sequence[str]
+) -> pl.DataFrame:
+    """Return a table of problems; rows come counted from 0 and are given from 1."""
+    return pl.DataFrame(
+        {
+            "table": [table] * len(rows),
+            "row": [row + 1 for row in rows],
+            "participant": people,
+            "problem": list(problems),
+            "hint": list(hints),
+        },
+        schema=PROBLEM_SCHEMA,
+    )
 
 
 def _starts(sizes: list[int]) -> NDArray[np.int64]:

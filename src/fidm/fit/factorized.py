@@ -1,0 +1,548 @@
+"""The factorized model: fit it to a cohort, then profile anybody.
+
+``Model`` says what is assumed, ``Model.fit`` learns from a training part what people share, ``Fit.profile``
+estimates every person. Constructing computes nothing; fitting returns a new object.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fidm.cohort import Cohort
+from fidm.errors import FitError
+from fidm.fit import joint as joints
+from fidm.fit import offsets, sensitivity
+from fidm.fit.offsets import REPORT_NODES, Population
+from fidm.fit.population import Learned, pooled, pooled_prior, random_intercepts
+from fidm.fit.profile import (
+    AT_EDGE,
+    AT_ZERO,
+    FEW_OBSERVATIONS,
+    LOW_INFORMATION,
+    NO_MAXIMUM,
+    NO_OBSERVATION,
+    OK,
+    SENSITIVITY,
+    Profile,
+)
+from fidm.fit.sensitivity import Sensitivities, SensitivityPrior
+from fidm.model.action import Choices, choices_of, log_likelihoods
+from fidm.model.channels import Channel, paper_channels
+from fidm.model.check import cohort_problems, refuse
+from fidm.model.effort import Levels, Observed, design_names, observed, text_levels
+from fidm.tasks.model import TaskModel
+from fidm.tasks.solve import solve
+from fidm.tasks.stack import TaskSet, follow
+from fidm.types import Values, read_only
+
+Floats = NDArray[np.float64]
+Method = Literal["eb", "mle"]
+PopulationKind = Literal["random", "pooled"]
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how many parts of it are done, and of how many."""
+
+FEW_ACTIONS, FEW_SEGMENTS = 20, 3
+MAX_PEOPLE = 20_000
+"""Population parameters are learned from at most so many people unless told otherwise."""
+
+JOINT_PEOPLE = 4_000
+BATCH = 50_000
+"""How many people are profiled at a time."""
+
+
+class Model:
+    """What is assumed of people: their tasks, their effort channels, and whether they lapse.
+
+    Parameters
+    ----------
+    task : TaskModel, or several
+        The task everybody was given, or all the tasks that episodes name.
+    channels : sequence of Channel, optional
+        The effort channels. Left out, they are those of the paper whose columns the training part has;
+        ``()`` fits choices alone.
+    lapse : float or "estimate"
+        The share of choices made at random among the legal actions: 0 as in the paper, a number below 1, or
+        estimated from the training part. It absorbs wrongly grounded moves.
+    values : Values, or several, optional
+        The tasks' values, where they are solved already.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> task = fidm.load_task("errands")
+    >>> cohort = fidm.simulate_cohort(task, 50, seed=1)
+    >>> fit = fidm.Model(task).fit(cohort)
+    >>> profile = fit.profile(cohort)
+    >>> profile.parameters
+    ('action_sensitivity', 'duration', 'characters', 'turns', 'pause', 'pause_presence')
+    """
+
+    def __init__(
+        self,
+        task: TaskModel | Iterable[TaskModel] | Mapping[str, TaskModel],
+        *,
+        channels: Sequence[Channel] | None = None,
+        lapse: float | Literal["estimate"] = 0.0,
+        values: Values | Iterable[Values] | None = None,
+    ) -> None:
+        self.tasks = TaskSet.of(task)
+        self.channels = None if channels is None else tuple(channels)
+        names = [channel.name for channel in self.channels or ()]
+        if len(set(names)) < len(names) or SENSITIVITY in names:
+            raise FitError(f"Every channel needs a name of its own, other than {SENSITIVITY!r}; got {names}.")
+        if lapse != "estimate" and not (isinstance(lapse, int | float) and 0 <= lapse < 1):
+            raise FitError(f"lapse is {lapse!r}; it must be 'estimate' or a number from 0 to below 1.")
+        self.lapse = lapse
+        self._values = (values,) if isinstance(values, Values) else None if values is None else tuple(values)
+
+    def fit(
+        self,
+        cohort: Cohort,
+        *,
+        method: Method = "eb",
+        population: PopulationKind = "random",
+        joint: bool = False,
+        level: float = 0.95,
+        max_people: int | None = MAX_PEOPLE,
+        workers: int | None = None,
+        on_progress: Progress | None = None,
+    ) -> Fit:
+        """Learn from a training part what people share.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The training part.
+        method : {"eb", "mle"}
+            ``"eb"`` shrinks every person's estimate towards what people are like, by a prior learned from
+            the training part; ``"mle"`` takes the maximum of the person's own likelihood, as in the paper.
+        population : {"random", "pooled"}
+            Whether α, β and the shapes are fitted with a random intercept per person, or to all segments as
+            if they came from one person, as in the paper.
+        joint : bool
+            Learn one normal prior over all parameters together (``"eb"`` only). Helps where parameters go
+            together in people; for anybody with fewer than 20 choices η is taken from its own prior.
+        level : float
+            The level of intervals.
+        max_people : int or None
+            Learn from at most so many people, those whose ids have the smallest hash; None takes all. With
+            20,000 a prior's sd is known to half a percent.
+        workers : int, optional
+            Threads; by default one per processor. Changes no number.
+        on_progress : callable, optional
+            Called as ``on_progress(doing, done, of)``.
+        """
+        _one_of("method", method, ("eb", "mle"))
+        _one_of("population", population, ("random", "pooled"))
+        if joint and method == "mle":
+            raise FitError("joint=True is a prior over all parameters; it needs method='eb'.")
+        if not 0 < level < 1:
+            raise FitError(f"level is {level}; it must lie between 0 and 1.")
+        if not len(cohort):
+            raise FitError("There is nobody to learn from.")
+        threads = _threads(workers)
+        say = on_progress or (lambda doing, done, of: None)
+        learners = _drawn(cohort, max_people)
+        channels = self.channels
+        if channels is None:
+            channels = tuple(c for c in paper_channels() if c.column in learners.segments.columns)
+        say("solving", 0, 2 + len(channels))
+        solved = self._values or tuple(solve(task) for task in self.tasks.tasks)
+        q = read_only(self.tasks.values(solved))
+        levels = text_levels(channels, learners)
+        data = _Data.of(self.tasks, q, channels, levels, learners, need_columns=True)
+
+        say("action sensitivity", 1, 2 + len(channels))
+        prior, lapse, lapse_se = _learn_sensitivity(data.choices, self.lapse, method, threads)
+        populations = {}
+        for i, channel in enumerate(channels):
+            say(channel.name, 2 + i, 2 + len(channels))
+            names = design_names(channel, levels)
+            if population == "random":
+                populations[channel.name] = random_intercepts(channel, data.effort[i], names, threads)
+            else:
+                shared = pooled(channel, data.effort[i], names)
+                populations[channel.name] = pooled_prior(channel, data.effort[i], shared, threads)
+        fit = Fit(
+            tasks=self.tasks,
+            q=q,
+            channels=channels,
+            levels=levels,
+            prior=prior,
+            lapse=lapse,
+            lapse_se=lapse_se,
+            populations=populations,
+            method=method,
+            population=population,
+            level=level,
+            n_people=len(cohort),
+            n_learned=len(learners),
+        )
+        if joint:
+            say("joint prior", 1 + len(channels), 2 + len(channels))
+            fit = fit._with_joint(learners)
+        say("done", 2 + len(channels), 2 + len(channels))
+        return fit
+
+    def __repr__(self) -> str:
+        channels = "the paper's" if self.channels is None else [c.name for c in self.channels]
+        return f"Model({', '.join(self.tasks.names[:3])}; channels: {channels}; lapse: {self.lapse})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What people share, learned from a training part; profiles anybody.
+
+    Parameters
+    ----------
+    tasks, q
+        The stacked tasks and the value of every legal action in them.
+    channels, levels
+        The effort channels, and the levels of text columns they are conditioned on.
+    prior : SensitivityPrior
+        Mean and sd of log η among people.
+    lapse, lapse_se : float
+        The lapse rate and its standard error (NaN where it was given).
+    populations : mapping of str to Learned
+        Coefficients, shape and prior of every channel, with standard errors.
+    method, population, level
+        As given to :meth:`Model.fit`.
+    n_people, n_learned : int
+        How many people the training part had, and how many were learned from.
+    joint : JointPrior or None
+        The joint prior of (log η, θ…), if one was learned.
+    """
+
+    tasks: TaskSet
+    q: Floats
+    channels: tuple[Channel, ...]
+    levels: Levels
+    prior: SensitivityPrior
+    lapse: float
+    lapse_se: float
+    populations: Mapping[str, Learned]
+    method: str
+    population: str
+    level: float
+    n_people: int
+    n_learned: int
+    joint: joints.JointPrior | None = None
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of a person's parameters."""
+        return (SENSITIVITY, *(channel.name for channel in self.channels))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is to be said against the population parameters."""
+        found = [warning for learned in self.populations.values() for warning in learned.warnings]
+        if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
+            found.append(f"{SENSITIVITY}: the data do not tell how much people differ; its prior is as wide as allowed.")
+        if self.prior.sd <= 1.01 * sensitivity.SMALLEST_SD:
+            found.append(f"{SENSITIVITY}: people cannot be told apart; every η is shrunk to the same value.")
+        return tuple(found)
+
+    # ------------------------------------------------------------------ people
+
+    def profile(
+        self, cohort: Cohort, *, workers: int | None = None, on_progress: Progress | None = None
+    ) -> Profile:
+        """Estimate every person of a cohort, whether or not they were in the training part.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The people.
+        workers : int, optional
+            Threads; by default one per processor. Changes no number.
+        on_progress : callable, optional
+            Called as ``on_progress(doing, done, of)``.
+        """
+        parts = []
+        for first in range(0, max(1, len(cohort)), BATCH):
+            if on_progress:
+                on_progress("profiles", first, len(cohort))
+            whole = len(cohort) <= BATCH
+            batch = cohort if whole else cohort[first : first + BATCH]
+            parts.append(self._estimates(batch, _threads(workers)))
+        if on_progress:
+            on_progress("profiles", len(cohort), len(cohort))
+        joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+        estimate, se, low, high, status, n, log_eta, log_se = joined
+        return Profile(
+            participants=cohort.ids,
+            parameters=self.parameters,
+            estimate=estimate,
+            se=se,
+            low=low,
+            high=high,
+            status=status,
+            n=n,
+            log_sensitivity=log_eta,
+            log_sensitivity_se=log_se,
+            method=self.method,
+            level=self.level,
+            prior_sd=self._prior_sd(),
+        )
+
+    def log_likelihood(
+        self, cohort: Cohort, *, at: Literal["estimate", "prior"] = "estimate", workers: int | None = None
+    ) -> pl.DataFrame:
+        """Return how probable each person's data are, by factor.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The people.
+        at : {"estimate", "prior"}
+            At each person's own estimate; or averaged over the prior (one parameter at a time), which does
+            not reward having fitted the person and so suits comparisons of models on people left out.
+
+        Returns
+        -------
+        DataFrame
+            ``participant``, ``action``, one column per channel, and their ``total``.
+        """
+        _one_of("at", at, ("estimate", "prior"))
+        data = self._data(cohort)
+        threads = _threads(workers)
+        if at == "prior":
+            columns = [sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=0.95, workers=threads)[1]]
+            columns += [
+                offsets.posterior(channel, seen, self._shared(channel), level=0.95, workers=threads)[1]
+                for channel, seen in zip(self.channels, data.effort, strict=True)
+            ]
+        else:
+            profile = self.profile(cohort, workers=workers)
+            columns = [sensitivity.values_at(data.choices, profile.estimate[:, 0], self.lapse)]
+            for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1):
+                columns.append(offsets.values_at(channel, seen, self._shared(channel), profile.estimate[:, k]))
+        table = pl.DataFrame({"participant": cohort.ids, "action": columns[0]}).with_columns(
+            **{channel.name: pl.Series(c) for channel, c in zip(self.channels, columns[1:], strict=True)}
+        )
+        return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
+
+    def population_table(self) -> pl.DataFrame:
+        """Return every population parameter with its standard error."""
+        rows = [
+            (SENSITIVITY, "log_mean", self.prior.mean, self.prior.mean_se),
+            (SENSITIVITY, "log_sd", self.prior.sd, self.prior.sd_se),
+            (SENSITIVITY, "lapse", self.lapse, self.lapse_se),
+        ]
+        for channel in self.channels:
+            learned = self.populations[channel.name]
+            shared = learned.population
+            named = dict(zip(design_names(channel, self.levels), shared.coefficients.tolist(), strict=True))
+            if channel.shape_name:
+                named[channel.shape_name] = shared.shape
+            if self.population == "pooled":
+                named["mean"] = shared.mean
+            named["sd"] = shared.sd
+            rows += [(channel.name, key, value, learned.se.get(key, np.nan)) for key, value in named.items()]
+        names = ("parameter", "quantity", "estimate", "se")
+        return pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("se").fill_nan(None))
+
+    # ------------------------------------------------------------------ inside
+
+    def _data(self, cohort: Cohort) -> _Data:
+        return _Data.of(self.tasks, self.q, self.channels, self.levels, cohort, need_columns=False)
+
+    def _shared(self, channel: Channel) -> Population:
+        return self.populations[channel.name].population
+
+    def _prior_sd(self) -> Floats:
+        return np.array([self.prior.sd, *(self._shared(channel).sd for channel in self.channels)])
+
+    def _estimates(self, cohort: Cohort, workers: int) -> tuple[NDArray[np.generic], ...]:
+        data = self._data(cohort)
+        if self.method == "mle":
+            action = sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level, workers=workers)
+            effort = [
+                offsets.maximum(channel, seen, self._shared(channel), level=self.level, workers=workers)
+                for channel, seen in zip(self.channels, data.effort, strict=True)
+            ]
+        else:
+            action, _ = sensitivity.posterior(
+                data.choices, self.prior, lapse=self.lapse, level=self.level, workers=workers
+            )
+            effort = [
+                offsets.posterior(channel, seen, self._shared(channel), level=self.level, workers=workers)[0]
+                for channel, seen in zip(self.channels, data.effort, strict=True)
+            ]
+        log_eta, log_se = action.log_estimate.copy(), action.log_se.copy()
+        columns = {
+            name: np.stack([getattr(action, name), *(getattr(part, name) for part in effort)], axis=1)
+            for name in ("estimate", "se", "low", "high")
+        }
+        if self.joint is not None and len(cohort):
+            self._apply_joint(data, columns, log_eta, log_se)
+        n = np.stack([data.choices.n_choices, *(seen.counts for seen in data.effort)], axis=1)
+        status = np.stack(
+            [
+                _action_status(action, data.choices.n_choices, log_se, self._informed(0)),
+                *(
+                    _effort_status(channel, seen, columns["se"][:, k], self._informed(k))
+                    for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1)
+                ),
+            ],
+            axis=1,
+        )
+        return (*columns.values(), status, n, log_eta, log_se)
+
+    def _informed(self, k: int) -> float:
+        """The standard error above which an estimate is called poorly informed."""
+        return 0.8 * float(self._prior_sd()[k]) if self.method == "eb" else 1.0
+
+    def _likelihoods(self, data: _Data) -> joints.Likelihoods:
+        """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""
+        nodes = sensitivity.prior_nodes(self.prior)
+        n = len(data.choices)
+        centre, scale = [np.full(n, self.prior.mean)], [np.full(n, self.prior.sd)]
+        log = [log_likelihoods(data.choices, np.exp(self.prior.mean + self.prior.sd * nodes), self.lapse)]
+        all_nodes = [nodes]
+        for channel, seen in zip(self.channels, data.effort, strict=True):
+            shared = self._shared(channel)
+            found = offsets.in_chunks(seen, partial(_bare, channel, shared), 1)
+            for column, place in zip(zip(*found, strict=True), (centre, scale, log), strict=True):
+                place.append(np.concatenate(column))
+            all_nodes.append(REPORT_NODES)
+        return joints.Likelihoods(tuple(centre), tuple(scale), tuple(all_nodes), tuple(log))
+
+    def _with_joint(self, learners: Cohort) -> Fit:
+        """This fit with a joint prior learned on top."""
+        chosen = _drawn(learners, JOINT_PEOPLE)
+        data = self._data(chosen)
+        mean = np.array([self.prior.mean, *(self._shared(channel).mean for channel in self.channels)])
+        start = joints.JointPrior(mean, np.diag(self._prior_sd() ** 2))
+        fields = {name: getattr(self, name) for name in Fit.__slots__}
+        return Fit(**{**fields, "joint": joints.learn(self._likelihoods(data), start)})
+
+    def _apply_joint(self, data: _Data, columns: dict[str, Floats], log_eta: Floats, log_se: Floats) -> None:
+        """Replace one-at-a-time posteriors by those under the joint prior, but for the guarded ones."""
+        assert self.joint is not None  # noqa: S101
+        seen = self._likelihoods(data)
+        mean, sd, low, high, weights = joints.marginals(seen, self.joint, self.level)
+        for name, found in (("estimate", mean), ("se", sd), ("low", low), ("high", high)):
+            columns[name][:, 1:] = found[:, 1:]
+        enough = data.choices.n_choices >= FEW_ACTIONS
+        log_eta[enough], log_se[enough] = mean[enough, 0], sd[enough, 0]
+        relative = np.exp(seen.at(0) - mean[:, :1])
+        centre = (weights[0] * relative).sum(axis=1)
+        spread = (weights[0] * (relative - centre[:, None]) ** 2).sum(axis=1)
+        raw = np.exp(mean[:, 0]) * np.sqrt(spread)
+        for name, values in (
+            ("estimate", np.exp(mean[:, 0])),
+            ("se", raw),
+            ("low", np.exp(low[:, 0])),
+            ("high", np.exp(high[:, 0])),
+        ):
+            columns[name][enough, 0] = values[enough]
+
+    def __repr__(self) -> str:
+        prior = "joint prior" if self.joint is not None else "one parameter at a time"
+        return (
+            f"Fit({', '.join(self.parameters)}; method={self.method!r}, population={self.population!r}, "
+            f"{prior}; learned from {self.n_learned:,} people)"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Data:
+    """A cohort as the two factors see it."""
+
+    choices: Choices
+    effort: tuple[Observed, ...]
+
+    @classmethod
+    def of(
+        cls,
+        tasks: TaskSet,
+        q: Floats,
+        channels: Sequence[Channel],
+        levels: Levels,
+        cohort: Cohort,
+        *,
+        need_columns: bool,
+    ) -> _Data:
+        followed = follow(tasks, cohort)
+        refuse(cohort_problems(tasks, channels, cohort, followed))
+        effort = tuple(observed(channel, cohort, levels, required=need_columns) for channel in channels)
+        return cls(choices_of(tasks, q, cohort, followed), effort)
+
+
+def _learn_sensitivity(
+    choices: Choices, lapse: float | Literal["estimate"], method: str, workers: int
+) -> tuple[SensitivityPrior, float, float]:
+    if not len(choices.row):
+        raise FitError(
+            "No choice of the training part says anything about action sensitivity: there are no counted steps "
+            "in which two legal actions differ in value."
+        )
+    return sensitivity.learn_prior(choices, lapse=None if lapse == "estimate" else float(lapse), workers=workers)
+
+
+def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats, Floats, Floats]:
+    """Likelihoods on nodes, with the prior that placed the nodes taken out again."""
+    centre, scale, density = offsets.on_nodes(channel, part, shared, REPORT_NODES)
+    away = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
+    return centre, scale, density + 0.5 * away**2
+
+
+def _action_status(
+    action: Sensitivities, n: NDArray[np.int64], log_se: Floats, informed: float
+) -> NDArray[np.int8]:
+    status = np.full(len(n), OK, dtype=np.int8)
+    status[~(log_se <= informed)] = LOW_INFORMATION
+    status[n < FEW_ACTIONS] = FEW_OBSERVATIONS
+    status[action.where == sensitivity.AT_ZERO] = AT_ZERO
+    status[action.where == sensitivity.NO_MAXIMUM] = NO_MAXIMUM
+    status[action.where == sensitivity.UNDEFINED] = NO_OBSERVATION
+    return status
+
+
+def _effort_status(channel: Channel, seen: Observed, se: Floats, informed: float) -> NDArray[np.int8]:
+    status = np.full(len(se), OK, dtype=np.int8)
+    status[~(se <= informed)] = LOW_INFORMATION
+    status[seen.counts < FEW_SEGMENTS] = FEW_OBSERVATIONS
+    at_low, at_high = offsets.edges(channel, seen)
+    status[at_low | at_high] = AT_EDGE
+    status[seen.counts == 0] = NO_OBSERVATION
+    return status
+
+
+def _drawn(cohort: Cohort, most: int | None) -> Cohort:
+    """At most so many people, those whose ids have the smallest hash: any order gives the same ones."""
+    if most is None or len(cohort) <= most:
+        return cohort
+    if most < 2:
+        raise FitError(f"max_people is {most}; it must be 2 or more.")
+    return cohort[np.sort(smallest_hashes(cohort.ids.to_list(), most))]
+
+
+def smallest_hashes(ids: Sequence[str], most: int) -> NDArray[np.int64]:
+    """Return the rows of the ids with the smallest hashes: a draw that no order or batch changes."""
+    keys = np.array([int.from_bytes(blake2b(i.encode(), digest_size=8).digest(), "big") for i in ids], np.uint64)
+    return np.asarray(np.argsort(keys, kind="stable")[:most])
+
+
+def _threads(workers: int | None) -> int:
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 1:
+        raise FitError(f"workers is {workers}; it must be 1 or more.")
+    return workers
+
+
+def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise FitError(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")

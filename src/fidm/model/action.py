@@ -1,0 +1,209 @@
+r"""A cohort's choices against the values of its tasks: the action factor.
+
+The log-likelihood of person j is (paper, equation 8, first term)
+
+.. math:: \ell_j(\eta) = \sum_i w_i \log \pi_\eta(a_i \mid s_i).
+
+Steps in states that are not counted, steps of weight 0, actions the task leaves out, and rows in which all
+legal actions are worth the same say nothing about η and are dropped at once. What remains depends on a
+person only through which state-action pairs occurred how often, so log π is tabulated once per pair over
+a grid of η, and a person's log-likelihood on that grid is a sum of table rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidm.cohort import Cohort
+from fidm.model import kernels
+from fidm.tasks.stack import Followed, TaskSet
+
+Floats = NDArray[np.float64]
+
+TIE = 1e-8
+"""Two actions whose values differ by less than this count as equally good."""
+
+TABLE_BYTES = 64 * 2**20
+"""A table of log-probabilities is kept below this size by taking fewer people at a time."""
+
+CHUNK_STEPS = 250_000
+"""About how many choices are worked on at a time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choices:
+    """The informative choices of many people.
+
+    Parameters
+    ----------
+    offsets : int array [rows + 1]
+        Where the options of each row begin.
+    q : float array [K]
+        The value of every option.
+    person_offsets : int array [P + 1]
+        Where each person's choices begin.
+    row, pair : int array [n]
+        The row of each choice and the option chosen.
+    weight : float array [n]
+        How much each choice counts.
+    n_choices : int array [P]
+        How many choices each person made that enter the likelihood, the uninformative ones included.
+    flat : float array [P]
+        The log-likelihood of the choices that say nothing (all options worth the same).
+    """
+
+    offsets: NDArray[np.int64]
+    q: Floats
+    person_offsets: NDArray[np.int64]
+    row: NDArray[np.int32]
+    pair: NDArray[np.int32]
+    weight: Floats
+    n_choices: NDArray[np.int64]
+    flat: Floats
+
+    def __len__(self) -> int:
+        return len(self.person_offsets) - 1
+
+    def people(self, first: int, last: int) -> Choices:
+        """Return the people in these rows; arrays are views."""
+        low, high = self.person_offsets[first], self.person_offsets[last]
+        return Choices(
+            self.offsets,
+            self.q,
+            self.person_offsets[first : last + 1] - low,
+            self.row[low:high],
+            self.pair[low:high],
+            self.weight[low:high],
+            self.n_choices[first:last],
+            self.flat[first:last],
+        )
+
+    def chunks(self) -> Iterator[Choices]:
+        """Cut the people into runs of about :data:`CHUNK_STEPS` choices."""
+        n, first = len(self), 0
+        while first < n:
+            ahead = np.searchsorted(self.person_offsets, self.person_offsets[first] + CHUNK_STEPS, "right") - 1
+            last = min(n, max(first + 1, int(ahead)))
+            yield self.people(first, last)
+            first = last
+
+
+def choices_of(tasks: TaskSet, q: Floats, cohort: Cohort, followed: Followed) -> Choices:
+    """Find the choices of a cohort that enter the action likelihood."""
+    person_steps = cohort.step_offsets[cohort.episode_offsets]
+    enters = followed.pair >= 0
+    if not tasks.counted.all():
+        enters &= tasks.counted[np.maximum(followed.row, 0)]
+    if cohort.weight is not None:
+        enters &= cohort.weight > 0
+    every = np.flatnonzero(enters)
+    weight = np.ones(len(every)) if cohort.weight is None else cohort.weight[every]
+    return informative(
+        tasks.offsets,
+        q,
+        np.searchsorted(every, person_steps).astype(np.int64),
+        followed.row[every],
+        followed.pair[every],
+        weight,
+    )
+
+
+def informative(
+    offsets: NDArray[np.int64],
+    q: Floats,
+    person_offsets: NDArray[np.int64],
+    row: NDArray[np.int32],
+    pair: NDArray[np.int32],
+    weight: Floats,
+) -> Choices:
+    """Drop the choices between options that are worth the same."""
+    sizes = np.diff(offsets)
+    some = np.flatnonzero(sizes > 0)
+    spread = np.zeros(len(sizes))
+    if len(some):
+        spread[some] = np.maximum.reduceat(q, offsets[some]) - np.minimum.reduceat(q, offsets[some])
+    kept = np.flatnonzero(spread[row] >= TIE)
+    flat = np.zeros(len(person_offsets) - 1)
+    if len(kept) < len(row):
+        dropped = np.ones(len(row), dtype=np.bool_)
+        dropped[kept] = False
+        owner = np.repeat(np.arange(len(flat)), np.diff(person_offsets))[dropped]
+        flat -= np.bincount(owner, weight[dropped] * np.log(sizes[row[dropped]]), minlength=len(flat))
+    return Choices(
+        offsets,
+        q,
+        np.searchsorted(kept, person_offsets).astype(np.int64),
+        np.ascontiguousarray(row[kept], dtype=np.int32),
+        np.ascontiguousarray(pair[kept], dtype=np.int32),
+        np.ascontiguousarray(weight[kept]),
+        np.diff(person_offsets),
+        flat,
+    )
+
+
+def sensitivity_grid(offsets: NDArray[np.int64], q: Floats, *, spacing: float) -> Floats:
+    """Return evenly spaced log η that span all these rows could tell apart, [G].
+
+    From where even the widest row is a coin toss to where nearly every gap decides. It depends on the
+    rows alone, not on who visited them, so that everybody is measured on the same grid.
+    """
+    some = np.flatnonzero(np.diff(offsets) > 0)
+    if not len(some):
+        return np.arange(-2.0, 2.0, spacing)
+    best = np.maximum.reduceat(q, offsets[some])
+    below = np.repeat(best, np.diff(offsets)[some]) - q
+    widest = float(below.max(initial=0.0))
+    gap = np.minimum.reduceat(np.where(below >= TIE, below, np.inf), offsets[some])
+    gap = gap[np.isfinite(gap)]
+    if not len(gap):
+        return np.arange(-2.0, 2.0, spacing)
+    first, last = np.log(0.02 / widest), np.log(40.0 / float(np.quantile(gap, 0.02)))
+    last = min(max(last, first + 6.0), first + 16.0)
+    return np.asarray(first + spacing * np.arange(int(np.ceil((last - first) / spacing)) + 1))
+
+
+def log_likelihoods(choices: Choices, etas: Floats, lapse: float) -> Floats:
+    """Return ℓ of every person at every η, [P, G], uninformative choices left out."""
+    found = np.empty((len(choices), len(etas)))
+    _fill(choices, etas, lapse, found)
+    return found
+
+
+def _fill(choices: Choices, etas: Floats, lapse: float, found: Floats) -> None:
+    pairs, entry = _distinct(choices.pair, len(choices.q))
+    if len(pairs) * len(etas) * 8 > TABLE_BYTES and len(choices) > 1:
+        middle = len(choices) // 2
+        _fill(choices.people(0, middle), etas, lapse, found[:middle])
+        _fill(choices.people(middle, len(choices)), etas, lapse, found[middle:])
+        return
+    rows = np.searchsorted(choices.offsets, pairs, side="right") - 1
+    table = np.empty((len(pairs), len(etas)))
+    kernels.fill_table(pairs, rows, choices.offsets, choices.q, etas, lapse, table, 0, len(pairs))
+    kernels.sum_table(choices.person_offsets, entry, choices.weight, table, found, 0, len(choices))
+
+
+def _distinct(pair: NDArray[np.int32], n_pairs: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the pairs that occur, and where each choice's pair stands among them."""
+    occurs = np.zeros(n_pairs, dtype=np.bool_)
+    occurs[pair] = True
+    pairs = np.flatnonzero(occurs)
+    place = np.cumsum(occurs, dtype=np.int32) - np.int32(1)
+    return pairs, place[pair]
+
+
+def over_chunks(
+    choices: Choices, function: Callable[[Choices], tuple[Floats, ...]], workers: int
+) -> list[Floats]:
+    """Apply a function to the people, a chunk at a time, and join what it gives."""
+    parts = list(choices.chunks()) or [choices]
+    if workers <= 1 or len(parts) == 1:
+        found = [function(part) for part in parts]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            found = list(pool.map(function, parts))
+    return [np.concatenate(columns) for columns in zip(*found, strict=True)]

@@ -1,0 +1,56 @@
+"""What is wrong with a cohort in the eyes of a model: its traces, and its effort observations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError, Problem
+from fidm.model.channels import Channel
+from fidm.model.effort import column_values, segment_owner_offsets
+from fidm.tasks.stack import Followed, TaskSet, problem_rows, trace_problems
+
+
+def cohort_problems(
+    tasks: TaskSet, channels: Sequence[Channel], cohort: Cohort, followed: Followed
+) -> pl.DataFrame:
+    """Return every step and every segment the model cannot use, as a table of problems."""
+    found = [trace_problems(tasks, cohort, followed)]
+    owner_offsets = segment_owner_offsets(cohort)
+    seen = set()
+    for channel in channels:
+        if channel.column not in cohort.segments.columns:
+            continue
+        raw = column_values(cohort.segments, channel.column)
+        bad, must = channel.wrong(raw)
+        bad = bad | np.isinf(raw)
+        rows = [row for row in np.flatnonzero(bad).tolist() if (channel.column, row) not in seen]
+        seen.update((channel.column, row) for row in rows)
+        owner = np.searchsorted(owner_offsets, rows, side="right") - 1
+        found.append(
+            problem_rows(
+                "segments",
+                rows,
+                cohort.ids.gather(owner),
+                [f"{channel.column} is {raw[row]:g}." for row in rows],
+                [f"It {must or 'must be a finite number'}." for _ in rows],
+            )
+        )
+    return pl.concat(found)
+
+
+def refuse(problems: pl.DataFrame) -> None:
+    """Raise if there are problems, with all of them."""
+    if problems.height:
+        people = problems["participant"].n_unique()
+        raise DataError(
+            f"{problems.height:,} rows of {people:,} participants cannot be used. Repair them, or read the "
+            "study with strict=False to leave these people out.",
+            problems=[
+                Problem(row["problem"], f"{row['table']}, row {row['row']}, {row['participant']}", hint=row["hint"])
+                for row in problems.iter_rows(named=True)
+            ],
+        )

@@ -1,0 +1,286 @@
+"""Simulated people with known parameters: softmax choosers whose speech follows the effort channels.
+
+Every person has a random stream of their own, made from the seed and the person's number, so a cohort of a
+given seed is the same however many people are simulated at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import ArrayLike, NDArray
+
+from fidm.cohort import Cohort, offsets_of
+from fidm.errors import DataError
+from fidm.model.channels import Channel, paper_channels
+from fidm.tasks.model import TaskModel
+from fidm.tasks.solve import solve
+from fidm.tasks.stack import TaskSet
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a simulated channel really is: intercept, slope of log(1 + n), and shape."""
+
+    intercept: float
+    slope: float
+    shape: float = 1.0
+
+
+PAPER_TRUTH: Mapping[str, Truth] = {
+    "duration": Truth(0.788, 0.570, 1.90),
+    "characters": Truth(1.872, 0.480, 2.20),
+    "turns": Truth(0.588, 0.120, 3.00),
+    "pause": Truth(-0.105, 0.220, 0.980),
+    "pause_presence": Truth(-0.35, 0.20),
+}
+"""Population values that reproduce the sizes the paper reports; a calibration, not a replication."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class People:
+    """How simulated people differ.
+
+    Parameters
+    ----------
+    log_sensitivity_mean, log_sensitivity_sd : float
+        Of log η; by default around η = 24.
+    effort_sd : float
+        The standard deviation of θ in every channel.
+    correlation : array [D, D], optional
+        Of (log η, θ…) among people; independent if left out.
+    truth : mapping of channel names to Truth
+        The population values of the channels.
+    """
+
+    log_sensitivity_mean: float = 3.178
+    log_sensitivity_sd: float = 0.42
+    effort_sd: float = 0.35
+    correlation: ArrayLike | None = None
+    truth: Mapping[str, Truth] = field(default_factory=lambda: PAPER_TRUTH)
+
+
+def simulate_cohort(
+    task: TaskModel | Iterable[TaskModel],
+    n: int,
+    *,
+    seed: int,
+    people: People | None = None,
+    max_steps: int = 1_000,
+    moves_per_segment: float = 3.5,
+    wrong_moves: float = 0.0,
+    first: int = 0,
+) -> Cohort:
+    """Let people with known parameters do one or several tasks.
+
+    The true parameters stand in the participants table, as ``true_action_sensitivity``, ``true_duration`` and
+    so on.
+
+    Parameters
+    ----------
+    task : TaskModel, or several
+        Everybody does each of them once.
+    n : int
+        How many people.
+    seed : int
+        The same seed gives the same people.
+    people : People, optional
+        How they differ.
+    max_steps : int
+        An episode is broken off after so many actions.
+    moves_per_segment : float
+        About how many actions a segment describes.
+    wrong_moves : float
+        The share of steps at which another legal action than the chosen one is taken, at random.
+    first : int
+        The number of the first person, to simulate a large cohort part by part.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> cohort = fidm.simulate_cohort(fidm.load_task("errands"), 3, seed=1)
+    >>> cohort.ids.to_list()
+    ['P0000001', 'P0000002', 'P0000003']
+    """
+    if n < 1 or first < 0:
+        raise DataError(f"n is {n} and first is {first}; there must be somebody to simulate.")
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    if not (moves_per_segment >= 1 and 0 <= wrong_moves < 1 and max_steps >= 1):
+        raise DataError("moves_per_segment and max_steps must be 1 or more, wrong_moves between 0 and 1.")
+    tasks = TaskSet.of(task)
+    solved = [solve(model) for model in tasks.tasks]
+    walks = [_Walk.of(model, values.q[model.pair_state, model.action]) for model, values in zip(tasks.tasks, solved, strict=True)]
+    kind = people or People()
+    channels = tuple(channel for channel in paper_channels() if channel.name in kind.truth)
+    root = _root(kind, len(channels))
+    rows: list[_Person] = []
+    for j in range(first, first + n):
+        rng = np.random.default_rng([seed, j])
+        rows.append(_one_person(rng, walks, kind, channels, root, max_steps, moves_per_segment, wrong_moves))
+    return _assemble(rows, tasks, channels, first)
+
+
+@dataclass(slots=True, eq=False)
+class _Person:
+    truth: Floats
+    states: list[NDArray[np.int32]]
+    actions: list[NDArray[np.int32]]
+    step_segment: list[NDArray[np.int32]]
+    n_moves: list[NDArray[np.int64]]
+    observed: list[dict[str, Floats]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Walk:
+    """The arrays a walk needs."""
+
+    model: TaskModel
+    q: Floats
+    cumulative: Floats
+
+    @classmethod
+    def of(cls, model: TaskModel, q: Floats) -> _Walk:
+        begins = np.repeat(model.successor_offsets[:-1], np.diff(model.successor_offsets))
+        total = np.cumsum(model.probability)
+        before = np.concatenate([[0.0], total])[begins]
+        return cls(model, q, total - before)
+
+    def run(self, eta: float, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
+        draws = rng.random((most, 3))
+        model = self.model
+        states, actions = np.empty(most + 1, np.int32), np.empty(most, np.int32)
+        length = _walk(
+            model.offsets, model.action, self.q, model.successor_offsets, model.successor, self.cumulative,
+            model.handover, model.start, eta, wrong, draws, states, actions,
+        )  # fmt: skip
+        return states[: length + 1].copy(), actions[:length].copy()
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _walk(  # type: ignore[no-untyped-def]
+    offsets, action, q, successor_offsets, successor, cumulative, handover, start, eta, wrong, draws, states, actions
+):  # pragma: no cover - compiled  # fmt: skip
+    s = start
+    states[0] = s
+    for i in range(len(draws)):
+        first = offsets[s]
+        last = offsets[s + 1]
+        if first == last:
+            return i
+        top = q[first]
+        for k in range(first + 1, last):
+            top = max(top, q[k])
+        total = 0.0
+        for k in range(first, last):
+            total += np.exp(eta * (q[k] - top))
+        left = draws[i, 0] * total
+        pair = last - 1
+        for k in range(first, last):
+            left -= np.exp(eta * (q[k] - top))
+            if left < 0.0:
+                pair = k
+                break
+        if draws[i, 1] < wrong and last - first > 1:
+            shift = 1 + int(draws[i, 1] / wrong * (last - first - 1))
+            pair = first + (pair - first + shift) % (last - first)
+        link = successor_offsets[pair + 1] - 1
+        for candidate in range(successor_offsets[pair], successor_offsets[pair + 1]):
+            if draws[i, 2] < cumulative[candidate]:
+                link = candidate
+                break
+        actions[i] = action[pair]
+        s = handover[successor[link]]
+        states[i + 1] = s
+    return len(draws)
+
+
+def _root(people: People, width: int) -> Floats:
+    sd = np.array([people.log_sensitivity_sd] + [people.effort_sd] * width)
+    if people.correlation is None:
+        return np.diag(sd)
+    correlation = np.asarray(people.correlation, dtype=np.float64)
+    if correlation.shape != (width + 1, width + 1):
+        raise DataError(f"correlation has the shape {correlation.shape}; expected {(width + 1, width + 1)}.")
+    return np.asarray(sd[:, None] * np.linalg.cholesky(correlation))
+
+
+def _one_person(
+    rng: np.random.Generator,
+    walks: list[_Walk],
+    kind: People,
+    channels: tuple[Channel, ...],
+    root: Floats,
+    max_steps: int,
+    moves_per_segment: float,
+    wrong: float,
+) -> _Person:
+    truth = root @ rng.standard_normal(len(root))
+    truth[0] += kind.log_sensitivity_mean
+    person = _Person(truth, [], [], [], [], [])
+    for walk in walks:
+        states, actions = walk.run(float(np.exp(truth[0])), wrong, rng, max_steps)
+        ends = rng.random(len(actions)) < 1 / moves_per_segment
+        if len(ends):
+            ends[-1] = True
+        segment = np.concatenate([[0], np.cumsum(ends[:-1])]).astype(np.int32)[: len(actions)]
+        is_move = np.ones(len(actions), dtype=np.bool_)
+        if walk.model.is_move.any():
+            is_move = walk.model.table(walk.model.is_move, fill=False).any(axis=0)[actions]
+        n_moves = np.bincount(segment, is_move, minlength=int(ends.sum())).astype(np.int64)
+        x = np.log1p(n_moves)
+        observed: dict[str, Floats] = {}
+        for channel, theta in zip(channels, truth[1:], strict=True):
+            own = kind.truth[channel.name]
+            xi = own.intercept + own.slope * x + theta
+            drawn = channel.record(channel.sample(xi, own.shape, rng))
+            observed[channel.column] = drawn * observed[channel.column] if channel.column in observed else drawn
+        person.states.append(states)
+        person.actions.append(actions)
+        person.step_segment.append(segment)
+        person.n_moves.append(n_moves)
+        person.observed.append(observed)
+    return person
+
+
+def _assemble(rows: list[_Person], tasks: TaskSet, channels: tuple[Channel, ...], first: int) -> Cohort:
+    truth = np.array([row.truth for row in rows])
+    columns: dict[str, Any] = {
+        "participant": [f"P{j + 1:07d}" for j in range(first, first + len(rows))],
+        "true_action_sensitivity": np.exp(truth[:, 0]),
+    }
+    columns |= {f"true_{channel.name}": truth[:, k] for k, channel in enumerate(channels, start=1)}
+    n_moves = np.concatenate([part for row in rows for part in row.n_moves])
+    counts = [len(part) for row in rows for part in row.n_moves]
+    starts = offsets_of(counts)
+    number = np.arange(len(n_moves)) - np.repeat(starts[:-1], counts) + 1
+    segments: dict[str, Any] = {"segment": pl.Series(number).cast(pl.String), "n_moves": n_moves.astype(np.int32)}
+    for column in dict.fromkeys(channel.column for channel in channels):
+        segments[column] = np.concatenate([part[column] for row in rows for part in row.observed])
+        if column.startswith("n_"):
+            segments[column] = segments[column].astype(np.int32)
+    states = [part for row in rows for part in row.states]
+    return Cohort(
+        participants=pl.DataFrame(columns),
+        episodes=pl.DataFrame(
+            {
+                "episode": [str(i + 1) for i in range(len(tasks.tasks))] * len(rows),
+                "task": list(tasks.names) * len(rows),
+            }
+        ),
+        episode_offsets=np.arange(len(rows) + 1) * len(tasks.tasks),
+        step_offsets=offsets_of([len(part) - 1 for part in states]),
+        state=np.concatenate([part[:-1] for part in states]),
+        action=np.concatenate([part for row in rows for part in row.actions]),
+        end_state=np.array([part[-1] for part in states], dtype=np.int32),
+        segments=pl.DataFrame(segments),
+        segment_offsets=starts,
+        segment=np.concatenate([part for row in rows for part in row.step_segment]),
+    )
