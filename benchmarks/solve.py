@@ -36,7 +36,7 @@ from rich.console import Console
 from rich.table import Table
 
 import fidm
-from fidm.io.files import whole_file
+from fidm.files import whole_file
 from fidm.types import Normaliser
 
 TOLERANCE = 1e-10

@@ -17,8 +17,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fidm.cohort import Cohort
     from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
+    from fidm.fit.choices import fit_choices
     from fidm.fit.factorized import Fit, Model
+    from fidm.fit.files import load_fit
     from fidm.fit.profile import Profile
+    from fidm.io.study import Study, read_cohort, write_cohort
+    from fidm.io.tables import make_cohort
     from fidm.study.simulate import simulate_cohort
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
@@ -41,6 +45,7 @@ _HOME = {
     "Model": "fidm.fit.factorized",
     "Problem": "fidm.errors",
     "Profile": "fidm.fit.profile",
+    "Study": "fidm.io.study",
     "TaskCheck": "fidm.tasks.check",
     "TaskError": "fidm.errors",
     "TaskModel": "fidm.tasks.model",
@@ -53,12 +58,17 @@ _HOME = {
     "check_task": "fidm.tasks.check",
     "choice_probabilities": "fidm.tasks.behaviour",
     "compile_task": "fidm.tasks.compile",
+    "fit_choices": "fidm.fit.choices",
+    "load_fit": "fidm.fit.files",
     "load_task": "fidm.tasks.compile",
+    "make_cohort": "fidm.io.tables",
     "parse_task": "fidm.tasks.spec",
+    "read_cohort": "fidm.io.study",
     "read_task": "fidm.tasks.spec",
     "simulate_cohort": "fidm.study.simulate",
     "solve": "fidm.tasks.solve",
     "walk": "fidm.tasks.behaviour",
+    "write_cohort": "fidm.io.study",
 }
 
 __all__ = [
@@ -71,6 +81,7 @@ __all__ = [
     "Model",
     "Problem",
     "Profile",
+    "Study",
     "TaskCheck",
     "TaskError",
     "TaskModel",
@@ -83,22 +94,35 @@ __all__ = [
     "check_task",
     "choice_probabilities",
     "compile_task",
+    "fit_choices",
+    "load_fit",
     "load_task",
+    "make_cohort",
     "parse_task",
+    "read_cohort",
     "read_task",
     "simulate_cohort",
     "solve",
     "walk",
+    "write_cohort",
 ]
+
+
+_MODULES = {
+    "channels": "fidm.model.channels",
+    "plot": "fidm.plot",
+    "sklearn": "fidm.sklearn",
+    "testing": "fidm.testing",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(_HOME[name]), name)
-    if name in ("plot", "testing"):
-        return importlib.import_module(f"fidm.{name}")
+    if name in _MODULES:
+        return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module 'fidm' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "__version__", "plot", "testing"})
+    return sorted({*__all__, "__version__", *_MODULES})

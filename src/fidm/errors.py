@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-
 MOST_LISTED = 100
 """How many problems a message lists before it only counts the rest; ``problems`` always holds all."""
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import fidm
 from fidm import plot
 from fidm.cli.pictures import save_figure
-from fidm.io.files import whole_file
+from fidm.files import whole_file
 
 
 def test_routes_name_everybody_and_give_back_the_axes():

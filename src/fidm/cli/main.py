@@ -35,6 +35,7 @@ app.command("fidm.cli.check:check", help="Say whether a task can be used, and wh
 app.command(
     "fidm.cli.demo:demo", help="Check the grocery task and draw the routes of two simulated shoppers."
 )
+app.command("fidm.cli.fit:fit", help="Learn what people share and estimate every participant of a study.")
 task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
 task_app.command("fidm.cli.task:copy", help="Copy a built-in task to a file of your own.")
 task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of each place.")

@@ -9,7 +9,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from fidm.errors import DataError
-from fidm.io.files import whole_file
+from fidm.files import whole_file
 
 FORMATS = (".png", ".svg", ".pdf")
 """The kinds of picture that can be written."""

@@ -16,7 +16,7 @@ from fidm import plot
 from fidm.cli.console import page
 from fidm.cli.pictures import require_format, save_figure
 from fidm.errors import DataError, TaskError
-from fidm.io.files import whole_file
+from fidm.files import whole_file
 from fidm.tasks.compile import compile_task
 from fidm.tasks.grid import GridStates
 from fidm.tasks.solve import solve

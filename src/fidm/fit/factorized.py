@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import blake2b
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -99,8 +100,7 @@ class Model:
         names = [channel.name for channel in self.channels or ()]
         if len(set(names)) < len(names) or SENSITIVITY in names:
             raise FitError(f"Every channel needs a name of its own, other than {SENSITIVITY!r}; got {names}.")
-        if lapse != "estimate" and not (isinstance(lapse, int | float) and 0 <= lapse < 1):
-            raise FitError(f"lapse is {lapse!r}; it must be 'estimate' or a number from 0 to below 1.")
+        valid_lapse(lapse)
         self.lapse = lapse
         self._values = (values,) if isinstance(values, Values) else None if values is None else tuple(values)
 
@@ -149,7 +149,7 @@ class Model:
             raise FitError(f"level is {level}; it must lie between 0 and 1.")
         if not len(cohort):
             raise FitError("There is nobody to learn from.")
-        threads = _threads(workers)
+        pool = threads(workers)
         say = on_progress or (lambda doing, done, of: None)
         learners = _drawn(cohort, max_people)
         channels = self.channels
@@ -162,16 +162,16 @@ class Model:
         data = _Data.of(self.tasks, q, channels, levels, learners, need_columns=True)
 
         say("action sensitivity", 1, 2 + len(channels))
-        prior, lapse, lapse_se = _learn_sensitivity(data.choices, self.lapse, method, threads)
+        prior, lapse, lapse_se = _learn_sensitivity(data.choices, self.lapse, pool)
         populations = {}
         for i, channel in enumerate(channels):
             say(channel.name, 2 + i, 2 + len(channels))
             names = design_names(channel, levels)
             if population == "random":
-                populations[channel.name] = random_intercepts(channel, data.effort[i], names, threads)
+                populations[channel.name] = random_intercepts(channel, data.effort[i], names, pool)
             else:
                 shared = pooled(channel, data.effort[i], names)
-                populations[channel.name] = pooled_prior(channel, data.effort[i], shared, threads)
+                populations[channel.name] = pooled_prior(channel, data.effort[i], shared, pool)
         fit = Fit(
             tasks=self.tasks,
             q=q,
@@ -247,7 +247,9 @@ class Fit:
         """What is to be said against the population parameters."""
         found = [warning for learned in self.populations.values() for warning in learned.warnings]
         if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
-            found.append(f"{SENSITIVITY}: the data do not tell how much people differ; its prior is as wide as allowed.")
+            found.append(
+                f"{SENSITIVITY}: the data do not tell how much people differ; its prior is as wide as allowed."
+            )
         if self.prior.sd <= 1.01 * sensitivity.SMALLEST_SD:
             found.append(f"{SENSITIVITY}: people cannot be told apart; every η is shrunk to the same value.")
         return tuple(found)
@@ -274,7 +276,7 @@ class Fit:
                 on_progress("profiles", first, len(cohort))
             whole = len(cohort) <= BATCH
             batch = cohort if whole else cohort[first : first + BATCH]
-            parts.append(self._estimates(batch, _threads(workers)))
+            parts.append(self._estimates(batch, threads(workers)))
         if on_progress:
             on_progress("profiles", len(cohort), len(cohort))
         joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
@@ -315,18 +317,22 @@ class Fit:
         """
         _one_of("at", at, ("estimate", "prior"))
         data = self._data(cohort)
-        threads = _threads(workers)
+        pool = threads(workers)
         if at == "prior":
-            columns = [sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=0.95, workers=threads)[1]]
+            columns = [
+                sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=0.95, workers=pool)[1]
+            ]
             columns += [
-                offsets.posterior(channel, seen, self._shared(channel), level=0.95, workers=threads)[1]
+                offsets.posterior(channel, seen, self._shared(channel), level=0.95, workers=pool)[1]
                 for channel, seen in zip(self.channels, data.effort, strict=True)
             ]
         else:
             profile = self.profile(cohort, workers=workers)
             columns = [sensitivity.values_at(data.choices, profile.estimate[:, 0], self.lapse)]
             for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1):
-                columns.append(offsets.values_at(channel, seen, self._shared(channel), profile.estimate[:, k]))
+                columns.append(
+                    offsets.values_at(channel, seen, self._shared(channel), profile.estimate[:, k])
+                )
         table = pl.DataFrame({"participant": cohort.ids, "action": columns[0]}).with_columns(
             **{channel.name: pl.Series(c) for channel, c in zip(self.channels, columns[1:], strict=True)}
         )
@@ -351,6 +357,12 @@ class Fit:
             rows += [(channel.name, key, value, learned.se.get(key, np.nan)) for key, value in named.items()]
         names = ("parameter", "quantity", "estimate", "se")
         return pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("se").fill_nan(None))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fit to a JSON file that :func:`fidm.load_fit` reads; whole or not at all."""
+        from fidm.fit.files import save_fit
+
+        save_fit(self, path)
 
     # ------------------------------------------------------------------ inside
 
@@ -389,7 +401,7 @@ class Fit:
         n = np.stack([data.choices.n_choices, *(seen.counts for seen in data.effort)], axis=1)
         status = np.stack(
             [
-                _action_status(action, data.choices.n_choices, log_se, self._informed(0)),
+                action_status(action, data.choices.n_choices, log_se, self._informed(0)),
                 *(
                     _effort_status(channel, seen, columns["se"][:, k], self._informed(k))
                     for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1)
@@ -480,15 +492,24 @@ class _Data:
         return cls(choices_of(tasks, q, cohort, followed), effort)
 
 
+def valid_lapse(lapse: float | Literal["estimate"]) -> float | None:
+    """Return a lapse rate, None if it is to be estimated, or say what it must be."""
+    if lapse == "estimate":
+        return None
+    if isinstance(lapse, bool) or not (isinstance(lapse, int | float) and 0 <= lapse < 1):
+        raise FitError(f"lapse is {lapse!r}; it must be 'estimate' or a number from 0 to below 1.")
+    return float(lapse)
+
+
 def _learn_sensitivity(
-    choices: Choices, lapse: float | Literal["estimate"], method: str, workers: int
+    choices: Choices, lapse: float | Literal["estimate"], workers: int
 ) -> tuple[SensitivityPrior, float, float]:
     if not len(choices.row):
         raise FitError(
             "No choice of the training part says anything about action sensitivity: there are no counted steps "
             "in which two legal actions differ in value."
         )
-    return sensitivity.learn_prior(choices, lapse=None if lapse == "estimate" else float(lapse), workers=workers)
+    return sensitivity.learn_prior(choices, lapse=valid_lapse(lapse), workers=workers)
 
 
 def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats, Floats, Floats]:
@@ -498,9 +519,10 @@ def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats,
     return centre, scale, density + 0.5 * away**2
 
 
-def _action_status(
+def action_status(
     action: Sensitivities, n: NDArray[np.int64], log_se: Floats, informed: float
 ) -> NDArray[np.int8]:
+    """Return what is to be said about everybody's sensitivity, as codes."""
     status = np.full(len(n), OK, dtype=np.int8)
     status[~(log_se <= informed)] = LOW_INFORMATION
     status[n < FEW_ACTIONS] = FEW_OBSERVATIONS
@@ -531,11 +553,14 @@ def _drawn(cohort: Cohort, most: int | None) -> Cohort:
 
 def smallest_hashes(ids: Sequence[str], most: int) -> NDArray[np.int64]:
     """Return the rows of the ids with the smallest hashes: a draw that no order or batch changes."""
-    keys = np.array([int.from_bytes(blake2b(i.encode(), digest_size=8).digest(), "big") for i in ids], np.uint64)
+    keys = np.array(
+        [int.from_bytes(blake2b(i.encode(), digest_size=8).digest(), "big") for i in ids], np.uint64
+    )
     return np.asarray(np.argsort(keys, kind="stable")[:most])
 
 
-def _threads(workers: int | None) -> int:
+def threads(workers: int | None) -> int:
+    """Return how many threads to use."""
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if workers < 1:

@@ -275,7 +275,9 @@ def node_moments(centre: Floats, scale: Floats, density: Floats, nodes: Floats) 
     first = (weight * nodes).sum(axis=1)
     second = (weight * (nodes - first[:, None]) ** 2).sum(axis=1)
     step = nodes[1] - nodes[0]
-    return Moments(centre + scale * first, scale * np.sqrt(second), top + np.log(total * step * scale), weight)
+    return Moments(
+        centre + scale * first, scale * np.sqrt(second), top + np.log(total * step * scale), weight
+    )
 
 
 def node_quantiles(

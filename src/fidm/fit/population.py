@@ -123,9 +123,13 @@ def random_intercepts(channel: Channel, data: Observed, names: Sequence[str], wo
 
 def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> None:
     if not len(data.y):
-        raise FitError(f"Nobody in the training part has a {channel.column}, so {channel.name} cannot be fitted.")
+        raise FitError(
+            f"Nobody in the training part has a {channel.column}, so {channel.name} cannot be fitted."
+        )
     if channel.lowest is not None and (data.y == channel.lowest).all():
-        raise FitError(f"Every {channel.column} in the training part is {channel.lowest:g}, so {channel.name} cannot be fitted.")
+        raise FitError(
+            f"Every {channel.column} in the training part is {channel.lowest:g}, so {channel.name} cannot be fitted."
+        )
     if channel.highest is not None and (data.y == channel.highest).all():
         what = "positive" if channel.kind == "bernoulli" else f"{channel.highest:g}"
         raise FitError(
@@ -144,7 +148,9 @@ def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> Non
             "its other design columns. Leave it out of the channel's design."
         )
     if len(data.y) <= data.x.shape[0]:
-        raise FitError(f"{len(data.y)} observations of {channel.column} are too few for {data.x.shape[0]} coefficients.")
+        raise FitError(
+            f"{len(data.y)} observations of {channel.column} are too few for {data.x.shape[0]} coefficients."
+        )
 
 
 def _scoring(channel: Channel, data: Observed, coefficients: Floats, shape: float) -> Floats:
@@ -276,9 +282,7 @@ def _maximise(gradients: Gradients, start: Floats, name: str) -> tuple[Floats, F
 def outer_product(slopes: Floats) -> Floats:
     """Return the sum over people of the outer products of their slopes, [F, F]."""
     width = slopes.shape[1]
-    return np.array(
-        [[math.fsum(slopes[:, i] * slopes[:, j]) for j in range(width)] for i in range(width)]
-    )
+    return np.array([[math.fsum(slopes[:, i] * slopes[:, j]) for j in range(width)] for i in range(width)])
 
 
 def _alike(channel: Channel, shared: Population) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -80,6 +81,20 @@ class Profile:
     def __post_init__(self) -> None:
         for name in ("estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+
+    @staticmethod
+    def concat(profiles: Sequence[Profile]) -> Profile:
+        """Put profiles made by one fit into one."""
+        first = profiles[0]
+        arrays = ("estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se")
+        return Profile(
+            participants=pl.concat([profile.participants for profile in profiles]),
+            parameters=first.parameters,
+            **{name: np.concatenate([getattr(profile, name) for profile in profiles]) for name in arrays},
+            method=first.method,
+            level=first.level,
+            prior_sd=first.prior_sd,
+        )
 
     def __len__(self) -> int:
         return len(self.participants)
@@ -234,7 +249,10 @@ class ProfileSummary:
         how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(self.method, self.method)
         text = [f"{self.participants:,} participants, {how}, {self.level:.0%} intervals", ""]
         for line in [header, *rows]:
-            cells = [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True))]
+            cells = [
+                line[0].ljust(widths[0]),
+                *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=True)),
+            ]
             text.append("  ".join(cells).rstrip())
         if notes:
             text += ["", *notes]

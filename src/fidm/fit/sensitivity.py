@@ -95,9 +95,7 @@ def maximum(choices: Choices, *, lapse: float, level: float, workers: int = 1) -
     with np.errstate(divide="ignore", invalid="ignore"):
         log_eta, log_se = np.log(eta), se / eta
     log_se = np.where(np.isfinite(log_eta), log_se, np.nan)
-    return Sensitivities(
-        eta, se, low, high, log_eta, log_se, where.astype(np.int64), value + choices.flat
-    )
+    return Sensitivities(eta, se, low, high, log_eta, log_se, where.astype(np.int64), value + choices.flat)
 
 
 def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tuple[Floats, ...]:
@@ -297,7 +295,12 @@ def prior_nodes(prior: SensitivityPrior) -> Floats:
 
 
 def _integrated(
-    centre: Floats, scale: Floats, table: Floats, nodes: Floats, prior: SensitivityPrior, tails: tuple[float, float]
+    centre: Floats,
+    scale: Floats,
+    table: Floats,
+    nodes: Floats,
+    prior: SensitivityPrior,
+    tails: tuple[float, float],
 ) -> tuple[Moments, Floats, Floats, Floats]:
     """Moments, quantiles and the sd of η itself, from ℓ on nodes."""
     log_eta = centre[:, None] + scale[:, None] * nodes

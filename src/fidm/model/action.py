@@ -87,7 +87,9 @@ class Choices:
         """Cut the people into runs of about :data:`CHUNK_STEPS` choices."""
         n, first = len(self), 0
         while first < n:
-            ahead = np.searchsorted(self.person_offsets, self.person_offsets[first] + CHUNK_STEPS, "right") - 1
+            ahead = (
+                np.searchsorted(self.person_offsets, self.person_offsets[first] + CHUNK_STEPS, "right") - 1
+            )
             last = min(n, max(first + 1, int(ahead)))
             yield self.people(first, last)
             first = last

@@ -72,7 +72,9 @@ class Channel(ABC):
         if not self.name or not self.column:
             raise DataError("A channel needs a name and the name of the column it is observed in.")
         if isinstance(self.design, str):
-            raise DataError(f"design of {self.name} is the text {self.design!r}; it must be a tuple of names.")
+            raise DataError(
+                f"design of {self.name} is the text {self.design!r}; it must be a tuple of names."
+            )
         object.__setattr__(self, "design", tuple(self.design))
 
     def observe(self, raw: Floats) -> Floats:

@@ -50,7 +50,11 @@ def refuse(problems: pl.DataFrame) -> None:
             f"{problems.height:,} rows of {people:,} participants cannot be used. Repair them, or read the "
             "study with strict=False to leave these people out.",
             problems=[
-                Problem(row["problem"], f"{row['table']}, row {row['row']}, {row['participant']}", hint=row["hint"])
+                Problem(
+                    row["problem"],
+                    f"{row['table']}, row {row['row']}, {row['participant']}",
+                    hint=row["hint"],
+                )
                 for row in problems.iter_rows(named=True)
             ],
         )

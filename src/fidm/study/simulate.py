@@ -117,7 +117,10 @@ def simulate_cohort(
         raise DataError("moves_per_segment and max_steps must be 1 or more, wrong_moves between 0 and 1.")
     tasks = TaskSet.of(task)
     solved = [solve(model) for model in tasks.tasks]
-    walks = [_Walk.of(model, values.q[model.pair_state, model.action]) for model, values in zip(tasks.tasks, solved, strict=True)]
+    walks = [
+        _Walk.of(model, values.q[model.pair_state, model.action])
+        for model, values in zip(tasks.tasks, solved, strict=True)
+    ]
     kind = people or People()
     channels = tuple(channel for channel in paper_channels() if channel.name in kind.truth)
     root = _root(kind, len(channels))
@@ -241,7 +244,9 @@ def _one_person(
             own = kind.truth[channel.name]
             xi = own.intercept + own.slope * x + theta
             drawn = channel.record(channel.sample(xi, own.shape, rng))
-            observed[channel.column] = drawn * observed[channel.column] if channel.column in observed else drawn
+            observed[channel.column] = (
+                drawn * observed[channel.column] if channel.column in observed else drawn
+            )
         person.states.append(states)
         person.actions.append(actions)
         person.step_segment.append(segment)
@@ -261,7 +266,10 @@ def _assemble(rows: list[_Person], tasks: TaskSet, channels: tuple[Channel, ...]
     counts = [len(part) for row in rows for part in row.n_moves]
     starts = offsets_of(counts)
     number = np.arange(len(n_moves)) - np.repeat(starts[:-1], counts) + 1
-    segments: dict[str, Any] = {"segment": pl.Series(number).cast(pl.String), "n_moves": n_moves.astype(np.int32)}
+    segments: dict[str, Any] = {
+        "segment": pl.Series(number).cast(pl.String),
+        "n_moves": n_moves.astype(np.int32),
+    }
     for column in dict.fromkeys(channel.column for channel in channels):
         segments[column] = np.concatenate([part[column] for row in rows for part in row.observed])
         if column.startswith("n_"):

@@ -72,7 +72,9 @@ class TaskSet:
         names = [task.name for task in found]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise TaskError(f"Several tasks are called {twice[0]!r}; episodes name their task, so each needs its own.")
+            raise TaskError(
+                f"Several tasks are called {twice[0]!r}; episodes name their task, so each needs its own."
+            )
         states = _starts([task.n_states for task in found])
         pairs = _starts([task.n_pairs for task in found])
         shifted = [task.offsets[:-1] + base for task, base in zip(found, pairs, strict=False)]
@@ -228,7 +230,9 @@ def _forgive_told(
     )
     here = row[broken] - state_base
     there = np.where(
-        pair[broken] >= 0, model.successor[model.successor_offsets[np.maximum(pair[broken] - pair_base, 0)]], here
+        pair[broken] >= 0,
+        model.successor[model.successor_offsets[np.maximum(pair[broken] - pair_base, 0)]],
+        here,
     )
     end = model.n_states - 1
     inside = (there < end) & (follower >= 0) & (follower < end)

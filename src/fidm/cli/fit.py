@@ -1,0 +1,265 @@
+"""``fidm fit STUDY``: from a study folder to a profile of every participant."""
+
+from __future__ import annotations
+
+import json as jsons
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import polars as pl
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from fidm.cli.console import aside, page
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.files import whole_file
+from fidm.fit.factorized import MAX_PEOPLE, Fit, Model, smallest_hashes
+from fidm.fit.files import to_dict
+from fidm.fit.profile import Profile
+from fidm.io.study import Study
+from fidm.tasks.compile import load_task
+from fidm.tasks.model import TaskModel
+
+
+def fit(
+    study: Path,
+    *,
+    task: tuple[str, ...] = (),
+    method: Literal["eb", "mle"] = "eb",
+    population: Literal["random", "pooled"] = "random",
+    joint: bool = False,
+    lapse: str = "0",
+    split: str | None = None,
+    skip_bad: Annotated[bool, Parameter(negative=())] = False,
+    max_people: int = MAX_PEOPLE,
+    workers: int | None = None,
+    out: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Learn what people share and estimate every participant of a study.
+
+    Writes ``fit.json`` (what people share) and ``profile.parquet`` and ``profile.csv`` (one row per
+    participant). Exit code 0: done. 2: the study could not be used.
+
+    Parameters
+    ----------
+    study
+        The study folder.
+    task
+        A built-in task or a task file; by default those that study.toml names. May be repeated.
+    method
+        eb shrinks every estimate by what people are like; mle takes each alone, as in the paper.
+    population
+        random fits what people share with an intercept per person; pooled as if all were one, as in the paper.
+    joint
+        Learn one prior over all parameters together.
+    lapse
+        The share of choices made at random: a number, or "estimate".
+    split
+        Learn from the participants with this value of "split"; by default from "train" where there is one, else
+        from everybody. Everybody is profiled.
+    skip_bad
+        Leave out participants whose data have problems, instead of refusing the study.
+    max_people
+        Learn from at most so many participants.
+    workers
+        Threads; by default one per processor. Changes no number.
+    out
+        Where to write; by default into the study folder.
+    json
+        Print a summary as JSON instead of a page.
+    """
+    opened = Study(study)
+    tasks = tuple(load_task(name) for name in task) or opened.load_tasks()
+    if not tasks:
+        raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(study))
+    model = Model(tasks, lapse=_lapse(lapse))
+    target = out or study
+    with _bars() as bars:
+        learners, part = _learners(opened, tasks, split, max_people, skip_bad, bars)
+        fitted = model.fit(
+            learners,
+            method=method,
+            population=population,
+            joint=joint,
+            max_people=None,
+            workers=workers,
+            on_progress=bars.step,
+        )
+        del learners
+        profile, problems = _profiles(fitted, opened, tasks, skip_bad, workers, bars)
+    _write(fitted, profile, problems, target)
+    if json:
+        print(
+            jsons.dumps(
+                _report(fitted, profile, problems, part, target),
+                indent=2,
+                ensure_ascii=False,
+                allow_nan=False,
+            )
+        )
+    else:
+        _show(fitted, profile, problems, part, target, page())
+    return 0
+
+
+class _Bars:
+    """Progress on the error stream, if somebody is looking."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._bar = progress.add_task("", total=None) if progress else None
+
+    def step(self, doing: str, done: int, of: int) -> None:
+        if self._progress is not None and self._bar is not None:
+            self._progress.update(self._bar, description=doing, completed=done, total=of)
+
+
+@contextmanager
+def _bars() -> Iterator[_Bars]:
+    console = aside()
+    if not console.is_terminal:
+        yield _Bars(None)
+        return
+    columns = (
+        TextColumn("[dim]{task.description:<20}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield _Bars(progress)
+
+
+def _lapse(text: str) -> float | Literal["estimate"]:
+    if text == "estimate":
+        return "estimate"
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(f"--lapse is {text!r}; it must be a number or 'estimate'.") from None
+
+
+def _learners(
+    study: Study,
+    tasks: tuple[TaskModel, ...],
+    split: str | None,
+    most: int,
+    skip_bad: bool,
+    bars: _Bars,
+) -> tuple[Cohort, str]:
+    """The people to learn from: those of the training part, at most so many of them."""
+    people = study.participants()
+    chosen, part = people, "everybody"
+    named = (
+        people["split"].drop_nulls().cast(pl.String)
+        if "split" in people.columns
+        else pl.Series([], dtype=pl.String)
+    )
+    if split is None and (named == "train").any():
+        split = "train"
+    if split is not None:
+        chosen = people.filter(pl.col("split") == split) if "split" in people.columns else people.clear()
+        part = f"split {split!r}"
+        if not chosen.height:
+            raise DataError(f"Nobody is in the split {split!r}.", source=str(study.folder))
+    ids = chosen["participant"].cast(pl.String).unique(maintain_order=True).drop_nulls()
+    if len(ids) > most:
+        ids = ids.gather(np.sort(smallest_hashes(ids.to_list(), most)))
+    parts = []
+    for done, batch in enumerate(study.batches(tasks=tasks, strict=not skip_bad)):
+        bars.step("reading", done, study.n_parts)
+        rows = np.flatnonzero(batch.ids.is_in(ids.implode()).to_numpy())
+        if len(rows):
+            parts.append(batch if len(rows) == len(batch) else batch[rows])
+    if not parts:
+        raise DataError("Nobody to learn from is left.", source=str(study.folder))
+    return (parts[0] if len(parts) == 1 else Cohort.concat(parts)), part
+
+
+def _profiles(
+    fitted: Fit, study: Study, tasks: tuple[TaskModel, ...], skip_bad: bool, workers: int | None, bars: _Bars
+) -> tuple[Profile, pl.DataFrame]:
+    found, problems = [], []
+    for done, batch in enumerate(study.batches(tasks=tasks, strict=not skip_bad)):
+        bars.step("profiles", done, study.n_parts)
+        problems.append(batch.problems)
+        found.append(fitted.profile(batch, workers=workers))
+    return Profile.concat(found), pl.concat(problems)
+
+
+def _write(fitted: Fit, profile: Profile, problems: pl.DataFrame, target: Path) -> None:
+    wide = profile.wide
+    fitted.save(target / "fit.json")
+    with whole_file(target / "profile.parquet") as part:
+        wide.write_parquet(part)
+    with whole_file(target / "profile.csv") as part:
+        wide.write_csv(part)
+    if problems.height:
+        with whole_file(target / "problems.csv") as part:
+            problems.write_csv(part)
+
+
+def _report(
+    fitted: Fit, profile: Profile, problems: pl.DataFrame, part: str, target: Path
+) -> dict[str, object]:
+    summary = profile.summary()
+    rows = [
+        {
+            key: (None if isinstance(value, float) and not math.isfinite(value) else value)
+            for key, value in row.items()
+        }
+        for row in summary.table.iter_rows(named=True)
+    ]
+    return {
+        "participants": len(profile),
+        "left_out": problems["participant"].n_unique(),
+        "learned_from": {"part": part, "participants": fitted.n_learned},
+        "parameters": rows,
+        "fit": to_dict(fitted),
+        "warnings": list(fitted.warnings),
+        "wrote": [str(target / name) for name in ("fit.json", "profile.parquet", "profile.csv")],
+    }
+
+
+def _show(
+    fitted: Fit, profile: Profile, problems: pl.DataFrame, part: str, target: Path, console: Console
+) -> None:
+    header, rows, notes = profile.summary().lines()
+    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
+    joint = ", joint prior" if fitted.joint is not None else ""
+    console.print(f"[bold]{len(profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
+    console.print(f"what people share was learned from {fitted.n_learned:,} of them ({part})", style="dim")
+    table = Table(box=box.SIMPLE_HEAD)
+    for i, name in enumerate(header):
+        table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for note in notes:
+        console.print(Text(f"· {note}"), style="dim", soft_wrap=True)
+    if fitted.lapse:
+        known = f" ± {fitted.lapse_se:.3f}" if math.isfinite(fitted.lapse_se) else ""
+        console.print(f"lapse rate {fitted.lapse:.3f}{known}")
+    for warning in fitted.warnings:
+        console.print(Text.assemble(("! ", "yellow"), warning), soft_wrap=True)
+    if problems.height:
+        left_out = problems["participant"].n_unique()
+        console.print(
+            Text.assemble(
+                ("! ", "yellow"),
+                f"{left_out:,} participants left out for {problems.height:,} problems: {target / 'problems.csv'}",
+            ),
+            soft_wrap=True,
+        )
+    console.print(f"\nWrote fit.json, profile.parquet and profile.csv to {target}", soft_wrap=True)
+    console.print("Research use only, not a diagnosis.", style="dim")

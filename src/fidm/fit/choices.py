@@ -1,0 +1,180 @@
+"""Action sensitivity from choices between options whose values a lab knows already, without a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from fidm.cohort import offsets_of
+from fidm.errors import DataError, FitError, Problem
+from fidm.fit import sensitivity
+from fidm.fit.factorized import action_status, threads, valid_lapse
+from fidm.fit.profile import STATUSES
+from fidm.model.action import Choices, informative
+
+Floats = NDArray[np.float64]
+
+
+def fit_choices(
+    option_values: ArrayLike | Sequence[Sequence[float]],
+    chosen: ArrayLike,
+    person: ArrayLike | None = None,
+    *,
+    method: Literal["mle", "eb"] = "mle",
+    lapse: float | Literal["estimate"] = 0.0,
+    level: float = 0.95,
+    workers: int | None = None,
+) -> pl.DataFrame:
+    """Estimate how strongly value steers each person's choices.
+
+    Choices are softmax(η · values) among the options that were offered.
+
+    Parameters
+    ----------
+    option_values : float array [n, options], or n rows of different lengths
+        The value of every option of every choice; NaN or -inf where an option was not offered.
+    chosen : int array [n]
+        The index of the option that was chosen.
+    person : array [n], optional
+        Whose choice it was; one person if left out. The rows may come in any order.
+    method : {"mle", "eb"}
+        Maximum likelihood, or shrunk by a log-normal prior learned from all the people.
+    lapse : float or "estimate"
+        The share of choices made at random.
+    level : float
+        The level of the intervals.
+    workers : int, optional
+        Threads; changes no number.
+
+    Returns
+    -------
+    DataFrame
+        ``person``, ``action_sensitivity``, ``se``, ``low``, ``high``, ``status`` (see
+        :data:`fidm.fit.profile.STATUSES`) and ``n``, one row per person in the order of first appearance. An
+        infinite ``action_sensitivity`` means that every choice was a best one; ``low`` is then a one-sided bound.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> values = [[1.0, 0.0], [0.5, 0.0], [0.0, 0.2], [1.0, 0.8]]
+    >>> fidm.fit_choices(values, [0, 0, 0, 1]).select("action_sensitivity", "status").rows()
+    [(1.29..., 'few_observations')]
+    """
+    if method not in ("mle", "eb"):
+        raise FitError(f"method is {method!r}; it must be 'mle' or 'eb'.")
+    if not 0 < level < 1:
+        raise FitError(f"level is {level}; it must lie between 0 and 1.")
+    rate = valid_lapse(lapse)
+    offsets, q, pair, sizes = _rows(option_values, chosen)
+    names, owner = _people(person, len(pair))
+    order = np.argsort(owner, kind="stable")
+    choices = informative(
+        offsets,
+        q,
+        offsets_of(np.bincount(owner, minlength=len(names))),
+        order.astype(np.int32),
+        pair[order].astype(np.int32),
+        np.ones(len(pair)),
+    )
+    found = _estimate(choices, method, rate, level, threads(workers))
+    informed = 1.0 if found[1] is None else 0.8 * found[1].sd
+    action = found[0]
+    status = action_status(action, choices.n_choices, action.log_se, informed)
+    return pl.DataFrame(
+        {
+            "person": names,
+            "action_sensitivity": pl.Series(action.estimate, nan_to_null=True),
+            "se": pl.Series(action.se, nan_to_null=True),
+            "low": action.low,
+            "high": action.high,
+            "status": pl.Series(np.array(STATUSES)[status], dtype=pl.Enum(STATUSES)),
+            "n": choices.n_choices,
+        }
+    )
+
+
+def _estimate(
+    choices: Choices, method: str, lapse: float | None, level: float, workers: int
+) -> tuple[sensitivity.Sensitivities, sensitivity.SensitivityPrior | None]:
+    prior = None
+    if method == "eb" or lapse is None:
+        if not len(choices.row):
+            raise FitError(
+                "No choice is between options of different value, so there is nothing to learn from."
+            )
+        prior, lapse, _ = sensitivity.learn_prior(choices, lapse=lapse, workers=workers)
+    assert lapse is not None  # noqa: S101
+    if method == "mle":
+        return sensitivity.maximum(choices, lapse=lapse, level=level, workers=workers), None
+    assert prior is not None  # noqa: S101
+    return sensitivity.posterior(choices, prior, lapse=lapse, level=level, workers=workers)[0], prior
+
+
+def _rows(option_values: Any, chosen: ArrayLike) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Any]:
+    """The offered options laid end to end, where each row begins, and which one was chosen."""
+    table = _table(option_values)
+    picked = np.asarray(chosen)
+    if picked.shape != (len(table),):
+        raise DataError(
+            f"There are {len(table)} rows of option_values, but chosen has the shape {picked.shape}."
+        )
+    if not np.issubdtype(picked.dtype, np.integer):
+        as_float = picked.astype(np.float64)
+        if not (np.isfinite(as_float).all() and (as_float == np.round(as_float)).all()):
+            raise DataError("chosen must hold whole numbers, the index of the option that was chosen.")
+        picked = as_float.astype(np.int64)
+    width = table.shape[1]
+    offered = np.isfinite(table)
+    problems = [
+        Problem("an option is worth +inf.", f"row {i}") for i in np.flatnonzero((table == np.inf).any(axis=1))
+    ]
+    inside = (picked >= 0) & (picked < width)
+    taken = np.zeros(len(table), dtype=np.bool_)
+    taken[inside] = offered[np.flatnonzero(inside), picked[inside]]
+    problems += [
+        Problem(f"the option chosen is {picked[i]}, which was not offered.", f"row {i}")
+        for i in np.flatnonzero(~taken)
+    ]
+    if problems:
+        raise DataError(
+            f"{len(problems)} choices cannot be used; rows are counted from 0.", problems=problems
+        )
+    sizes = offered.sum(axis=1)
+    offsets = offsets_of(sizes)
+    rank = np.cumsum(offered, axis=1) - 1
+    pair = offsets[:-1] + rank[np.arange(len(table)), picked] if len(table) else np.zeros(0, np.int64)
+    return offsets, table[offered], pair, sizes
+
+
+def _table(option_values: Any) -> Floats:
+    try:
+        table = np.asarray(option_values, dtype=np.float64)
+    except (ValueError, TypeError):
+        try:
+            rows = [np.asarray(row, dtype=np.float64).reshape(-1) for row in option_values]
+        except (ValueError, TypeError):
+            raise DataError("option_values must be rows of numbers, one row per choice.") from None
+        table = np.full((len(rows), max((len(row) for row in rows), default=0)), np.nan)
+        for i, row in enumerate(rows):
+            table[i, : len(row)] = row
+    if table.ndim != 2:
+        raise DataError(f"option_values has the shape {table.shape}; expected (choices, options).")
+    return table
+
+
+def _people(person: ArrayLike | None, n: int) -> tuple[pl.Series, NDArray[np.int64]]:
+    if person is None:
+        return pl.Series([0]), np.zeros(n, dtype=np.int64)
+    names = person if isinstance(person, pl.Series) else pl.Series(np.asarray(person))
+    if len(names) != n:
+        raise DataError(f"There are {n} choices, but person has {len(names)} entries.")
+    if names.null_count():
+        raise DataError(f"{names.null_count()} choices have no person.")
+    known = names.unique(maintain_order=True)
+    places = pl.DataFrame({"person": known}).with_row_index("place")
+    owner = pl.DataFrame({"person": names}).join(places, on="person", how="left", maintain_order="left")
+    return known, owner["place"].to_numpy().astype(np.int64)

@@ -1,0 +1,335 @@
+"""A study folder: four tables and a line that says which tasks they are about.
+
+    study/
+      study.toml                 schema = 1, tasks = ["grocery"]
+      participants.parquet       or .csv, or a folder participants/ of part-00000.parquet, …
+      episodes.parquet
+      steps.parquet
+      segments.parquet
+
+A large study is kept in parts, each with whole people, so that it can be read and fitted part by part in
+little memory. Parts of the same number belong together. The columns are in ``docs/reference/study-format.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.io.tables import Tasks, build, tables_of
+from fidm.tasks.compile import load_task
+from fidm.tasks.model import TaskModel
+from fidm.tasks.spec import builtin_tasks
+from fidm.tasks.stack import TaskSet
+
+SCHEMA = 1
+TABLES = ("participants", "episodes", "steps", "segments")
+NEEDED = ("steps",)
+NAMES = {"participant": pl.String, "episode": pl.String, "segment": pl.String}
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
+"""What stands for a missing value in a CSV file."""
+
+PEOPLE_PER_PART = 50_000
+SWAPPING = ".fidm-swapping"
+
+
+def read_cohort(folder: str | Path, *, tasks: Tasks | None = None, strict: bool = True) -> Cohort:
+    """Read a study folder and check it against its tasks.
+
+    Parameters
+    ----------
+    folder : path
+        The study.
+    tasks : TaskModel, or several, optional
+        Its tasks; by default those that ``study.toml`` names.
+    strict : bool
+        Raise if anything is wrong, with all problems. With False people with problems are left out
+        whole, and the problems are in ``cohort.problems``.
+    """
+    study = Study(folder)
+    parts = list(study.batches(tasks=tasks, strict=strict))
+    return parts[0] if len(parts) == 1 else Cohort.concat(parts)
+
+
+def write_cohort(
+    cohort: Cohort, folder: str | Path, *, tasks: Sequence[str | Path] = (), overwrite: bool = False
+) -> None:
+    """Write a cohort as a study folder of Parquet files; whole or not at all.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        What to write.
+    folder : path
+        Where to; must not exist, or be empty, unless ``overwrite`` is set.
+    tasks : sequence of str or path
+        Names of built-in tasks or paths of task files. Files are copied into the study.
+    overwrite : bool
+        Replace the tables of an existing study; other files in the folder stay.
+    """
+    with StudyWriter(folder, tasks=tasks, overwrite=overwrite) as writer:
+        for first in range(0, max(1, len(cohort)), PEOPLE_PER_PART):
+            whole = len(cohort) <= PEOPLE_PER_PART
+            writer.add(cohort if whole else cohort[first : first + PEOPLE_PER_PART])
+
+
+class Study:
+    """A study folder, read part by part.
+
+    Parameters
+    ----------
+    folder : path
+        The study.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise DataError("is not a folder.", source=str(self.folder))
+        if any(self.folder.glob(f"{SWAPPING}*")):
+            raise DataError(
+                "was being replaced when that was interrupted, so its tables may not belong together. Write it again.",
+                source=str(self.folder),
+            )
+        self.task_names = self._manifest()
+        self._files = {name: self._parts(name) for name in TABLES}
+        missing = [name for name in NEEDED if not self._files[name]]
+        if missing:
+            raise DataError(
+                f"has no table {missing[0]!r}: {missing[0]}.parquet, {missing[0]}.csv or a folder "
+                f"{missing[0]}/ of part-00000.parquet, … is needed.",
+                source=str(self.folder),
+            )
+        numbers = {name: list(parts) for name, parts in self._files.items() if parts}
+        for name, found in numbers.items():
+            if found != numbers["steps"]:
+                raise DataError(
+                    f"{name} has {len(found)} parts and steps {len(numbers['steps'])}; parts of the same name "
+                    "must hold the same people.",
+                    source=str(self.folder),
+                )
+
+    @property
+    def n_parts(self) -> int:
+        """The number of parts."""
+        return len(self._files["steps"])
+
+    def load_tasks(self) -> tuple[TaskModel, ...]:
+        """Return the tasks that ``study.toml`` names."""
+        found = []
+        for name in self.task_names:
+            found.append(load_task(name if name in builtin_tasks() else self.folder / name))
+        return tuple(found)
+
+    def participants(self) -> pl.DataFrame:
+        """Return who is in the study, all parts together."""
+        parts = [self._read("participants", number) for number in self._files["steps"]]
+        frames = [part for part in parts if part is not None]
+        if not frames:
+            steps = [self._read("steps", number) for number in self._files["steps"]]
+            frames = [
+                s.select(pl.col("participant").cast(pl.String).unique(maintain_order=True))
+                for s in steps
+                if s is not None
+            ]
+        return pl.concat(frames, how="diagonal_relaxed")
+
+    def batches(self, *, tasks: Tasks | None = None, strict: bool = True) -> Iterator[Cohort]:
+        """Read the study part by part.
+
+        Parameters
+        ----------
+        tasks, strict
+            As in :func:`read_cohort`. Problems are reported with the part they are in.
+        """
+        known: TaskSet | None = None
+        if tasks is not None:
+            known = TaskSet.of(tasks)
+        elif self.task_names:
+            known = TaskSet.of(self.load_tasks())
+        for number in self._files["steps"]:
+            tables = {}
+            for name in TABLES:
+                table = self._read(name, number)
+                if table is not None:
+                    tables[name] = table
+            where = str(self.folder) if number == "" else str(self.folder / f"*/{number}")
+            yield build(tables, known, strict=strict, source=where)
+
+    # ------------------------------------------------------------------ files
+
+    def _manifest(self) -> tuple[str, ...]:
+        path = self.folder / "study.toml"
+        if not path.exists():
+            return ()
+        try:
+            said = tomllib.loads(path.read_text("utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise DataError(f"cannot be read: {error}.", source=str(path)) from None
+        schema, tasks = said.get("schema"), said.get("tasks", [])
+        if schema != SCHEMA:
+            raise DataError(
+                f"has the schema {schema!r}; this version of fidm reads {SCHEMA}.", source=str(path)
+            )
+        if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
+            raise DataError("tasks must be a list of built-in names or of task files.", source=str(path))
+        return tuple(tasks)
+
+    def _parts(self, name: str) -> dict[str, Path]:
+        """The files of a table by the number of their part."""
+        single = [self.folder / f"{name}{suffix}" for suffix in (".parquet", ".csv")]
+        found = [path for path in single if path.exists()]
+        inside = self.folder / name
+        parts = sorted(inside.glob("*.parquet")) if inside.is_dir() else []
+        if len(found) + bool(parts) > 1:
+            kinds = [path.name for path in found] + ([f"{name}/"] if parts else [])
+            raise DataError(f"has {' and '.join(kinds)}; keep one of them.", source=str(self.folder))
+        if parts:
+            return {path.stem: path for path in parts}
+        return {"": found[0]} if found else {}
+
+    def _read(self, name: str, number: str) -> pl.DataFrame | None:
+        path = self._files[name].get(number)
+        if path is None:
+            return None
+        try:
+            if path.suffix == ".parquet":
+                return pl.read_parquet(path)
+            header = pl.read_csv(path, n_rows=0).columns
+            return pl.read_csv(
+                path,
+                schema_overrides={column: kind for column, kind in NAMES.items() if column in header},
+                null_values=MISSING,
+                infer_schema_length=None,
+            )
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror or 'input error'}.", source=str(path)) from None
+        except pl.exceptions.PolarsError as error:
+            # The library's own message may quote a cell; a participant's words must not reach a log.
+            kind = type(error).__name__
+            raise DataError(f"is not a table that can be read ({kind}).", source=str(path)) from None
+
+    def __repr__(self) -> str:
+        return f"Study({str(self.folder)!r}: {self.n_parts} parts, tasks {', '.join(self.task_names) or 'not named'})"
+
+
+class StudyWriter:
+    """Write a study folder part by part; it appears whole at the end, or not at all.
+
+    Parameters
+    ----------
+    folder, tasks, overwrite
+        As in :func:`write_cohort`.
+
+    Examples
+    --------
+    >>> import fidm, tempfile
+    >>> from fidm.io.study import StudyWriter
+    >>> task = fidm.load_task("errands")
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with StudyWriter(f"{place}/study", tasks=["errands"]) as writer:
+    ...         for part in range(3):
+    ...             writer.add(fidm.simulate_cohort(task, 10, seed=1, first=10 * part))
+    ...     len(fidm.read_cohort(f"{place}/study"))
+    30
+    """
+
+    def __init__(
+        self, folder: str | Path, *, tasks: Sequence[str | Path] = (), overwrite: bool = False
+    ) -> None:
+        self.folder = Path(folder)
+        self.overwrite = overwrite
+        self._tasks = [str(task) if str(task) in builtin_tasks() else Path(task) for task in tasks]
+        self._n_parts = 0
+        self._part: Path | None = None
+
+    def __enter__(self) -> StudyWriter:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise DataError("is a file, not a folder.", source=str(self.folder))
+        if self.folder.is_dir() and any(self.folder.iterdir()) and not self.overwrite:
+            raise DataError(
+                "exists already. Choose another folder, or overwrite it.", source=str(self.folder)
+            )
+        try:
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            self._part = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=f".{self.folder.name}-"))
+        except OSError as error:
+            raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
+        return self
+
+    def add(self, cohort: Cohort) -> None:
+        """Write one part: whole people, who are in no other part."""
+        assert self._part is not None, "use the writer in a with block"  # noqa: S101
+        for name, table in tables_of(cohort).items():
+            (self._part / name).mkdir(exist_ok=True)
+            try:
+                table.write_parquet(self._part / name / f"part-{self._n_parts:05d}.parquet")
+            except OSError as error:
+                raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
+        self._n_parts += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._part is not None  # noqa: S101
+        try:
+            if kind is None:
+                self._finish(self._part)
+        finally:
+            shutil.rmtree(self._part, ignore_errors=True)
+
+    def _finish(self, part: Path) -> None:
+        if self._n_parts == 1:
+            for name in TABLES:
+                os.replace(part / name / "part-00000.parquet", part / f"{name}.parquet")
+                (part / name).rmdir()
+        names = []
+        for task in self._tasks:
+            if isinstance(task, Path):
+                (part / "tasks").mkdir(exist_ok=True)
+                shutil.copyfile(task, part / "tasks" / task.name)
+                names.append(f"tasks/{task.name}")
+            else:
+                names.append(task)
+        listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
+        (part / "study.toml").write_text(f"schema = {SCHEMA}\ntasks = [{listed}]\n", "utf-8")
+        os.chmod(part, 0o777 & ~_umask())
+        try:
+            if self.folder.is_dir() and any(self.folder.iterdir()):
+                self._swap(part)
+            else:
+                os.replace(part, self.folder)
+        except OSError as error:
+            raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
+
+    def _swap(self, part: Path) -> None:
+        """Put new tables in the place of old ones; a mark stands there until all are in place."""
+        mark = self.folder / f"{SWAPPING}-{os.getpid()}"
+        mark.touch()
+        for name in TABLES:
+            for old in (self.folder / f"{name}.parquet", self.folder / f"{name}.csv"):
+                old.unlink(missing_ok=True)
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        for new in part.iterdir():
+            if new.name == "tasks" and (self.folder / "tasks").is_dir():
+                for file in new.iterdir():
+                    os.replace(file, self.folder / "tasks" / file.name)
+            else:
+                os.replace(new, self.folder / new.name)
+        mark.unlink()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

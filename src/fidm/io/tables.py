@@ -1,0 +1,500 @@
+"""Four tables become a cohort; whatever is wrong in them is found, all at once.
+
+The tables, their columns and their meaning are documented in ``docs/reference/study-format.md``:
+
+- ``participants``: ``participant``, and any covariates;
+- ``episodes``: ``participant``, ``episode``, ``task`` and optionally ``end_state``;
+- ``steps``: ``participant``, ``episode``, ``step``, ``state``, ``action``, optionally ``weight`` and ``segment``;
+- ``segments``: ``participant``, ``episode``, ``segment``, ``n_moves``, observations and design columns.
+
+``episode`` may be left out of all tables where everybody has one, and the table ``episodes`` where there is
+one task. Null and NaN mean *not observed*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fidm.cohort import NO_ACTION, PROBLEM_SCHEMA, UNKNOWN_STATE, Cohort, no_problems, offsets_of
+from fidm.errors import DataError, Problem
+from fidm.tasks.model import TaskModel
+from fidm.tasks.stack import TaskSet, follow, trace_problems
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Tasks = TaskModel | Iterable[TaskModel] | Mapping[str, TaskModel]
+
+ONLY_EPISODE = "1"
+"""What the episode is called where everybody has one."""
+
+NOT_NEGATIVE = ("n_moves", "duration_s", "n_characters", "n_turns", "pause_s")
+"""Columns of the segments that cannot be below 0."""
+
+KEYS = {
+    "participants": ("participant",),
+    "episodes": ("participant", "episode"),
+    "steps": ("participant", "episode", "step"),
+    "segments": ("participant", "episode", "segment"),
+}
+"""What identifies a row of each table."""
+
+
+def make_cohort(
+    *,
+    steps: pl.DataFrame | pd.DataFrame,
+    participants: pl.DataFrame | pd.DataFrame | None = None,
+    episodes: pl.DataFrame | pd.DataFrame | None = None,
+    segments: pl.DataFrame | pd.DataFrame | None = None,
+    tasks: Tasks | None = None,
+    strict: bool = True,
+    source: str = "",
+) -> Cohort:
+    """Make a cohort from tables, and check it against its tasks.
+
+    Parameters
+    ----------
+    steps : DataFrame
+        What people did, one row per action.
+    participants : DataFrame, optional
+        Who they are; made from the steps if left out.
+    episodes : DataFrame, optional
+        Which task each episode belongs to; may be left out where there is one task.
+    segments : DataFrame, optional
+        What they said; may be left out where choices alone are studied.
+    tasks : TaskModel, or several, optional
+        The tasks. With them actions and states may be given by name, and every trace is checked.
+    strict : bool
+        Raise if anything is wrong. With False people with problems are left out whole, and the
+        problems are in ``cohort.problems``.
+    source : str
+        Where the tables come from, for messages.
+
+    Examples
+    --------
+    >>> import fidm, polars as pl
+    >>> task = fidm.TaskModel.from_arrays(
+    ...     [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1,
+    ...     actions=["left", "right"]
+    ... )
+    >>> steps = pl.DataFrame({"participant": ["A", "A"], "step": [1, 2], "state": [0, 1], "action": ["right", "right"]})
+    >>> fidm.make_cohort(steps=steps, tasks=task)
+    Cohort(1 participants, 1 episodes, 2 steps, 0 segments)
+    """
+    known = None if tasks is None else TaskSet.of(tasks)
+    given = {
+        name: _frame(table, name)
+        for name, table in (
+            ("participants", participants),
+            ("episodes", episodes),
+            ("steps", steps),
+            ("segments", segments),
+        )
+        if table is not None
+    }
+    return build(given, known, strict=strict, source=source)
+
+
+def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: bool, source: str) -> Cohort:
+    """Make a cohort from polars tables."""
+    found: list[pl.DataFrame] = []
+    people = _participants(tables, found)
+    episodes = _episodes(tables, people, tasks, found)
+    steps = _steps(tables, episodes, tasks, found)
+    segments = _segments(tables, episodes, found)
+    problems = pl.concat([no_problems(), *found])
+    # Whoever has sound steps is checked against the tasks too, so that one reading tells everything.
+    unsound = (
+        problems.filter(pl.col("table").is_in(["episodes", "steps"]))["participant"].drop_nulls().unique()
+    )
+    tables_left = (people, episodes, steps, segments)
+    if len(unsound):
+        tables_left = tuple(t.filter(~pl.col("participant").is_in(unsound.implode())) for t in tables_left)
+    cohort, rows = _assemble(*tables_left)
+    if tasks is not None:
+        problems = pl.concat([problems, trace_problems(tasks, cohort, follow(tasks, cohort), rows)])
+    problems = problems.sort("table", "row", maintain_order=True)
+    if problems.height:
+        if strict:
+            raise _refusal(problems, source)
+        bad = problems["participant"].drop_nulls().unique()
+        cohort = cohort[np.flatnonzero(~cohort.ids.is_in(bad.implode()).to_numpy())]
+    return _with_problems(cohort, problems)
+
+
+# ---------------------------------------------------------------------- the four tables
+
+
+def _participants(tables: Mapping[str, pl.DataFrame], found: list[pl.DataFrame]) -> pl.DataFrame:
+    given = tables.get("participants")
+    if given is None:
+        names = tables["steps"].select(pl.col("participant").cast(pl.String)).unique(maintain_order=True)
+        return names.drop_nulls()
+    _need(given, "participants", ("participant",))
+    table = given.with_columns(pl.col("participant").cast(pl.String)).with_row_index("_row")
+    _say(found, "participants", table, pl.col("participant").is_null(), "The participant is missing.")
+    twice = pl.col("participant").is_duplicated() & pl.col("participant").is_not_null()
+    _say(found, "participants", table, twice, "The participant has several rows.", "Ids must be unique.")
+    table = table.drop_nulls("participant").unique("participant", keep="first", maintain_order=True)
+    return table.drop("_row").select("participant", pl.exclude("participant"))
+
+
+def _episodes(
+    tables: Mapping[str, pl.DataFrame], people: pl.DataFrame, tasks: TaskSet | None, found: list[pl.DataFrame]
+) -> pl.DataFrame:
+    given = tables.get("episodes")
+    if given is None:
+        if tasks is not None and len(tasks.tasks) > 1:
+            raise DataError(
+                f"There are {len(tasks.tasks)} tasks, so a table 'episodes' must say which task each episode is on."
+            )
+        name = tasks.names[0] if tasks is not None else "task"
+        keys = [_with_episode(tables["steps"]).select("participant", "episode")]
+        if "segments" in tables:
+            keys.append(_with_episode(tables["segments"]).select("participant", "episode"))
+        given = pl.concat(keys).drop_nulls().unique(maintain_order=True).with_columns(task=pl.lit(name))
+        is_known = pl.col("participant").is_in(people["participant"].implode())
+        table = given.filter(is_known).with_row_index("_row")
+    else:
+        _need(given, "episodes", ("participant", "task"))
+        table = _with_episode(given).with_columns(pl.col("task").cast(pl.String)).with_row_index("_row")
+        _say(found, "episodes", table, pl.col("task").is_null(), "The task is missing.")
+        table = _of_known(table, "episodes", people, found)
+        twice = pl.struct("participant", "episode").is_duplicated()
+        _say(
+            found,
+            "episodes",
+            table,
+            twice,
+            "The episode has several rows.",
+            "An episode is named once per participant.",
+        )
+        table = table.unique(["participant", "episode"], keep="first", maintain_order=True)
+    if "end_state" not in table.columns:
+        table = table.with_columns(end_state=pl.lit(None, dtype=pl.Int32))
+    order = people.select("participant").with_row_index("_person")
+    placed = table.join(order, on="participant", how="left", maintain_order="left")
+    return placed.sort("_person", maintain_order=True).drop("_row").with_row_index("_episode")
+
+
+def _steps(
+    tables: Mapping[str, pl.DataFrame],
+    episodes: pl.DataFrame,
+    tasks: TaskSet | None,
+    found: list[pl.DataFrame],
+) -> pl.DataFrame:
+    given = tables["steps"]
+    _need(given, "steps", ("participant", "step", "state", "action"))
+    table = _with_episode(given).with_row_index("_row")
+    table = _placed(table, "steps", episodes, found)
+    for column in ("step", "state", "action"):
+        _say(found, "steps", table, pl.col(column).is_null(), f"The {column} is missing.")
+    table = _named_codes(table, "state", tasks, found)
+    table = _named_codes(table, "action", tasks, found)
+    table = _whole(table, "steps", "step", found)
+    table = table.drop_nulls(["step", "state", "action"])
+    table = _sorted(table, ["_episode", "step"])
+    same = pl.col("_episode") == pl.col("_episode").shift(1)
+    gap = pl.col("step") - pl.col("step").shift(1)
+    _say(found, "steps", table, same & (gap == 0), "The step number occurs twice in its episode.")
+    _say(found, "steps", table, same & (gap > 1), "Step numbers jump: steps before this one are missing.",
+         "Number the steps of an episode without gaps.")  # fmt: skip
+    if "weight" in table.columns:
+        table = _numbers(table, "steps", "weight", found)
+        _say(found, "steps", table, pl.col("weight") < 0, "The weight is negative.")
+        table = table.with_columns(pl.col("weight").fill_null(1.0))
+    return table
+
+
+def _segments(
+    tables: Mapping[str, pl.DataFrame], episodes: pl.DataFrame, found: list[pl.DataFrame]
+) -> pl.DataFrame:
+    given = tables.get("segments")
+    if given is None:
+        nothing = {"participant": pl.String, "episode": pl.String, "segment": pl.String, "n_moves": pl.Int64}
+        return pl.DataFrame(schema={"_row": pl.UInt32, **nothing, "_episode": pl.UInt32})
+    _need(given, "segments", ("participant", "segment"))
+    table = _with_episode(given).with_row_index("_row")
+    table = table.with_columns(_natural(pl.col("segment")))
+    table = _placed(table, "segments", episodes, found)
+    _say(found, "segments", table, pl.col("segment").is_null(), "The segment is missing.")
+    twice = pl.struct("_episode", "segment").is_duplicated() & pl.col("segment").is_not_null()
+    _say(
+        found,
+        "segments",
+        table,
+        twice,
+        "The segment has several rows.",
+        "A segment is named once per episode.",
+    )
+    for column, kind in table.schema.items():
+        if kind.is_float():
+            _say(found, "segments", table, pl.col(column).is_infinite(), f"{column} is not finite.")
+            table = table.with_columns(pl.col(column).fill_nan(None))
+        if column in NOT_NEGATIVE:
+            if not (kind.is_numeric() or kind == pl.Null):
+                table = _numbers(table, "segments", column, found)
+            _say(found, "segments", table, pl.col(column) < 0, f"{column} is negative.")
+    return _sorted(table, ["_episode"])
+
+
+# ---------------------------------------------------------------------- helpers
+
+
+def _assemble(
+    people: pl.DataFrame, episodes: pl.DataFrame, steps: pl.DataFrame, segments: pl.DataFrame
+) -> tuple[Cohort, NDArray[np.int64]]:
+    """The arrays, and the row each step stood in."""
+    order = people.select("participant").with_row_index("_p")
+    episodes = episodes.join(order, on="participant", how="left", maintain_order="left")
+    place = np.full(int(episodes["_episode"].max() or 0) + 1 if episodes.height else 1, -1, dtype=np.int64)
+    place[episodes["_episode"].to_numpy()] = np.arange(episodes.height)
+    of_step = place[steps["_episode"].to_numpy()] if steps.height else np.zeros(0, np.int64)
+    of_segment = place[segments["_episode"].to_numpy()] if segments.height else np.zeros(0, np.int64)
+    segment_offsets = offsets_of(np.bincount(of_segment, minlength=episodes.height))
+    extra = [
+        c
+        for c in episodes.columns
+        if c not in ("participant", "episode", "task", "end_state", "_person", "_episode", "_p")
+    ]
+    hidden = ("_row", "participant", "episode", "_episode", "_task")
+    cohort = Cohort(
+        participants=people,
+        episodes=episodes.select("episode", "task", *extra),
+        episode_offsets=offsets_of(np.bincount(episodes["_p"].to_numpy(), minlength=people.height)),
+        step_offsets=offsets_of(np.bincount(of_step, minlength=episodes.height)),
+        state=steps["state"].cast(pl.Int32).to_numpy(),
+        action=steps["action"].cast(pl.Int32).to_numpy(),
+        end_state=episodes["end_state"].cast(pl.Int32).fill_null(UNKNOWN_STATE).to_numpy(),
+        segments=segments.select("segment", pl.exclude("segment", *hidden)),
+        segment_offsets=segment_offsets,
+        weight=steps["weight"].to_numpy() if "weight" in steps.columns else None,
+        segment=_segment_rows(steps, segments, segment_offsets, of_segment)
+        if "segment" in steps.columns
+        else None,
+    )
+    return cohort, steps["_row"].to_numpy().astype(np.int64)
+
+
+def _segment_rows(
+    steps: pl.DataFrame, segments: pl.DataFrame, offsets: NDArray[np.int64], owner: NDArray[np.int64]
+) -> NDArray[np.int32]:
+    """The row of each step's segment within its episode; -1 for none."""
+    number = np.arange(segments.height) - offsets[owner] if segments.height else np.zeros(0, np.int64)
+    known = segments.select("_episode", "segment").with_columns(_place=pl.Series(number, dtype=pl.Int64))
+    named = steps.select("_episode", _natural(pl.col("segment")))
+    joined = named.join(known, on=["_episode", "segment"], how="left", maintain_order="left")
+    return joined["_place"].fill_null(-1).to_numpy().astype(np.int32)
+
+
+def _frame(table: Any, name: str) -> pl.DataFrame:
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    try:
+        return pl.from_pandas(table)
+    except (TypeError, ModuleNotFoundError):
+        raise DataError(
+            f"{name} is a {type(table).__name__}; a polars or pandas DataFrame is needed."
+        ) from None
+
+
+def _need(table: pl.DataFrame, name: str, columns: tuple[str, ...]) -> None:
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise DataError(
+            f"The table {name!r} has no column {', '.join(map(repr, missing))}. "
+            f"It has: {', '.join(map(repr, table.columns)) or 'none'}."
+        )
+
+
+def _with_episode(table: pl.DataFrame) -> pl.DataFrame:
+    episode = (
+        _natural(pl.col("episode")) if "episode" in table.columns else pl.lit(ONLY_EPISODE).alias("episode")
+    )
+    return table.with_columns(pl.col("participant").cast(pl.String), episode)
+
+
+def _natural(column: pl.Expr) -> pl.Expr:
+    """A name as text; 3.0, which a spreadsheet may make of 3, becomes 3."""
+    return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1")
+
+
+def _of_known(
+    table: pl.DataFrame, name: str, people: pl.DataFrame, found: list[pl.DataFrame]
+) -> pl.DataFrame:
+    strange = ~pl.col("participant").is_in(people["participant"].implode()) | pl.col("participant").is_null()
+    _say(found, name, table, strange, "The participant is not in the table of participants.")
+    return table.filter(~strange)
+
+
+def _placed(
+    table: pl.DataFrame, name: str, episodes: pl.DataFrame, found: list[pl.DataFrame]
+) -> pl.DataFrame:
+    """The rows whose episode exists, with its number."""
+    keys = episodes.select("participant", "episode", "_episode", pl.col("task").alias("_task"))
+    placed = table.join(keys, on=["participant", "episode"], how="left", maintain_order="left")
+    people = episodes["participant"].unique().implode()
+    lost = pl.col("_episode").is_null()
+    stranger = ~pl.col("participant").is_in(people) | pl.col("participant").is_null()
+    _say(
+        found,
+        name,
+        placed,
+        lost & stranger,
+        "The participant is not in the table of participants, or has no episode.",
+    )
+    _say(found, name, placed, lost & ~stranger, "The episode is not in the table of episodes.")
+    return placed.filter(~lost)
+
+
+def _named_codes(
+    table: pl.DataFrame, column: str, tasks: TaskSet | None, found: list[pl.DataFrame]
+) -> pl.DataFrame:
+    """Names of actions or states become their numbers; numbers stay."""
+    kind = table.schema[column]
+    if kind.is_integer() or kind == pl.Null:
+        return table.with_columns(pl.col(column).cast(pl.Int64))
+    if kind.is_float():
+        return _whole(table, "steps", column, found)
+    text = pl.col(column).cast(pl.String)
+    as_number = text.str.strip_chars().cast(pl.Int64, strict=False)
+    if tasks is None:
+        if table.select((as_number.is_null() & text.is_not_null()).any()).item():
+            raise DataError(
+                f"The {column}s are given by name; name the tasks, so that they can be understood."
+            )
+        return table.with_columns(as_number.alias(column))
+    codes = []
+    for task in tasks.tasks:
+        labels = task.actions if column == "action" else task.states
+        codes += [(task.name, label, code) for code, label in enumerate(labels)]
+        if column == "action" and task.grid is not None and task.grid.spec.exit is not None:
+            left_out = task.grid.spec.exit.action
+            if left_out not in task.actions:
+                codes.append((task.name, left_out, NO_ACTION))
+    book = pl.DataFrame(
+        codes, schema={"_task": pl.String, "_name": pl.String, "_code": pl.Int64}, orient="row"
+    )
+    named = table.with_columns(_name=text).join(
+        book, on=["_task", "_name"], how="left", maintain_order="left"
+    )
+    named = named.with_columns(pl.coalesce("_code", as_number).alias(column))
+    lost = pl.col(column).is_null() & pl.col("_name").is_not_null()
+    _say(
+        found, "steps", named, lost, f"The task has no {column} of this name.", "Give its name or its number."
+    )
+    return named.drop("_name", "_code")
+
+
+def _whole(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
+    """A column of whole numbers."""
+    kind = table.schema[column]
+    if kind.is_integer():
+        return table
+    number = pl.col(column).cast(pl.Float64, strict=False)
+    bad = pl.col(column).is_not_null() & ~(number.is_finite() & (number == number.round())).fill_null(
+        value=False
+    )
+    _say(found, name, table, bad, f"The {column} is not a whole number.")
+    whole = pl.when(bad).then(None).otherwise(number).cast(pl.Int64, strict=False)
+    return table.with_columns(whole.alias(column))
+
+
+def _numbers(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
+    """A column of numbers."""
+    number = pl.col(column).cast(pl.Float64, strict=False)
+    blank = pl.col(column).is_null()
+    if table.schema[column] == pl.String:
+        blank = blank | (pl.col(column).str.strip_chars() == "")
+    bad = ~blank & ~number.is_finite().fill_null(value=False) & ~number.is_nan().fill_null(value=False)
+    _say(found, name, table, bad, f"{column} is not a finite number.")
+    return table.with_columns(pl.when(bad).then(None).otherwise(number).fill_nan(None).alias(column))
+
+
+def _sorted(table: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    return table.sort(by, maintain_order=True)
+
+
+def _say(
+    found: list[pl.DataFrame], table: str, rows: pl.DataFrame, bad: pl.Expr, problem: str, hint: str = ""
+) -> None:
+    """Note a problem for every row an expression picks out."""
+    picked = rows.filter(bad.fill_null(value=False))
+    if picked.height:
+        found.append(
+            picked.select(
+                pl.lit(table).alias("table"),
+                (pl.col("_row").cast(pl.Int64) + 1).alias("row"),
+                pl.col("participant").cast(pl.String),
+                pl.lit(problem).alias("problem"),
+                pl.lit(hint).alias("hint"),
+            ).cast(dict(PROBLEM_SCHEMA))  # type: ignore[arg-type]
+        )
+
+
+def _refusal(problems: pl.DataFrame, source: str) -> DataError:
+    people = problems["participant"].n_unique()
+    return DataError(
+        f"{problems.height:,} problems, with {people:,} participants. Repair them, or read with strict=False to "
+        "leave these people out.",
+        source=source,
+        problems=[
+            Problem(
+                row["problem"], f"{row['table']}, row {row['row']}, {row['participant']}", hint=row["hint"]
+            )
+            for row in problems.iter_rows(named=True)
+        ],
+    )
+
+
+def _with_problems(cohort: Cohort, problems: pl.DataFrame) -> Cohort:
+    fields = {name: getattr(cohort, name) for name in Cohort.__slots__}
+    return Cohort(**{**fields, "problems": problems})
+
+
+# ---------------------------------------------------------------------- and back
+
+
+def tables_of(cohort: Cohort) -> dict[str, pl.DataFrame]:
+    """Return the four tables of a cohort, in the documented form."""
+    owner = cohort.episode_owner()
+    names, episode = cohort.ids.gather(owner), cohort.episodes["episode"]
+    n_steps, n_segments = np.diff(cohort.step_offsets), np.diff(cohort.segment_offsets)
+    of_step = np.repeat(np.arange(cohort.n_episodes), n_steps)
+    of_segment = np.repeat(np.arange(cohort.n_episodes), n_segments)
+    end = pl.Series("end_state", cohort.end_state)
+    episodes = cohort.episodes.with_columns(
+        names.alias("participant"), end.set(end == UNKNOWN_STATE, None).alias("end_state")
+    ).select(
+        "participant",
+        "episode",
+        "task",
+        "end_state",
+        pl.exclude("participant", "episode", "task", "end_state"),
+    )
+    steps = pl.DataFrame(
+        {
+            "participant": names.gather(of_step),
+            "episode": episode.gather(of_step),
+            "step": (np.arange(cohort.n_steps) - cohort.step_offsets[of_step] + 1).astype(np.int32),
+            "state": cohort.state,
+            "action": cohort.action,
+        }
+    )
+    if cohort.weight is not None:
+        steps = steps.with_columns(weight=pl.Series(cohort.weight))
+    if cohort.segment is not None:
+        row = np.where(cohort.segment < 0, -1, cohort.segment + cohort.segment_offsets[of_step])
+        known = pl.Series(row).set(pl.Series(row < 0), None)
+        steps = steps.with_columns(segment=cohort.segments["segment"].gather(known))
+    segments = cohort.segments.with_columns(
+        names.gather(of_segment).alias("participant"), episode.gather(of_segment).alias("episode")
+    ).select("participant", "episode", "segment", pl.exclude("participant", "episode", "segment"))
+    return {"participants": cohort.participants, "episodes": episodes, "steps": steps, "segments": segments}
