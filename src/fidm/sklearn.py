@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import BaseEstimator, TransformerMixin  # type: ignore[import-untyped]
+from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turns people into the numbers of their profile, learning what people share from the training fold alone.
+    """Turns people into the numbers of their profile, learning what they share from the training fold.
 
     ``X`` is a :class:`fidm.Cohort`, which scikit-learn can cut into folds; or, to stand beside other
     features, the participants' ids, and ``cohort`` holds their data.

@@ -16,8 +16,13 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fidm.errors import TaskError
+from fidm.errors import FidmError, TaskError
+from fidm.fit.offsets import Population, maximum
+from fidm.fit.population import pooled, random_intercepts
+from fidm.model.channels import Channel
+from fidm.model.effort import Observed
 from fidm.tasks.behaviour import reachable
 from fidm.tasks.compile import compile_task
 from fidm.tasks.rules import TaskRules
@@ -61,6 +66,103 @@ def check_task(task: TaskRules, *, max_states: int = 100_000, seed: int = 0) -> 
         found.add("some enumerated states cannot be reached")
     _compare(task, model, found, np.random.default_rng(seed))
     found.raise_if_any()
+
+
+def check_channel(channel: Channel, *, shape: float = 1.5, seed: int = 0) -> None:
+    """Raise an AssertionError that lists every way in which an effort channel breaks its contract.
+
+    Derivatives must be those of the log-density; the density must agree with the sampler in mean; what is
+    sampled must be allowed, and be the same after it was recorded and observed again; residuals must be
+    finite; and a population simulated with known coefficients must be recovered.
+
+    Parameters
+    ----------
+    channel : Channel
+        The channel to test.
+    shape : float
+        The shape to test it at; ignored by channels that have none.
+    seed : int
+        For the samples.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> fidm.testing.check_channel(fidm.channels.LogNormal("response_time", "response_time_s"))
+    """
+    if isinstance(channel, type) or not isinstance(channel, Channel):
+        raise AssertionError(f"{channel!r} is not an object of a subclass of fidm.channels.Channel.")
+    found = _Complaints()
+    rng = np.random.default_rng(seed)
+    shape = shape if channel.shape_name else 1.0
+    xi = np.linspace(-1.5, 1.5, 400)
+    y = channel.sample(xi, shape, rng)
+    if y.shape != xi.shape or not np.isfinite(y).all():
+        raise AssertionError("sample must return one finite number per ξ.")
+    recorded = channel.record(y)
+    if channel.wrong(recorded)[0].any():
+        found.add("wrong refuses values that sample draws")
+    if channel.wrong(np.array([np.nan]))[0].any():
+        found.add("wrong refuses NaN, which only means that nothing was observed")
+    if not np.allclose(channel.observe(recorded), y, rtol=1e-12, atol=0):
+        found.add("observe does not undo record")
+    _check_slopes(channel, y, xi, shape, found)
+    if not np.isfinite(channel.residual(y, xi)).all():
+        found.add("residual is not finite")
+    if not np.isfinite(channel.predictor(y)):
+        found.add("predictor is not finite")
+    level = np.full(200_000, 0.3)
+    drawn = channel.record(channel.sample(level, shape, rng))
+    expected, spread = float(channel.mean(level[:1], shape)[0]), float(drawn.std() / math.sqrt(len(drawn)))
+    if abs(drawn.mean() - expected) > 6 * spread + 1e-12:
+        found.add(f"mean says {expected:.4g}, but samples average {drawn.mean():.4g}")
+    found.raise_if_any()
+    _check_recovery(channel, shape, rng, found)
+    found.raise_if_any()
+
+
+def _check_slopes(
+    channel: Channel, y: NDArray[np.float64], xi: NDArray[np.float64], shape: float, found: _Complaints
+) -> None:
+    step = 1e-5
+    values = [channel.log_density(y, xi + k * step, shape) for k in (-1, 0, 1)]
+    if not all(np.isfinite(value).all() for value in values):
+        found.add("log_density is not finite where sample draws")
+        return
+    score, information = channel.slopes(y, xi, shape)
+    if not np.allclose(score, (values[2] - values[0]) / (2 * step), rtol=1e-5, atol=1e-5):
+        found.add("slopes: the first is not the derivative of log_density in ξ")
+    ahead, behind = channel.slopes(y, xi + step, shape)[0], channel.slopes(y, xi - step, shape)[0]
+    if not np.allclose(information, -(ahead - behind) / (2 * step), rtol=1e-5, atol=1e-5):
+        found.add("slopes: the second is not minus the derivative of the first")
+    if channel.shape_name:
+        up, down = (channel.log_density(y, xi, shape * math.exp(k * step)) for k in (1, -1))
+        if not np.allclose(channel.shape_slope(y, xi, shape), (up - down) / (2 * step), rtol=1e-5, atol=1e-5):
+            found.add("shape_slope is not the derivative of log_density in log(shape)")
+
+
+def _check_recovery(channel: Channel, shape: float, rng: np.random.Generator, found: _Complaints) -> None:
+    people, each = 300, 20
+    x = np.stack([np.ones(people * each), rng.uniform(0, 2, people * each)])
+    truth = np.array([0.2, 0.4])
+    theta = rng.normal(0, 0.4, people)
+    y = channel.sample(truth @ x + np.repeat(theta, each), shape, rng)
+    data = Observed(y, x, np.arange(people + 1) * each, np.arange(people * each))
+    names = ("intercept", "x")
+    try:
+        one = pooled(channel, data, names)
+        learned = random_intercepts(channel, data, names, 1)
+        own = maximum(channel, data, Population(truth, shape), level=0.95).estimate
+    except FidmError as error:
+        found.add(f"a simulated population cannot be fitted: {error}")
+        return
+    off = (learned.population.coefficients - truth) / np.array([learned.se[name] for name in names])
+    if not (np.abs(off) < 5).all():
+        found.add(f"coefficients {truth} came back as {learned.population.coefficients.round(3)}")
+    if not np.isfinite(one.coefficients).all():
+        found.add("the pooled fit is not finite")
+    fine = np.isfinite(own)
+    if np.corrcoef(own[fine], theta[fine])[0, 1] < 0.4:
+        found.add("people's own offsets are not recovered")
 
 
 class _Complaints:

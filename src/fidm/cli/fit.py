@@ -22,7 +22,8 @@ from fidm.cli.console import aside, page
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.files import whole_file
-from fidm.fit.factorized import MAX_PEOPLE, Fit, Model, smallest_hashes
+from fidm.fit.common import smallest_hashes
+from fidm.fit.factorized import MAX_PEOPLE, Fit, Model
 from fidm.fit.files import to_dict
 from fidm.fit.profile import Profile
 from fidm.io.study import Study
@@ -59,14 +60,14 @@ def fit(
     method
         eb shrinks every estimate by what people are like; mle takes each alone, as in the paper.
     population
-        random fits what people share with an intercept per person; pooled as if all were one, as in the paper.
+        random fits what people share with an intercept per person; pooled as if all were one (the paper).
     joint
         Learn one prior over all parameters together.
     lapse
         The share of choices made at random: a number, or "estimate".
     split
-        Learn from the participants with this value of "split"; by default from "train" where there is one, else
-        from everybody. Everybody is profiled.
+        Learn from the participants with this value of "split"; by default from "train" where there is
+        one, else from everybody. Everybody is profiled.
     skip_bad
         Leave out participants whose data have problems, instead of refusing the study.
     max_people
@@ -257,7 +258,8 @@ def _show(
         console.print(
             Text.assemble(
                 ("! ", "yellow"),
-                f"{left_out:,} participants left out for {problems.height:,} problems: {target / 'problems.csv'}",
+                f"{left_out:,} participants left out for {problems.height:,} problems, "
+                f"listed in {target / 'problems.csv'}",
             ),
             soft_wrap=True,
         )

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fidm.cohort import offsets_of
 from fidm.errors import DataError, FitError, Problem
 from fidm.fit import sensitivity
-from fidm.fit.factorized import action_status, threads, valid_lapse
+from fidm.fit.common import action_status, threads, valid_lapse
 from fidm.fit.profile import STATUSES
 from fidm.model.action import Choices, informative
 
@@ -55,7 +55,8 @@ def fit_choices(
     DataFrame
         ``person``, ``action_sensitivity``, ``se``, ``low``, ``high``, ``status`` (see
         :data:`fidm.fit.profile.STATUSES`) and ``n``, one row per person in the order of first appearance. An
-        infinite ``action_sensitivity`` means that every choice was a best one; ``low`` is then a one-sided bound.
+        infinite ``action_sensitivity`` means that every choice was a best one; ``low`` is then a one-sided
+        bound.
 
     Examples
     --------
@@ -69,7 +70,7 @@ def fit_choices(
     if not 0 < level < 1:
         raise FitError(f"level is {level}; it must lie between 0 and 1.")
     rate = valid_lapse(lapse)
-    offsets, q, pair, sizes = _rows(option_values, chosen)
+    offsets, q, pair = _rows(option_values, chosen)
     names, owner = _people(person, len(pair))
     order = np.argsort(owner, kind="stable")
     choices = informative(
@@ -114,7 +115,7 @@ def _estimate(
     return sensitivity.posterior(choices, prior, lapse=lapse, level=level, workers=workers)[0], prior
 
 
-def _rows(option_values: Any, chosen: ArrayLike) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64], Any]:
+def _rows(option_values: Any, chosen: ArrayLike) -> tuple[NDArray[np.int64], Floats, NDArray[np.int64]]:
     """The offered options laid end to end, where each row begins, and which one was chosen."""
     table = _table(option_values)
     picked = np.asarray(chosen)
@@ -147,7 +148,7 @@ def _rows(option_values: Any, chosen: ArrayLike) -> tuple[NDArray[np.int64], Flo
     offsets = offsets_of(sizes)
     rank = np.cumsum(offered, axis=1) - 1
     pair = offsets[:-1] + rank[np.arange(len(table)), picked] if len(table) else np.zeros(0, np.int64)
-    return offsets, table[offered], pair, sizes
+    return offsets, table[offered], pair
 
 
 def _table(option_values: Any) -> Floats:

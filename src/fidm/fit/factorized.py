@@ -6,11 +6,9 @@ estimates every person. Constructing computes nothing; fitting returns a new obj
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
 
@@ -22,20 +20,11 @@ from fidm.cohort import Cohort
 from fidm.errors import FitError
 from fidm.fit import joint as joints
 from fidm.fit import offsets, sensitivity
+from fidm.fit.common import FEW_ACTIONS, action_status, drawn, effort_status, one_of, threads, valid_lapse
 from fidm.fit.offsets import REPORT_NODES, Population
 from fidm.fit.population import Learned, pooled, pooled_prior, random_intercepts
-from fidm.fit.profile import (
-    AT_EDGE,
-    AT_ZERO,
-    FEW_OBSERVATIONS,
-    LOW_INFORMATION,
-    NO_MAXIMUM,
-    NO_OBSERVATION,
-    OK,
-    SENSITIVITY,
-    Profile,
-)
-from fidm.fit.sensitivity import Sensitivities, SensitivityPrior
+from fidm.fit.profile import SENSITIVITY, Profile
+from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices, choices_of, log_likelihoods
 from fidm.model.channels import Channel, paper_channels
 from fidm.model.check import cohort_problems, refuse
@@ -51,7 +40,6 @@ PopulationKind = Literal["random", "pooled"]
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how many parts of it are done, and of how many."""
 
-FEW_ACTIONS, FEW_SEGMENTS = 20, 3
 MAX_PEOPLE = 20_000
 """Population parameters are learned from at most so many people unless told otherwise."""
 
@@ -141,8 +129,8 @@ class Model:
         on_progress : callable, optional
             Called as ``on_progress(doing, done, of)``.
         """
-        _one_of("method", method, ("eb", "mle"))
-        _one_of("population", population, ("random", "pooled"))
+        one_of("method", method, ("eb", "mle"))
+        one_of("population", population, ("random", "pooled"))
         if joint and method == "mle":
             raise FitError("joint=True is a prior over all parameters; it needs method='eb'.")
         if not 0 < level < 1:
@@ -151,7 +139,7 @@ class Model:
             raise FitError("There is nobody to learn from.")
         pool = threads(workers)
         say = on_progress or (lambda doing, done, of: None)
-        learners = _drawn(cohort, max_people)
+        learners = drawn(cohort, max_people)
         channels = self.channels
         if channels is None:
             channels = tuple(c for c in paper_channels() if c.column in learners.segments.columns)
@@ -247,9 +235,7 @@ class Fit:
         """What is to be said against the population parameters."""
         found = [warning for learned in self.populations.values() for warning in learned.warnings]
         if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
-            found.append(
-                f"{SENSITIVITY}: the data do not tell how much people differ; its prior is as wide as allowed."
-            )
+            found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
         if self.prior.sd <= 1.01 * sensitivity.SMALLEST_SD:
             found.append(f"{SENSITIVITY}: people cannot be told apart; every η is shrunk to the same value.")
         return tuple(found)
@@ -315,7 +301,7 @@ class Fit:
         DataFrame
             ``participant``, ``action``, one column per channel, and their ``total``.
         """
-        _one_of("at", at, ("estimate", "prior"))
+        one_of("at", at, ("estimate", "prior"))
         data = self._data(cohort)
         pool = threads(workers)
         if at == "prior":
@@ -403,7 +389,7 @@ class Fit:
             [
                 action_status(action, data.choices.n_choices, log_se, self._informed(0)),
                 *(
-                    _effort_status(channel, seen, columns["se"][:, k], self._informed(k))
+                    effort_status(channel, seen, columns["se"][:, k], self._informed(k))
                     for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1)
                 ),
             ],
@@ -431,8 +417,8 @@ class Fit:
         return joints.Likelihoods(tuple(centre), tuple(scale), tuple(all_nodes), tuple(log))
 
     def _with_joint(self, learners: Cohort) -> Fit:
-        """This fit with a joint prior learned on top."""
-        chosen = _drawn(learners, JOINT_PEOPLE)
+        """Return the same fit with a joint prior learned on top."""
+        chosen = drawn(learners, JOINT_PEOPLE)
         data = self._data(chosen)
         mean = np.array([self.prior.mean, *(self._shared(channel).mean for channel in self.channels)])
         start = joints.JointPrior(mean, np.diag(self._prior_sd() ** 2))
@@ -492,22 +478,13 @@ class _Data:
         return cls(choices_of(tasks, q, cohort, followed), effort)
 
 
-def valid_lapse(lapse: float | Literal["estimate"]) -> float | None:
-    """Return a lapse rate, None if it is to be estimated, or say what it must be."""
-    if lapse == "estimate":
-        return None
-    if isinstance(lapse, bool) or not (isinstance(lapse, int | float) and 0 <= lapse < 1):
-        raise FitError(f"lapse is {lapse!r}; it must be 'estimate' or a number from 0 to below 1.")
-    return float(lapse)
-
-
 def _learn_sensitivity(
     choices: Choices, lapse: float | Literal["estimate"], workers: int
 ) -> tuple[SensitivityPrior, float, float]:
     if not len(choices.row):
         raise FitError(
-            "No choice of the training part says anything about action sensitivity: there are no counted steps "
-            "in which two legal actions differ in value."
+            "No choice of the training part says anything about action sensitivity: in no counted step do "
+            "two legal actions differ in value."
         )
     return sensitivity.learn_prior(choices, lapse=valid_lapse(lapse), workers=workers)
 
@@ -517,57 +494,3 @@ def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats,
     centre, scale, density = offsets.on_nodes(channel, part, shared, REPORT_NODES)
     away = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
     return centre, scale, density + 0.5 * away**2
-
-
-def action_status(
-    action: Sensitivities, n: NDArray[np.int64], log_se: Floats, informed: float
-) -> NDArray[np.int8]:
-    """Return what is to be said about everybody's sensitivity, as codes."""
-    status = np.full(len(n), OK, dtype=np.int8)
-    status[~(log_se <= informed)] = LOW_INFORMATION
-    status[n < FEW_ACTIONS] = FEW_OBSERVATIONS
-    status[action.where == sensitivity.AT_ZERO] = AT_ZERO
-    status[action.where == sensitivity.NO_MAXIMUM] = NO_MAXIMUM
-    status[action.where == sensitivity.UNDEFINED] = NO_OBSERVATION
-    return status
-
-
-def _effort_status(channel: Channel, seen: Observed, se: Floats, informed: float) -> NDArray[np.int8]:
-    status = np.full(len(se), OK, dtype=np.int8)
-    status[~(se <= informed)] = LOW_INFORMATION
-    status[seen.counts < FEW_SEGMENTS] = FEW_OBSERVATIONS
-    at_low, at_high = offsets.edges(channel, seen)
-    status[at_low | at_high] = AT_EDGE
-    status[seen.counts == 0] = NO_OBSERVATION
-    return status
-
-
-def _drawn(cohort: Cohort, most: int | None) -> Cohort:
-    """At most so many people, those whose ids have the smallest hash: any order gives the same ones."""
-    if most is None or len(cohort) <= most:
-        return cohort
-    if most < 2:
-        raise FitError(f"max_people is {most}; it must be 2 or more.")
-    return cohort[np.sort(smallest_hashes(cohort.ids.to_list(), most))]
-
-
-def smallest_hashes(ids: Sequence[str], most: int) -> NDArray[np.int64]:
-    """Return the rows of the ids with the smallest hashes: a draw that no order or batch changes."""
-    keys = np.array(
-        [int.from_bytes(blake2b(i.encode(), digest_size=8).digest(), "big") for i in ids], np.uint64
-    )
-    return np.asarray(np.argsort(keys, kind="stable")[:most])
-
-
-def threads(workers: int | None) -> int:
-    """Return how many threads to use."""
-    if workers is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers < 1:
-        raise FitError(f"workers is {workers}; it must be 1 or more.")
-    return workers
-
-
-def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise FitError(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")

@@ -193,8 +193,9 @@ def _check_tasks(tasks: TaskSet, saved: dict[str, Any], source: str) -> None:
     for task in tasks.tasks:
         if task.fingerprint != expected[task.name]:
             raise FitError(
-                f"was fitted on another version of the task {task.name!r}: its map, rules, rewards or settings "
-                "differ, so its sensitivities would not be comparable. Give the task it was fitted on, or fit again.",
+                f"was fitted on another version of the task {task.name!r}: its map, rules, rewards or "
+                "settings differ, so sensitivities would not be comparable. Give the task it was fitted on, "
+                "or fit again.",
                 source=source,
             )
 

@@ -1,7 +1,7 @@
 r"""One normal prior over all parameters of a person at once, by expectation propagation.
 
 When parameters go together in people (who pauses long often speaks long), a joint prior
-:math:`(\log\eta, \theta_1, …, \theta_K) \sim N(m, \Sigma)` lets what is known well inform what is known badly.
+:math:`(\log\eta, \theta_1, …, \theta_K) \sim N(m, \Sigma)` lets what is known well inform what is not.
 Given the prior a person's likelihood is a product of one-dimensional functions, one per parameter.
 Expectation propagation replaces each by a normal *site* so that the marginals keep the mean and variance of
 prior × likelihood, integrated numerically; the reported marginals are those integrals, not the normal ones.
@@ -117,7 +117,7 @@ def _propagate(
 ) -> tuple[_Sites, Floats, Floats]:
     """Match every site's moments until they stay; return sites, posterior means and covariances."""
     n, width = len(likelihoods), len(prior.mean)
-    precision = np.linalg.inv(prior.covariance)
+    precision: Floats = np.asarray(np.linalg.inv(prior.covariance), dtype=np.float64)
     if sites is None:
         sites = _Sites(np.zeros((n, width)), np.zeros((n, width)))
     else:
@@ -145,7 +145,7 @@ def _propagate(
 
 def _combine(precision: Floats, prior_mean: Floats, sites: _Sites) -> tuple[Floats, Floats]:
     total = precision[None] + sites.precision[:, :, None] * np.eye(len(prior_mean))[None]
-    covariance = np.linalg.inv(total)
+    covariance: Floats = np.asarray(np.linalg.inv(total), dtype=np.float64)
     shift = (precision @ prior_mean)[None] + sites.shift
     return (covariance * shift[:, None, :]).sum(axis=2), covariance
 

@@ -37,10 +37,10 @@ CONVERGED = 1e-12
 FARTHEST = 700.0
 """Offsets beyond this overflow an exponential; a maximum that far away is none."""
 
-SEARCH_NODES = 1.0 * np.arange(-5, 6)
+SEARCH_NODES: Floats = np.arange(-5, 6).astype(np.float64)
 """Nodes for marginal likelihoods, in units of the posterior's curvature."""
 
-REPORT_NODES = 0.5 * np.arange(-14, 15)
+REPORT_NODES: Floats = np.arange(-14, 15).astype(np.float64) / 2
 """Nodes for what is reported: closer and farther, since quantiles need more than moments."""
 
 

@@ -128,7 +128,8 @@ def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> Non
         )
     if channel.lowest is not None and (data.y == channel.lowest).all():
         raise FitError(
-            f"Every {channel.column} in the training part is {channel.lowest:g}, so {channel.name} cannot be fitted."
+            f"Every {channel.column} in the training part is {channel.lowest:g}, so {channel.name} cannot be "
+            "fitted. Leave the channel out of the model."
         )
     if channel.highest is not None and (data.y == channel.highest).all():
         what = "positive" if channel.kind == "bernoulli" else f"{channel.highest:g}"

@@ -129,7 +129,7 @@ class Profile:
 
     @property
     def wide(self) -> pl.DataFrame:
-        """One row per person; for each parameter its estimate, then ``_se``, ``_low``, ``_high``, ``_status``, ``_n``."""
+        """One row per person: per parameter its estimate, and ``_se``, ``_low``, ``_high``, ``_status``, ``_n``."""
         columns: dict[str, Any] = {"participant": self.participants}
         for k, name in enumerate(self.parameters):
             columns[name] = _column(self.estimate[:, k])
@@ -266,7 +266,8 @@ class ProfileSummary:
         body = "".join(f"<tr><th>{row[0]}</th>{''.join(map(cell, row[1:]))}</tr>" for row in rows)
         head = "".join(f"<th>{name}</th>" for name in header)
         more = "".join(f"<br>{note}" for note in notes)
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{self.participants:,} participants{more}"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"{table}{self.participants:,} participants{more}"
 
 
 def _column(values: Floats) -> pl.Series:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,10 +120,10 @@ def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tupl
     low, high = np.exp(grid[np.maximum(best - 1, 0)]), np.exp(grid[np.minimum(best + 1, len(grid) - 1)])
     low[best == 0] = 0.0
     for j in np.flatnonzero(finite & (best == len(grid) - 1)):
-        high[j] = _beyond(part, j, float(high[j]), lapse)
+        high[j] = _beyond(part, int(j), float(high[j]), lapse)
     eta[~finite] = np.nan
     value, bend = np.zeros(n), np.full(n, np.nan)
-    arrays = (part.person_offsets, part.pair, part.row, part.weight, part.offsets, part.q)
+    arrays = _arrays(part)
     kernels.polish(*arrays, lapse, low, high, eta, value, bend, 0, n)
     eta[where == AT_ZERO], value[where == AT_ZERO] = 0.0, at_zero[where == AT_ZERO]
     eta[where == NO_MAXIMUM], value[where == NO_MAXIMUM] = np.inf, at_infinity[where == NO_MAXIMUM]
@@ -142,11 +143,14 @@ def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tupl
     return eta, se, left, right, where.astype(np.float64), value
 
 
+def _arrays(part: Choices) -> tuple[Any, Any, Any, Any, Any, Any]:
+    """What every kernel takes first."""
+    return part.person_offsets, part.pair, part.row, part.weight, part.offsets, part.q
+
+
 def _extremes(part: Choices, lapse: float) -> Floats:
     scores = np.empty((len(part), 4))
-    kernels.extremes(
-        part.person_offsets, part.pair, part.row, part.weight, part.offsets, part.q, lapse, TIE, scores, 0, len(part)
-    )  # fmt: skip
+    kernels.extremes(*_arrays(part), lapse, TIE, scores, 0, len(part))
     return scores
 
 
@@ -158,12 +162,12 @@ def _vertex(grid: Floats, table: Floats, best: NDArray[np.int64]) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = 0.5 * (left - right) / (left - 2 * middle + right)
     shift = np.where(np.isfinite(shift) & (best == inner), np.clip(shift, -0.9, 0.9), 0.0)
-    return grid[best] + shift * (grid[1] - grid[0])
+    return np.asarray(grid[best] + shift * (grid[1] - grid[0]))
 
 
 def _beyond(part: Choices, j: int, eta: float, lapse: float) -> float:
     """A sensitivity beyond the grid at which ℓ falls."""
-    arrays = (part.person_offsets, part.pair, part.row, part.weight, part.offsets, part.q)
+    arrays = _arrays(part)
     while kernels.person_terms(j, *arrays, eta, lapse)[1] > 0 and eta < 1e300:
         eta *= 4.0
     return eta
@@ -191,10 +195,9 @@ def _crossing(
     with np.errstate(divide="ignore", invalid="ignore"):
         here = np.log(eta)
         falls = (at_end < target) & ~np.isnan(here) & (here != (np.inf if upward else -np.inf))
-    outside = np.where(
-        (grid > here[:, None]) if upward else (grid < here[:, None]), table < target[:, None], False
-    )
-    any_node = outside.any(axis=1)
+    beyond = (grid > here[:, None]) if upward else (grid < here[:, None])
+    outside: NDArray[np.bool_] = beyond & (table < target[:, None])
+    any_node = np.asarray(outside.any(axis=1))
     node = outside.argmax(axis=1) if upward else last - outside[:, ::-1].argmax(axis=1)
     toward = node - 1 if upward else node + 1  # the neighbour on the estimate's side
     nearby = (toward >= 0) & (toward <= last)
@@ -205,7 +208,7 @@ def _crossing(
     if len(some):
         first = np.minimum(node[some], side[some]) - 1
         found[some] = np.exp(_cubic_root(grid, table, some, first, target[some]))
-    arrays = (part.person_offsets, part.pair, part.row, part.weight, part.offsets, part.q)
+    arrays = _arrays(part)
     low, high = np.full(n, np.nan), np.full(n, np.nan)
     for j in np.flatnonzero(falls & ~smooth):
         inner = float(eta[j])
@@ -250,7 +253,7 @@ def _cubic_root(
         if np.abs(to - t).max(initial=0.0) < 1e-12:
             break
         t = to
-    return grid[first + 1] + t * (grid[1] - grid[0])
+    return np.asarray(grid[first + 1] + t * (grid[1] - grid[0]))
 
 
 # ---------------------------------------------------------------------- posterior
@@ -272,7 +275,12 @@ def posterior(
         mean, sd = moments.mean.copy(), moments.sd.copy()
         for j in np.flatnonzero(sd < 1.2 * coarse):  # somebody with very many choices
             mean[j], sd[j], low[j], high[j], raw_sd[j], log_mass[j] = _closer(
-                part.people(j, j + 1), float(mean[j]), max(float(sd[j]), 0.25 * coarse), prior, lapse, tails
+                part.people(int(j), int(j) + 1),
+                float(mean[j]),
+                max(float(sd[j]), 0.25 * coarse),
+                prior,
+                lapse,
+                tails,
             )
         at, scores = _exact(part, np.exp(mean), lapse), _extremes(part, lapse)
         where = np.where(scores[:, 0] <= 0, AT_ZERO, FINITE)
@@ -291,7 +299,7 @@ def prior_nodes(prior: SensitivityPrior) -> Floats:
     """Return evenly spaced nodes in units of the prior's sd, no farther apart than the grid's spacing."""
     step = min(0.5, SPACING / prior.sd)
     half = math.ceil(REACH / step)
-    return step * np.arange(-half, half + 1)
+    return np.asarray(step * np.arange(-half, half + 1), dtype=np.float64)
 
 
 def _integrated(
@@ -337,7 +345,7 @@ def values_at(choices: Choices, eta: Floats, lapse: float) -> Floats:
 
 
 def _exact(part: Choices, eta: Floats, lapse: float) -> Floats:
-    arrays = (part.person_offsets, part.pair, part.row, part.weight, part.offsets, part.q)
+    arrays = _arrays(part)
     found = np.empty(len(part))
     kernels.values_at(*arrays, eta, lapse, found, 0, len(part))
     return found
@@ -400,8 +408,14 @@ def _climb(gradients: Gradients, start: Floats, grid: Floats) -> tuple[Floats, F
         return -math.fsum(value) / len(value), -np.array([math.fsum(c) for c in slopes.T]) / len(value)
 
     bounds = [(grid[0], grid[-1]), (math.log(SMALLEST_SD), math.log(LARGEST_SD))]
-    options = {"ftol": 1e-15, "gtol": 1e-9, "maxiter": 200}
-    result = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    result = optimize.minimize(
+        loss,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=bounds,
+        options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 200},
+    )
     best = np.asarray(result.x)
     spread = np.linalg.pinv(outer_product(gradients(best)[1]))
     return best, np.sqrt(np.maximum(np.diag(spread), 0.0))

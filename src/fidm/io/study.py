@@ -8,7 +8,7 @@
       segments.parquet
 
 A large study is kept in parts, each with whole people, so that it can be read and fitted part by part in
-little memory. Parts of the same number belong together. The columns are in ``docs/reference/study-format.md``.
+little memory. Parts of the same name belong together. ``docs/reference/study-format.md`` has the columns.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Study:
             raise DataError("is not a folder.", source=str(self.folder))
         if any(self.folder.glob(f"{SWAPPING}*")):
             raise DataError(
-                "was being replaced when that was interrupted, so its tables may not belong together. Write it again.",
+                "was interrupted while being replaced, so its tables may not fit together. Write it again.",
                 source=str(self.folder),
             )
         self.task_names = self._manifest()
@@ -114,8 +114,8 @@ class Study:
         for name, found in numbers.items():
             if found != numbers["steps"]:
                 raise DataError(
-                    f"{name} has {len(found)} parts and steps {len(numbers['steps'])}; parts of the same name "
-                    "must hold the same people.",
+                    f"{name} has {len(found)} parts and steps {len(numbers['steps'])}; parts of the same "
+                    "name must hold the same people.",
                     source=str(self.folder),
                 )
 
@@ -220,7 +220,8 @@ class Study:
             raise DataError(f"is not a table that can be read ({kind}).", source=str(path)) from None
 
     def __repr__(self) -> str:
-        return f"Study({str(self.folder)!r}: {self.n_parts} parts, tasks {', '.join(self.task_names) or 'not named'})"
+        tasks = ", ".join(self.task_names) or "not named"
+        return f"Study({str(self.folder)!r}: {self.n_parts} parts, tasks {tasks})"
 
 
 class StudyWriter:

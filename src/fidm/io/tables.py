@@ -4,7 +4,8 @@ The tables, their columns and their meaning are documented in ``docs/reference/s
 
 - ``participants``: ``participant``, and any covariates;
 - ``episodes``: ``participant``, ``episode``, ``task`` and optionally ``end_state``;
-- ``steps``: ``participant``, ``episode``, ``step``, ``state``, ``action``, optionally ``weight`` and ``segment``;
+- ``steps``: ``participant``, ``episode``, ``step``, ``state``, ``action``, and optionally ``weight``,
+  ``segment``;
 - ``segments``: ``participant``, ``episode``, ``segment``, ``n_moves``, observations and design columns.
 
 ``episode`` may be left out of all tables where everybody has one, and the table ``episodes`` where there is
@@ -82,7 +83,9 @@ def make_cohort(
     ...     [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1,
     ...     actions=["left", "right"]
     ... )
-    >>> steps = pl.DataFrame({"participant": ["A", "A"], "step": [1, 2], "state": [0, 1], "action": ["right", "right"]})
+    >>> steps = pl.DataFrame(
+    ...     {"participant": ["A", "A"], "step": [1, 2], "state": [0, 1], "action": ["right", "right"]}
+    ... )
     >>> fidm.make_cohort(steps=steps, tasks=task)
     Cohort(1 participants, 1 episodes, 2 steps, 0 segments)
     """
@@ -112,10 +115,11 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
     unsound = (
         problems.filter(pl.col("table").is_in(["episodes", "steps"]))["participant"].drop_nulls().unique()
     )
-    tables_left = (people, episodes, steps, segments)
     if len(unsound):
-        tables_left = tuple(t.filter(~pl.col("participant").is_in(unsound.implode())) for t in tables_left)
-    cohort, rows = _assemble(*tables_left)
+        sound = ~pl.col("participant").is_in(unsound.implode())
+        people, episodes = people.filter(sound), episodes.filter(sound)
+        steps, segments = steps.filter(sound), segments.filter(sound)
+    cohort, rows = _assemble(people, episodes, steps, segments)
     if tasks is not None:
         problems = pl.concat([problems, trace_problems(tasks, cohort, follow(tasks, cohort), rows)])
     problems = problems.sort("table", "row", maintain_order=True)
@@ -151,7 +155,7 @@ def _episodes(
     if given is None:
         if tasks is not None and len(tasks.tasks) > 1:
             raise DataError(
-                f"There are {len(tasks.tasks)} tasks, so a table 'episodes' must say which task each episode is on."
+                f"There are {len(tasks.tasks)} tasks, so a table 'episodes' must say which one each is on."
             )
         name = tasks.names[0] if tasks is not None else "task"
         keys = [_with_episode(tables["steps"]).select("participant", "episode")]
@@ -252,8 +256,9 @@ def _assemble(
     """The arrays, and the row each step stood in."""
     order = people.select("participant").with_row_index("_p")
     episodes = episodes.join(order, on="participant", how="left", maintain_order="left")
-    place = np.full(int(episodes["_episode"].max() or 0) + 1 if episodes.height else 1, -1, dtype=np.int64)
-    place[episodes["_episode"].to_numpy()] = np.arange(episodes.height)
+    numbers = episodes["_episode"].to_numpy()
+    place = np.full(int(numbers.max(initial=0)) + 1, -1, dtype=np.int64)
+    place[numbers] = np.arange(episodes.height)
     of_step = place[steps["_episode"].to_numpy()] if steps.height else np.zeros(0, np.int64)
     of_segment = place[segments["_episode"].to_numpy()] if segments.height else np.zeros(0, np.int64)
     segment_offsets = offsets_of(np.bincount(of_segment, minlength=episodes.height))
@@ -298,7 +303,7 @@ def _frame(table: Any, name: str) -> pl.DataFrame:
     if isinstance(table, pl.LazyFrame):
         return table.collect()
     try:
-        return pl.from_pandas(table)
+        return pl.DataFrame(pl.from_pandas(table))
     except (TypeError, ModuleNotFoundError):
         raise DataError(
             f"{name} is a {type(table).__name__}; a polars or pandas DataFrame is needed."
@@ -442,8 +447,8 @@ def _say(
 def _refusal(problems: pl.DataFrame, source: str) -> DataError:
     people = problems["participant"].n_unique()
     return DataError(
-        f"{problems.height:,} problems, with {people:,} participants. Repair them, or read with strict=False to "
-        "leave these people out.",
+        f"{problems.height:,} problems, with {people:,} participants. Repair them, or read with strict=False "
+        "to leave these people out.",
         source=source,
         problems=[
             Problem(

@@ -144,7 +144,7 @@ class Gamma(Channel):
         return -shape * (xi + y * np.exp(-xi))
 
     def fixed(self, y: Floats, shape: float) -> Floats:
-        return (shape - 1) * np.log(y) + (shape * np.log(shape) - special.gammaln(shape))
+        return np.asarray((shape - 1) * np.log(y) + (shape * np.log(shape) - special.gammaln(shape)))
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
         ratio = shape * y * np.exp(-xi)
@@ -198,11 +198,8 @@ class NegativeBinomial(_Count):
         return y * xi - (y + shape) * np.log(shape + np.exp(xi))
 
     def fixed(self, y: Floats, shape: float) -> Floats:
-        return (
-            _by_count(y, lambda count: special.gammaln(count + shape) - special.gammaln(count + 1))
-            - special.gammaln(shape)
-            + shape * np.log(shape)
-        )
+        known = _by_count(y, lambda count: special.gammaln(count + shape) - special.gammaln(count + 1))
+        return np.asarray(known - special.gammaln(shape) + shape * np.log(shape))
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
         mean = np.exp(xi)
@@ -272,7 +269,7 @@ class LogNormal(Channel):
         return -0.5 * ((y - xi) / shape) ** 2
 
     def fixed(self, y: Floats, shape: float) -> Floats:
-        return -y - (np.log(shape) + 0.5 * np.log(2 * np.pi))
+        return np.asarray(-y - (np.log(shape) + 0.5 * np.log(2 * np.pi)))
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
         return (y - xi) / shape**2, np.full(len(y), shape**-2)

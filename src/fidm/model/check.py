@@ -20,7 +20,7 @@ def cohort_problems(
     """Return every step and every segment the model cannot use, as a table of problems."""
     found = [trace_problems(tasks, cohort, followed)]
     owner_offsets = segment_owner_offsets(cohort)
-    seen = set()
+    seen: set[tuple[str, int]] = set()
     for channel in channels:
         if channel.column not in cohort.segments.columns:
             continue

@@ -153,7 +153,8 @@ def _indicators(segments: pl.DataFrame, column: str, levels: tuple[str, ...]) ->
     unseen = sorted(set(text.drop_nulls().unique().to_list()) - set(levels))
     if unseen:
         raise DataError(
-            f"The column {column!r} has {len(unseen)} levels the training part does not have; it has {len(levels)}."
+            f"The column {column!r} has {len(unseen)} levels that the training part, with {len(levels)}, "
+            "does not have."
         )
     missing = text.is_null().to_numpy()
     return [

@@ -137,7 +137,7 @@ def polish(person_offsets, pair, row, weight, offsets, q, lapse, low, high, eta,
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def cross(person_offsets, pair, row, weight, offsets, q, lapse, target, low, high, found, begin, end):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Find for each person the η between ``low`` and ``high`` where ℓ crosses ``target``, by Newton and bisection.
+    """Find for each person the η between ``low`` and ``high`` where ℓ crosses ``target``.
 
     ``low`` and ``high`` must lie on different sides; NaN asks for nothing.
     """

@@ -148,13 +148,16 @@ class _Walk:
     model: TaskModel
     q: Floats
     cumulative: Floats
+    moves: NDArray[np.bool_]
 
     @classmethod
     def of(cls, model: TaskModel, q: Floats) -> _Walk:
         begins = np.repeat(model.successor_offsets[:-1], np.diff(model.successor_offsets))
         total = np.cumsum(model.probability)
         before = np.concatenate([[0.0], total])[begins]
-        return cls(model, q, total - before)
+        moves = np.zeros(model.n_actions, dtype=np.bool_)
+        moves[model.action[model.is_move]] = True
+        return cls(model, q, total - before, moves)
 
     def run(self, eta: float, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
         draws = rng.random((most, 3))
@@ -169,7 +172,8 @@ class _Walk:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _walk(  # type: ignore[no-untyped-def]
-    offsets, action, q, successor_offsets, successor, cumulative, handover, start, eta, wrong, draws, states, actions
+    offsets, action, q, successor_offsets, successor, cumulative, handover, start, eta, wrong, draws, states,
+    actions,
 ):  # pragma: no cover - compiled  # fmt: skip
     s = start
     states[0] = s
@@ -236,7 +240,7 @@ def _one_person(
         segment = np.concatenate([[0], np.cumsum(ends[:-1])]).astype(np.int32)[: len(actions)]
         is_move = np.ones(len(actions), dtype=np.bool_)
         if walk.model.is_move.any():
-            is_move = walk.model.table(walk.model.is_move, fill=False).any(axis=0)[actions]
+            is_move = walk.moves[actions]
         n_moves = np.bincount(segment, is_move, minlength=int(ends.sum())).astype(np.int64)
         x = np.log1p(n_moves)
         observed: dict[str, Floats] = {}

@@ -1,0 +1,97 @@
+"""What every way of fitting shares: options, threads, who is learned from, and what is said of estimates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fidm.cohort import Cohort
+from fidm.errors import FitError
+from fidm.fit import offsets, sensitivity
+from fidm.fit.profile import (
+    AT_EDGE,
+    AT_ZERO,
+    FEW_OBSERVATIONS,
+    LOW_INFORMATION,
+    NO_MAXIMUM,
+    NO_OBSERVATION,
+    OK,
+)
+from fidm.fit.sensitivity import Sensitivities
+from fidm.model.channels import Channel
+from fidm.model.effort import Observed
+
+Floats = NDArray[np.float64]
+
+FEW_ACTIONS, FEW_SEGMENTS = 20, 3
+"""Fewer choices, or fewer observed segments, are called few."""
+
+
+def valid_lapse(lapse: float | Literal["estimate"]) -> float | None:
+    """Return a lapse rate, None if it is to be estimated, or say what it must be."""
+    if lapse == "estimate":
+        return None
+    if isinstance(lapse, bool) or not (isinstance(lapse, int | float) and 0 <= lapse < 1):
+        raise FitError(f"lapse is {lapse!r}; it must be 'estimate' or a number from 0 to below 1.")
+    return float(lapse)
+
+
+def action_status(
+    action: Sensitivities, n: NDArray[np.int64], log_se: Floats, informed: float
+) -> NDArray[np.int8]:
+    """Return what is to be said about everybody's sensitivity, as codes."""
+    status = np.full(len(n), OK, dtype=np.int8)
+    status[~(log_se <= informed)] = LOW_INFORMATION
+    status[n < FEW_ACTIONS] = FEW_OBSERVATIONS
+    status[action.where == sensitivity.AT_ZERO] = AT_ZERO
+    status[action.where == sensitivity.NO_MAXIMUM] = NO_MAXIMUM
+    status[action.where == sensitivity.UNDEFINED] = NO_OBSERVATION
+    return status
+
+
+def effort_status(channel: Channel, seen: Observed, se: Floats, informed: float) -> NDArray[np.int8]:
+    """Return what is to be said about everybody's offset in a channel, as codes."""
+    status = np.full(len(se), OK, dtype=np.int8)
+    status[~(se <= informed)] = LOW_INFORMATION
+    status[seen.counts < FEW_SEGMENTS] = FEW_OBSERVATIONS
+    at_low, at_high = offsets.edges(channel, seen)
+    status[at_low | at_high] = AT_EDGE
+    status[seen.counts == 0] = NO_OBSERVATION
+    return status
+
+
+def drawn(cohort: Cohort, most: int | None) -> Cohort:
+    """Return at most so many people, those whose ids have the smallest hash, in any order the same."""
+    if most is None or len(cohort) <= most:
+        return cohort
+    if most < 2:
+        raise FitError(f"max_people is {most}; it must be 2 or more.")
+    return cohort[np.sort(smallest_hashes(cohort.ids.to_list(), most))]
+
+
+def smallest_hashes(ids: Sequence[str], most: int) -> NDArray[np.int64]:
+    """Return the rows of the ids with the smallest hashes: a draw that no order or batch changes."""
+    keys = np.array(
+        [int.from_bytes(blake2b(i.encode(), digest_size=8).digest(), "big") for i in ids], np.uint64
+    )
+    return np.asarray(np.argsort(keys, kind="stable")[:most])
+
+
+def threads(workers: int | None) -> int:
+    """Return how many threads to use."""
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 1:
+        raise FitError(f"workers is {workers}; it must be 1 or more.")
+    return workers
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    """Raise unless an option has one of its values."""
+    if value not in allowed:
+        raise FitError(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")
