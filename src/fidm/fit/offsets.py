@@ -290,24 +290,31 @@ def node_quantiles(
     """Return quantiles of densities given by their logarithms on nodes.
 
     The distribution function at a node is the trapezoidal sum up to it with the first Euler–Maclaurin
-    correction; between nodes its probit, nearly a straight line, is interpolated.
+    correction. Between two nodes the place is a cubic in the probit of that function, whose slopes at the
+    nodes the density gives; it is nearly a straight line.
     """
     step = nodes[1] - nodes[0]
     weight = np.exp(density - density.max(axis=1)[:, None])
+    total = weight.sum(axis=1)[:, None]
     correction = weight * np.gradient(density, axis=1) / 12
-    up_to = np.cumsum(weight, axis=1) - 0.5 * weight - correction
-    up_to /= weight.sum(axis=1)[:, None]
+    up_to = (np.cumsum(weight, axis=1) - 0.5 * weight - correction) / total
     probit = special.ndtri(np.clip(np.maximum.accumulate(up_to, axis=1), 1e-300, 1 - 1e-16))
     found = []
     rows = np.arange(len(centre))
     for share in shares:
         target = special.ndtri(share)
         right = np.clip((probit < target).sum(axis=1), 1, len(nodes) - 1)
-        left_z, right_z = probit[rows, right - 1], probit[rows, right]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            fraction = np.where(right_z > left_z, (target - left_z) / (right_z - left_z), 0.5)
-        at = nodes[right - 1] + np.clip(fraction, 0.0, 1.0) * step
-        found.append(centre + scale * at)
+        z = probit[rows, right - 1], probit[rows, right]
+        gap = np.maximum(z[1] - z[0], 1e-300)
+        t = np.clip((target - z[0]) / gap, 0.0, 1.0)
+        slope = []
+        for side, at in zip(z, (right - 1, right), strict=True):
+            height = weight[rows, at] / total[:, 0]  # mass per node
+            bell = np.exp(-0.5 * side**2) / np.sqrt(2 * np.pi)
+            slope.append(np.where(height > 1e-12, bell * gap / np.maximum(height, 1e-300), 1.0))
+        bow = t * (1 - t) * ((slope[0] - 1) * (1 - t) - (slope[1] - 1) * t)
+        fraction = np.clip(t + bow, 0.0, 1.0)
+        found.append(centre + scale * (nodes[right - 1] + fraction * step))
     return found
 
 

@@ -129,7 +129,7 @@ class Profile:
 
     @property
     def wide(self) -> pl.DataFrame:
-        """One row per person: per parameter its estimate, and ``_se``, ``_low``, ``_high``, ``_status``, ``_n``."""
+        """One row per person: every estimate, and its ``_se``, ``_low``, ``_high``, ``_status`` and ``_n``."""
         columns: dict[str, Any] = {"participant": self.participants}
         for k, name in enumerate(self.parameters):
             columns[name] = _column(self.estimate[:, k])
