@@ -34,8 +34,9 @@ docs: $(VENV)/.dev
 	@echo "Wrote docs/_build/html/index.html"
 
 # Speed, as ratios measured in one run, written to benchmarks/results/. Not part of the tests.
-bench: $(VENV)/.core .venv-bench/.done
+bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/solve.py --out benchmarks/results/solve.json --msdm-python .venv-bench/bin/python
+	$(BIN)/python benchmarks/fit.py --out benchmarks/results/fit.json
 
 # The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
 floors:

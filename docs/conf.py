@@ -1,9 +1,10 @@
-"""Sphinx settings, and three small directives that keep the pages true.
+"""Sphinx settings, and four small directives that keep the pages true.
 
 ``{fidm-run}`` runs a command while the pages are built and prints what it really said;
-``{task-file}`` shows a task file and puts it where those commands find it; ``{picture}`` draws a
-figure with the installed package. Formulas become MathML, which browsers draw by themselves, so the
-built pages load nothing from the network.
+``{task-file}`` shows a task file and puts it where those commands find it; ``{python-run}`` shows
+Python and runs it in the same place; ``{picture}`` draws a figure with the installed package.
+Formulas become MathML, which browsers draw by themselves, so the built pages load nothing from the
+network.
 """
 
 from __future__ import annotations
@@ -143,6 +144,19 @@ class TaskFile(SphinxDirective):
         return [nodes.literal_block(shown, shown, language="toml")]
 
 
+class RunPython(SphinxDirective):
+    """``{python-run}``: show Python code and run it in the folder of the page's commands."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        self.env.note_reread()
+        shown = "\n".join(self.content)
+        with contextlib.chdir(_folder(self.env.docname)):
+            exec(compile(shown, f"code in {self.env.docname}", "exec"), {"__name__": "__main__"})
+        return [nodes.literal_block(shown, shown, language="python")]
+
+
 class Picture(SphinxDirective):
     """``{picture} ALTERNATIVE TEXT``: the ``figure`` that the Python code in it makes."""
 
@@ -185,4 +199,5 @@ def setup(app: Sphinx) -> None:
     app.add_html_math_renderer("mathml", (_visit_math, None), (_visit_math_block, None))
     app.add_directive("fidm-run", RunFidm)
     app.add_directive("task-file", TaskFile)
+    app.add_directive("python-run", RunPython)
     app.add_directive("picture", Picture)

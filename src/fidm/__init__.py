@@ -109,7 +109,7 @@ __all__ = [
 
 
 _MODULES = {
-    "channels": "fidm.model.channels",
+    "channels": "fidm.channels",
     "plot": "fidm.plot",
     "sklearn": "fidm.sklearn",
     "testing": "fidm.testing",

@@ -152,6 +152,8 @@ class Cohort:
         3
         """
         found = list(traces)
+        if any(not trace.label for trace in found):
+            raise DataError("Every trace needs a label that says whose it is.")
         order = list(dict.fromkeys(trace.label for trace in found))
         if participants is None:
             participants = pl.DataFrame({"participant": order}, schema={"participant": pl.String})
@@ -204,6 +206,33 @@ class Cohort:
             segment_offsets=offsets,
             segment=self.segment if keep else None,
         )
+
+    def with_participants(self, participants: pl.DataFrame) -> Cohort:
+        """Return the same people with this table about them; it must name each of them once.
+
+        Examples
+        --------
+        >>> import fidm, polars as pl
+        >>> cohort = fidm.simulate_cohort(fidm.load_task("errands"), 3, seed=1)
+        >>> halves = cohort.participants.with_columns(split=pl.Series(["train", "train", "test"]))
+        >>> len(cohort.with_participants(halves).split("train"))
+        2
+        """
+        order = self.participants.select("participant").join(
+            participants.with_columns(pl.col("participant").cast(pl.String)),
+            on="participant",
+            how="left",
+            maintain_order="left",
+            validate="1:1" if not participants["participant"].is_duplicated().any() else "m:m",
+        )
+        known = self.ids.is_in(participants["participant"].cast(pl.String).implode()).all()
+        if order.height != len(self) or participants.height != len(self) or not known:
+            raise DataError("participants must have one row for each person of the cohort, and no other.")
+        return _replace(self, participants=order)
+
+    def with_problems(self, problems: pl.DataFrame) -> Cohort:
+        """Return the same people with this table of what was wrong with others."""
+        return _replace(self, problems=problems)
 
     # ------------------------------------------------------------------ looking inside
 
@@ -299,8 +328,10 @@ class Cohort:
         """Return these people, in the order given."""
         return self[np.array([self._row(name) for name in participants], dtype=np.int64)]
 
-    def __getitem__(self, rows: ArrayLike | slice) -> Cohort:
+    def __getitem__(self, rows: Any) -> Cohort:
         """Return the people in these rows: a slice, row numbers, or one flag per person."""
+        if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
+            rows = rows[0]  # scikit-learn writes X[rows, ...]
         everyone = np.arange(len(self))
         chosen = everyone[rows if isinstance(rows, slice) else np.asarray(rows)]
         if chosen.ndim != 1:

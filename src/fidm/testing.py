@@ -91,7 +91,7 @@ def check_channel(channel: Channel, *, shape: float = 1.5, seed: int = 0) -> Non
     """
     if isinstance(channel, type) or not isinstance(channel, Channel):
         raise AssertionError(f"{channel!r} is not an object of a subclass of fidm.channels.Channel.")
-    found = _Complaints()
+    found = _Complaints("channel")
     rng = np.random.default_rng(seed)
     shape = shape if channel.shape_name else 1.0
     xi = np.linspace(-1.5, 1.5, 400)
@@ -168,7 +168,8 @@ def _check_recovery(channel: Channel, shape: float, rng: np.random.Generator, fo
 class _Complaints:
     """What was found wrong, each kind of complaint kept once."""
 
-    def __init__(self) -> None:
+    def __init__(self, thing: str = "task") -> None:
+        self.thing = thing
         self.lines: dict[str, str] = {}
 
     def add(self, what: str, where: str = "") -> None:
@@ -179,7 +180,7 @@ class _Complaints:
             listed = [
                 f"  - {what}{f' (first at {where})' if where else ''}" for what, where in self.lines.items()
             ]
-            raise AssertionError("The task breaks its contract:\n" + "\n".join(listed))
+            raise AssertionError(f"The {self.thing} breaks its contract:\n" + "\n".join(listed))
 
 
 def _is_hashable(thing: Any) -> bool:

@@ -28,7 +28,6 @@ from fidm.fit.files import to_dict
 from fidm.fit.profile import Profile
 from fidm.io.study import Study
 from fidm.tasks.compile import load_task
-from fidm.tasks.model import TaskModel
 
 
 def fit(
@@ -83,10 +82,12 @@ def fit(
     tasks = tuple(load_task(name) for name in task) or opened.load_tasks()
     if not tasks:
         raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(study))
+    if max_people < 2:
+        raise DataError(f"--max-people is {max_people}; it must be 2 or more.")
     model = Model(tasks, lapse=_lapse(lapse))
     target = out or study
     with _bars() as bars:
-        learners, part = _learners(opened, tasks, split, max_people, skip_bad, bars)
+        learners, part = _learners(opened, model, split, max_people, skip_bad, bars)
         fitted = model.fit(
             learners,
             method=method,
@@ -97,7 +98,7 @@ def fit(
             on_progress=bars.step,
         )
         del learners
-        profile, problems = _profiles(fitted, opened, tasks, skip_bad, workers, bars)
+        profile, problems = _profiles(fitted, opened, model, skip_bad, workers, bars)
     _write(fitted, profile, problems, target)
     if json:
         print(
@@ -109,7 +110,7 @@ def fit(
             )
         )
     else:
-        _show(fitted, profile, problems, part, target, page())
+        _show(fitted, profile, problems, part, target, page(), estimated=lapse == "estimate")
     return 0
 
 
@@ -152,7 +153,7 @@ def _lapse(text: str) -> float | Literal["estimate"]:
 
 def _learners(
     study: Study,
-    tasks: tuple[TaskModel, ...],
+    model: Model,
     split: str | None,
     most: int,
     skip_bad: bool,
@@ -177,7 +178,7 @@ def _learners(
     if len(ids) > most:
         ids = ids.gather(np.sort(smallest_hashes(ids.to_list(), most)))
     parts = []
-    for done, batch in enumerate(study.batches(tasks=tasks, strict=not skip_bad)):
+    for done, batch in enumerate(_checked(study, model, skip_bad)):
         bars.step("reading", done, study.n_parts)
         rows = np.flatnonzero(batch.ids.is_in(ids.implode()).to_numpy())
         if len(rows):
@@ -187,11 +188,16 @@ def _learners(
     return (parts[0] if len(parts) == 1 else Cohort.concat(parts)), part
 
 
+def _checked(study: Study, model: Model, skip_bad: bool) -> Iterator[Cohort]:
+    for batch in study.batches(tasks=model.tasks.tasks, strict=not skip_bad):
+        yield model.check(batch, strict=not skip_bad)
+
+
 def _profiles(
-    fitted: Fit, study: Study, tasks: tuple[TaskModel, ...], skip_bad: bool, workers: int | None, bars: _Bars
+    fitted: Fit, study: Study, model: Model, skip_bad: bool, workers: int | None, bars: _Bars
 ) -> tuple[Profile, pl.DataFrame]:
     found, problems = [], []
-    for done, batch in enumerate(study.batches(tasks=tasks, strict=not skip_bad)):
+    for done, batch in enumerate(_checked(study, model, skip_bad)):
         bars.step("profiles", done, study.n_parts)
         problems.append(batch.problems)
         found.append(fitted.profile(batch, workers=workers))
@@ -233,22 +239,29 @@ def _report(
 
 
 def _show(
-    fitted: Fit, profile: Profile, problems: pl.DataFrame, part: str, target: Path, console: Console
+    fitted: Fit,
+    profile: Profile,
+    problems: pl.DataFrame,
+    part: str,
+    target: Path,
+    console: Console,
+    *,
+    estimated: bool,
 ) -> None:
     header, rows, notes = profile.summary().lines()
     how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
     joint = ", joint prior" if fitted.joint is not None else ""
     console.print(f"[bold]{len(profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
     console.print(f"what people share was learned from {fitted.n_learned:,} of them ({part})", style="dim")
-    table = Table(box=box.SIMPLE_HEAD)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i == 0 else "right", overflow="fold")
+        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=i == 0, overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     console.print(table)
     for note in notes:
         console.print(Text(f"· {note}"), style="dim", soft_wrap=True)
-    if fitted.lapse:
+    if fitted.lapse or estimated:
         known = f" ± {fitted.lapse_se:.3f}" if math.isfinite(fitted.lapse_se) else ""
         console.print(f"lapse rate {fitted.lapse:.3f}{known}")
     for warning in fitted.warnings:

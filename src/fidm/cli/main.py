@@ -22,8 +22,8 @@ CLOSED_PIPE, INTERRUPTED = 141, 130
 
 app = App(
     name="fidm",
-    help="How a person decides, and what it costs them, from what they say and do. This version covers the "
-    "task they are given. Research use only, not a diagnosis. Everything runs on this machine.",
+    help="How a person decides, and what it costs them, from what they say and do. "
+    "Research use only, not a diagnosis. Everything runs on this machine.",
     version=fidm.__version__,
     result_action="return_value",
 )

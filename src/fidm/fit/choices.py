@@ -13,6 +13,7 @@ from fidm.cohort import offsets_of
 from fidm.errors import DataError, FitError, Problem
 from fidm.fit import sensitivity
 from fidm.fit.common import action_status, threads, valid_lapse
+from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.profile import STATUSES
 from fidm.model.action import Choices, informative
 
@@ -63,7 +64,7 @@ def fit_choices(
     >>> import fidm
     >>> values = [[1.0, 0.0], [0.5, 0.0], [0.0, 0.2], [1.0, 0.8]]
     >>> fidm.fit_choices(values, [0, 0, 0, 1]).select("action_sensitivity", "status").rows()
-    [(1.29..., 'few_observations')]
+    [(2.08..., 'few_observations')]
     """
     if method not in ("mle", "eb"):
         raise FitError(f"method is {method!r}; it must be 'mle' or 'eb'.")
@@ -106,6 +107,12 @@ def _estimate(
         if not len(choices.row):
             raise FitError(
                 "No choice is between options of different value, so there is nothing to learn from."
+            )
+        people = int((np.diff(choices.person_offsets) > 0).sum())
+        if people < FEWEST_PEOPLE:
+            raise FitError(
+                f"{people} people made a choice that tells something; {FEWEST_PEOPLE} are needed to learn "
+                "how people differ. method='mle' without an estimated lapse needs one."
             )
         prior, lapse, _ = sensitivity.learn_prior(choices, lapse=lapse, workers=workers)
     assert lapse is not None  # noqa: S101

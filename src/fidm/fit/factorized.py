@@ -22,7 +22,7 @@ from fidm.fit import joint as joints
 from fidm.fit import offsets, sensitivity
 from fidm.fit.common import FEW_ACTIONS, action_status, drawn, effort_status, one_of, threads, valid_lapse
 from fidm.fit.offsets import REPORT_NODES, Population
-from fidm.fit.population import Learned, pooled, pooled_prior, random_intercepts
+from fidm.fit.population import FEWEST_PEOPLE, Learned, pooled, pooled_prior, random_intercepts
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices, choices_of, log_likelihoods
@@ -84,7 +84,7 @@ class Model:
         values: Values | Iterable[Values] | None = None,
     ) -> None:
         self.tasks = TaskSet.of(task)
-        self.channels = None if channels is None else tuple(channels)
+        self.channels = None if channels is None else _channels(channels)
         names = [channel.name for channel in self.channels or ()]
         if len(set(names)) < len(names) or SENSITIVITY in names:
             raise FitError(f"Every channel needs a name of its own, other than {SENSITIVITY!r}; got {names}.")
@@ -150,7 +150,8 @@ class Model:
         data = _Data.of(self.tasks, q, channels, levels, learners, need_columns=True)
 
         say("action sensitivity", 1, 2 + len(channels))
-        prior, lapse, lapse_se = _learn_sensitivity(data.choices, self.lapse, pool)
+        wants_prior = method == "eb" or self.lapse == "estimate"
+        prior, lapse, lapse_se = _learn_sensitivity(data.choices, self.lapse, pool, wanted=wants_prior)
         populations = {}
         for i, channel in enumerate(channels):
             say(channel.name, 2 + i, 2 + len(channels))
@@ -159,7 +160,11 @@ class Model:
                 populations[channel.name] = random_intercepts(channel, data.effort[i], names, pool)
             else:
                 shared = pooled(channel, data.effort[i], names)
-                populations[channel.name] = pooled_prior(channel, data.effort[i], shared, pool)
+                populations[channel.name] = (
+                    pooled_prior(channel, data.effort[i], shared, pool)
+                    if method == "eb"
+                    else Learned(shared, {})
+                )
         fit = Fit(
             tasks=self.tasks,
             q=q,
@@ -181,6 +186,28 @@ class Model:
         say("done", 2 + len(channels), 2 + len(channels))
         return fit
 
+    def check(self, cohort: Cohort, *, strict: bool = True) -> Cohort:
+        """Check a cohort against the tasks and the channels.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The people.
+        strict : bool
+            Raise if a row cannot be used, with all of them. With False the people concerned are left out,
+            and ``problems`` of what is returned says why.
+        """
+        channels = self.channels
+        if channels is None:
+            channels = tuple(c for c in paper_channels() if c.column in cohort.segments.columns)
+        problems = cohort_problems(self.tasks, channels, cohort, follow(self.tasks, cohort))
+        if not problems.height:
+            return cohort
+        if strict:
+            refuse(problems)
+        good = ~cohort.ids.is_in(problems["participant"].implode())
+        return cohort[np.flatnonzero(good.to_numpy())].with_problems(pl.concat([cohort.problems, problems]))
+
     def __repr__(self) -> str:
         channels = "the paper's" if self.channels is None else [c.name for c in self.channels]
         return f"Model({', '.join(self.tasks.names[:3])}; channels: {channels}; lapse: {self.lapse})"
@@ -201,7 +228,8 @@ class Fit:
     lapse, lapse_se : float
         The lapse rate and its standard error (NaN where it was given).
     populations : mapping of str to Learned
-        Coefficients, shape and prior of every channel, with standard errors.
+        Coefficients, shape and prior of every channel, with standard errors. Maximum likelihood learns no
+        prior, except the spread that random intercepts have anyway.
     method, population, level
         As given to :meth:`Model.fit`.
     n_people, n_learned : int
@@ -302,6 +330,8 @@ class Fit:
             ``participant``, ``action``, one column per channel, and their ``total``.
         """
         one_of("at", at, ("estimate", "prior"))
+        if at == "prior" and not np.isfinite(self._prior_sd()).all():
+            raise FitError("This fit has no priors to average over; fit with method='eb'.")
         data = self._data(cohort)
         pool = threads(workers)
         if at == "prior":
@@ -327,10 +357,11 @@ class Fit:
     def population_table(self) -> pl.DataFrame:
         """Return every population parameter with its standard error."""
         rows = [
-            (SENSITIVITY, "log_mean", self.prior.mean, self.prior.mean_se),
-            (SENSITIVITY, "log_sd", self.prior.sd, self.prior.sd_se),
-            (SENSITIVITY, "lapse", self.lapse, self.lapse_se),
+            (f"log_{SENSITIVITY}", "mean", self.prior.mean, self.prior.mean_se),
+            (f"log_{SENSITIVITY}", "sd", self.prior.sd, self.prior.sd_se),
+            ("lapse", "rate", self.lapse, self.lapse_se),
         ]
+        rows = rows if np.isfinite(self.prior.sd) else rows[2:]
         for channel in self.channels:
             learned = self.populations[channel.name]
             shared = learned.population
@@ -340,6 +371,8 @@ class Fit:
             if self.population == "pooled":
                 named["mean"] = shared.mean
             named["sd"] = shared.sd
+            if not np.isfinite(shared.sd):
+                named = {key: value for key, value in named.items() if key not in ("mean", "sd")}
             rows += [(channel.name, key, value, learned.se.get(key, np.nan)) for key, value in named.items()]
         names = ("parameter", "quantity", "estimate", "se")
         return pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("se").fill_nan(None))
@@ -454,6 +487,14 @@ class Fit:
         )
 
 
+def _channels(channels: Sequence[Channel]) -> tuple[Channel, ...]:
+    found = (channels,) if isinstance(channels, Channel) else tuple(channels)
+    odd = [channel for channel in found if not isinstance(channel, Channel)]
+    if odd:
+        raise FitError(f"{odd[0]!r} is not a channel. fidm.channels has Gamma, NegativeBinomial and others.")
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Data:
     """A cohort as the two factors see it."""
@@ -479,14 +520,23 @@ class _Data:
 
 
 def _learn_sensitivity(
-    choices: Choices, lapse: float | Literal["estimate"], workers: int
+    choices: Choices, lapse: float | Literal["estimate"], workers: int, *, wanted: bool
 ) -> tuple[SensitivityPrior, float, float]:
+    rate = valid_lapse(lapse)
+    if not wanted and rate is not None:
+        return SensitivityPrior(np.nan, np.nan), rate, np.nan
     if not len(choices.row):
         raise FitError(
             "No choice of the training part says anything about action sensitivity: in no counted step do "
             "two legal actions differ in value."
         )
-    return sensitivity.learn_prior(choices, lapse=valid_lapse(lapse), workers=workers)
+    people = int((np.diff(choices.person_offsets) > 0).sum())
+    if people < FEWEST_PEOPLE:
+        raise FitError(
+            f"{people} participants of the training part made a choice that tells something; {FEWEST_PEOPLE} "
+            "are needed to learn how people differ. method='mle' needs one."
+        )
+    return sensitivity.learn_prior(choices, lapse=rate, workers=workers)
 
 
 def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats, Floats, Floats]:

@@ -54,7 +54,7 @@ def to_dict(fit: Fit) -> dict[str, Any]:
                 **channel.to_dict(),
                 "coefficients": dict(zip(names, shared.coefficients.tolist(), strict=True)),
                 "shape": shared.shape if channel.shape_name else None,
-                "prior": {"mean": shared.mean, "sd": shared.sd},
+                "prior": {"mean": shared.mean, "sd": shared.sd} if math.isfinite(shared.sd) else None,
                 "se": {key: float(value) for key, value in learned.se.items()},
                 "warnings": list(learned.warnings),
             }
@@ -76,8 +76,8 @@ def to_dict(fit: Fit) -> dict[str, Any]:
         "people": {"training": fit.n_people, "learned_from": fit.n_learned},
         "tasks": [{"name": task.name, "sha256": task.fingerprint} for task in fit.tasks.tasks],
         "action_sensitivity": {
-            "log_mean": fit.prior.mean,
-            "log_sd": fit.prior.sd,
+            "log_mean": _plain(fit.prior.mean),
+            "log_sd": _plain(fit.prior.sd),
             "se": {"log_mean": _plain(fit.prior.mean_se), "log_sd": _plain(fit.prior.sd_se)},
             "lapse": fit.lapse,
             "lapse_se": _plain(fit.lapse_se),
@@ -136,6 +136,7 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
                 f"uses a channel of the kind {entry['kind']!r}. Give its class: load_fit(…, channels=[…]).",
                 source=source,
             )
+        prior = {"mean": 0.0, "sd": math.inf} if entry["prior"] is None else entry["prior"]
         known = ("kind", "coefficients", "shape", "prior", "se", "warnings")
         options = {key: value for key, value in entry.items() if key not in known}
         channel = kinds[entry["kind"]](**{**options, "design": tuple(entry["design"])})
@@ -143,8 +144,8 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
         shared = Population(
             np.array(list(entry["coefficients"].values()), dtype=np.float64),
             shape,
-            float(entry["prior"]["mean"]),
-            float(entry["prior"]["sd"]),
+            float(prior["mean"]),
+            float(prior["sd"]),
         )
         channels.append(channel)
         populations[channel.name] = Learned(shared, dict(entry["se"]), tuple(entry["warnings"]))
@@ -156,8 +157,8 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
         channels=tuple(channels),
         levels={column: tuple(levels) for column, levels in saved["levels"].items()},
         prior=SensitivityPrior(
-            float(action["log_mean"]),
-            float(action["log_sd"]),
+            _number(action["log_mean"]),
+            _number(action["log_sd"]),
             _number(action["se"]["log_mean"]),
             _number(action["se"]["log_sd"]),
         ),

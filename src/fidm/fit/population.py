@@ -35,10 +35,13 @@ Floats = NDArray[np.float64]
 SMALLEST_SD = 1e-3
 """People who differ by less than this are taken to be alike."""
 
-LARGEST_SHAPE = 1e7
-"""A negative binomial this close to Poisson cannot be told from it."""
+LARGEST_SHAPE, HUGE_SHAPE = 1e6, 1e4
+"""Shapes go no higher than the first; above the second, a negative binomial is as good as Poisson."""
 
-TOLERANCE = 1e-8
+FEWEST_PEOPLE = 3
+"""How people differ cannot be learned from fewer."""
+
+TOLERANCE, NEGLIGIBLE = 1e-8, 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ def pooled(channel: Channel, data: Observed, names: Sequence[str]) -> Population
 
 def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: int) -> Learned:
     """Learn the normal prior of θ by marginal likelihood, with coefficients and shape held."""
+    enough_people(channel, data)
     start = _first_guess(channel, data, shared, workers)
 
     def at(free: Floats) -> Population:
@@ -94,16 +98,20 @@ def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: 
 
 def random_intercepts(channel: Channel, data: Observed, names: Sequence[str], workers: int) -> Learned:
     """Fit coefficients, shape and the spread of θ together, by marginal likelihood."""
+    _check_design(channel, data, names)
+    enough_people(channel, data)
     first = pooled(channel, data, names)
     start = _first_guess(channel, data, first, workers)
-    width, has_shape = len(first.coefficients), bool(channel.shape_name)
+    width = len(first.coefficients)
+    has_shape = bool(channel.shape_name) and first.shape < HUGE_SHAPE  # else it is held where it is
 
     def at(free: Floats) -> Population:
-        shape = float(np.exp(min(free[width], math.log(LARGEST_SHAPE)))) if has_shape else 1.0
+        shape = float(np.exp(min(free[width], math.log(LARGEST_SHAPE)))) if has_shape else first.shape
         return Population(free[:width], shape, 0.0, float(np.exp(free[-1])))
 
     def gradients(free: Floats) -> tuple[Floats, Floats]:
-        return _marginal(channel, data, at(free), workers, learn="all")
+        value, slopes = _marginal(channel, data, at(free), workers, learn="all")
+        return value, slopes if has_shape or not channel.shape_name else np.delete(slopes, width, axis=1)
 
     begin = [first.coefficients + np.eye(width)[0] * start.mean]
     if has_shape:
@@ -116,6 +124,16 @@ def random_intercepts(channel: Channel, data: Observed, names: Sequence[str], wo
         se[channel.shape_name] = found[width] * shared.shape
     se["sd"] = found[-1] * shared.sd
     return Learned(shared, se, _alike(channel, shared))
+
+
+def enough_people(channel: Channel, data: Observed) -> None:
+    """Raise unless enough people were observed to tell how people differ."""
+    people = int((data.counts > 0).sum())
+    if people < FEWEST_PEOPLE:
+        raise FitError(
+            f"{people} participants of the training part have a {channel.column}; {FEWEST_PEOPLE} are needed "
+            f"to learn how people differ in {channel.name}. method='mle' with population='pooled' needs one."
+        )
 
 
 # ---------------------------------------------------------------------- pooled pieces
@@ -254,6 +272,8 @@ def _maximise(gradients: Gradients, start: Floats, name: str) -> tuple[Floats, F
     lowest = math.log(SMALLEST_SD)
     _, slopes = gradients(start)
     n = len(slopes)
+    if not np.isfinite(slopes).all():
+        raise FitError(f"The population of {name} cannot be fitted: its values are too extreme.")
     square = outer_product(slopes) + 1e-9 * n * np.eye(len(start))
     whiten = linalg.inv(linalg.cholesky(square)) * math.sqrt(n)  # columns of unit curvature per person
 
@@ -269,11 +289,12 @@ def _maximise(gradients: Gradients, start: Floats, name: str) -> tuple[Floats, F
     )
     best = start + whiten @ result.x
     best[-1] = max(best[-1], lowest)
-    steepest = float(np.abs(result.jac).max())
-    if not np.isfinite(best).all() or (steepest > 1e-4 and best[-1] > lowest + 1e-6):
+    # In whitened coordinates a slope g per person leaves about n g²/2 of log-likelihood to be gained.
+    left = 0.5 * n * float(np.sum(np.square(result.jac)))
+    if not np.isfinite(best).all() or (left > NEGLIGIBLE and best[-1] > lowest + 1e-6):
         raise FitError(
-            f"The population of {name} could not be fitted: the slope of its likelihood is still "
-            f"{steepest:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
+            f"The population of {name} could not be fitted: its log-likelihood could still rise by about "
+            f"{left:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
         )
     _, slopes = gradients(best)
     covariance = linalg.pinvh(outer_product(slopes))
@@ -290,6 +311,6 @@ def _alike(channel: Channel, shared: Population) -> tuple[str, ...]:
     found = []
     if shared.sd <= 1.01 * SMALLEST_SD:
         found.append(f"{channel.name}: people cannot be told apart; every offset is shrunk to 0.")
-    if channel.shape_name == "kappa" and shared.shape >= LARGEST_SHAPE:
+    if channel.shape_name == "kappa" and shared.shape >= HUGE_SHAPE:
         found.append(f"{channel.name}: its values vary no more than by chance; a Poisson channel would do.")
     return tuple(found)

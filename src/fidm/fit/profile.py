@@ -1,4 +1,4 @@
-"""Five numbers per person, with their uncertainty and with what is to be said against them."""
+"""A few numbers per person, with their uncertainty and with what is to be said against them."""
 
 from __future__ import annotations
 
@@ -85,6 +85,8 @@ class Profile:
     @staticmethod
     def concat(profiles: Sequence[Profile]) -> Profile:
         """Put profiles made by one fit into one."""
+        if not profiles:
+            raise DataError("There are no profiles to put together.")
         first = profiles[0]
         arrays = ("estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se")
         return Profile(
@@ -112,7 +114,7 @@ class Profile:
 
     @property
     def table(self) -> pl.DataFrame:
-        """One row per person and parameter: estimate, se, low, high, status and n."""
+        """A table with one row per person and parameter, its estimate, se, low, high, status and n."""
         width = len(self.parameters)
         return pl.DataFrame(
             {
@@ -129,7 +131,7 @@ class Profile:
 
     @property
     def wide(self) -> pl.DataFrame:
-        """One row per person: every estimate, and its ``_se``, ``_low``, ``_high``, ``_status`` and ``_n``."""
+        """A table with one row per person, each estimate beside its ``_se``, ``_low``, ``_high``, ``_n``."""
         columns: dict[str, Any] = {"participant": self.participants}
         for k, name in enumerate(self.parameters):
             columns[name] = _column(self.estimate[:, k])
@@ -209,8 +211,8 @@ class ProfileSummary:
     ----------
     table : DataFrame
         One row per parameter: median, tenth and ninetieth percentile, typical error (of log η for the
-        sensitivity), reliability (the share of the estimates' variance that is not error; ``"eb"`` only)
-        and how many people have each status.
+        sensitivity), reliability (the share of the differences among people that the estimates account for;
+        ``"eb"`` only) and how many people have each status.
     participants, method, level
         Of the profile.
     """
@@ -282,4 +284,5 @@ def _status(codes: NDArray[np.int8]) -> pl.Series:
 def _number(value: float) -> str:
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    text = f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return text.removeprefix("-") if float(text) == 0 else text

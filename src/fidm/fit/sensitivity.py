@@ -242,6 +242,7 @@ def _cubic_root(
     low, high = np.zeros(len(rows)), np.ones(len(rows))
     rising = y2 > y1
     t = np.clip(y1 / (y1 - y2), 0.0, 1.0)
+    still = np.ones(len(rows), dtype=np.bool_)  # nobody's number of steps depends on anybody else
     for _ in range(30):
         value = ((c3 * t + c2) * t + c1) * t + y1
         above = (value > 0) == rising
@@ -250,9 +251,11 @@ def _cubic_root(
         with np.errstate(divide="ignore", invalid="ignore"):
             to = t - value / slope
         to = np.where((to >= low) & (to <= high), to, 0.5 * (low + high))
-        if np.abs(to - t).max(initial=0.0) < 1e-12:
+        moved = np.abs(to - t) >= 1e-12
+        t = np.where(still, to, t)
+        still &= moved
+        if not still.any():
             break
-        t = to
     return np.asarray(grid[first + 1] + t * (grid[1] - grid[0]))
 
 

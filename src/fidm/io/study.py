@@ -251,6 +251,10 @@ class StudyWriter:
         self.folder = Path(folder)
         self.overwrite = overwrite
         self._tasks = [str(task) if str(task) in builtin_tasks() else Path(task) for task in tasks]
+        lost = [task for task in self._tasks if isinstance(task, Path) and not task.is_file()]
+        if lost:
+            known = ", ".join(builtin_tasks())
+            raise DataError(f"There is no task file {str(lost[0])!r}, and no such built-in task ({known}).")
         self._n_parts = 0
         self._part: Path | None = None
 
@@ -270,7 +274,8 @@ class StudyWriter:
 
     def add(self, cohort: Cohort) -> None:
         """Write one part: whole people, who are in no other part."""
-        assert self._part is not None, "use the writer in a with block"  # noqa: S101
+        if self._part is None:
+            raise DataError("A StudyWriter writes inside a with block.", source=str(self.folder))
         for name, table in tables_of(cohort).items():
             (self._part / name).mkdir(exist_ok=True)
             try:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from fidm.cohort import NO_ACTION, PROBLEM_SCHEMA, UNKNOWN_STATE, Cohort, no_problems, offsets_of
 from fidm.errors import DataError, Problem
 from fidm.tasks.model import TaskModel
-from fidm.tasks.stack import TaskSet, follow, trace_problems
+from fidm.tasks.stack import UNNAMED, TaskSet, follow, replay, trace_problems
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +36,9 @@ ONLY_EPISODE = "1"
 
 NOT_NEGATIVE = ("n_moves", "duration_s", "n_characters", "n_turns", "pause_s")
 """Columns of the segments that cannot be below 0."""
+
+COUNTS = ("n_moves", "n_characters", "n_turns")
+"""Columns of the segments that hold whole numbers."""
 
 KEYS = {
     "participants": ("participant",),
@@ -106,10 +109,17 @@ def make_cohort(
 def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: bool, source: str) -> Cohort:
     """Make a cohort from polars tables."""
     found: list[pl.DataFrame] = []
+    if "steps" not in tables:
+        raise DataError("There is no table of steps.", source=source)
+    for name, table in tables.items():
+        _need(table, name, KEYS[name][:1])
+    _same_episodes(tables)
     people = _participants(tables, found)
     episodes = _episodes(tables, people, tasks, found)
     steps = _steps(tables, episodes, tasks, found)
     segments = _segments(tables, episodes, found)
+    if "segment" in steps.columns:
+        _unknown_segments(steps, segments, found)
     problems = pl.concat([no_problems(), *found])
     # Whoever has sound steps is checked against the tasks too, so that one reading tells everything.
     unsound = (
@@ -128,7 +138,20 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
             raise _refusal(problems, source)
         bad = problems["participant"].drop_nulls().unique()
         cohort = cohort[np.flatnonzero(~cohort.ids.is_in(bad.implode()).to_numpy())]
-    return _with_problems(cohort, problems)
+    return cohort.with_problems(problems)
+
+
+def _same_episodes(tables: Mapping[str, pl.DataFrame]) -> None:
+    """Steps and segments must both say which episode they belong to, or neither."""
+    having = [name for name in ("steps", "segments") if name in tables and "episode" in tables[name].columns]
+    if len(having) == 1 and "segments" in tables and "steps" in tables:
+        other = "segments" if having == ["steps"] else "steps"
+        if tables[having[0]].select(_natural(pl.col("episode")).n_unique()).item() > 1 or (
+            tables[having[0]].select((_natural(pl.col("episode")) != ONLY_EPISODE).any()).item()
+        ):
+            raise DataError(
+                f"{having[0]} has a column 'episode', but {other} has none. Give both one, or neither."
+            )
 
 
 # ---------------------------------------------------------------------- the four tables
@@ -137,10 +160,9 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
 def _participants(tables: Mapping[str, pl.DataFrame], found: list[pl.DataFrame]) -> pl.DataFrame:
     given = tables.get("participants")
     if given is None:
-        names = tables["steps"].select(pl.col("participant").cast(pl.String)).unique(maintain_order=True)
+        names = tables["steps"].select(_natural(pl.col("participant"))).unique(maintain_order=True)
         return names.drop_nulls()
-    _need(given, "participants", ("participant",))
-    table = given.with_columns(pl.col("participant").cast(pl.String)).with_row_index("_row")
+    table = given.with_columns(_natural(pl.col("participant"))).with_row_index("_row")
     _say(found, "participants", table, pl.col("participant").is_null(), "The participant is missing.")
     twice = pl.col("participant").is_duplicated() & pl.col("participant").is_not_null()
     _say(found, "participants", table, twice, "The participant has several rows.", "Ids must be unique.")
@@ -157,7 +179,7 @@ def _episodes(
             raise DataError(
                 f"There are {len(tasks.tasks)} tasks, so a table 'episodes' must say which one each is on."
             )
-        name = tasks.names[0] if tasks is not None else "task"
+        name = tasks.names[0] if tasks is not None else UNNAMED
         keys = [_with_episode(tables["steps"]).select("participant", "episode")]
         if "segments" in tables:
             keys.append(_with_episode(tables["segments"]).select("participant", "episode"))
@@ -181,6 +203,9 @@ def _episodes(
         table = table.unique(["participant", "episode"], keep="first", maintain_order=True)
     if "end_state" not in table.columns:
         table = table.with_columns(end_state=pl.lit(None, dtype=pl.Int32))
+    table = _named_codes(
+        table.with_columns(_task=pl.col("task")), "episodes", "end_state", tasks, found
+    ).drop("_task")
     order = people.select("participant").with_row_index("_person")
     placed = table.join(order, on="participant", how="left", maintain_order="left")
     return placed.sort("_person", maintain_order=True).drop("_row").with_row_index("_episode")
@@ -193,16 +218,20 @@ def _steps(
     found: list[pl.DataFrame],
 ) -> pl.DataFrame:
     given = tables["steps"]
-    _need(given, "steps", ("participant", "step", "state", "action"))
+    has_states = "state" in given.columns
+    needed = ("participant", "step", "state", "action") if has_states else ("participant", "step", "action")
+    _need(given, "steps", needed)
     table = _with_episode(given).with_row_index("_row")
     table = _placed(table, "steps", episodes, found)
-    for column in ("step", "state", "action"):
+    for column in needed[1:]:
         _say(found, "steps", table, pl.col(column).is_null(), f"The {column} is missing.")
-    table = _named_codes(table, "state", tasks, found)
-    table = _named_codes(table, "action", tasks, found)
+    if has_states:
+        table = _named_codes(table, "steps", "state", tasks, found)
+    table = _named_codes(table, "steps", "action", tasks, found)
     table = _whole(table, "steps", "step", found)
-    table = table.drop_nulls(["step", "state", "action"])
-    table = _sorted(table, ["_episode", "step"])
+    table = _sorted(table.drop_nulls(needed[1:]), ["_episode", "step"])
+    if not has_states:
+        table = _replayed(table, tasks)
     same = pl.col("_episode") == pl.col("_episode").shift(1)
     gap = pl.col("step") - pl.col("step").shift(1)
     _say(found, "steps", table, same & (gap == 0), "The step number occurs twice in its episode.")
@@ -244,7 +273,30 @@ def _segments(
             if not (kind.is_numeric() or kind == pl.Null):
                 table = _numbers(table, "segments", column, found)
             _say(found, "segments", table, pl.col(column) < 0, f"{column} is negative.")
+        if column in COUNTS and not kind.is_integer():
+            part = pl.col(column).is_finite() & (pl.col(column) != pl.col(column).round())
+            _say(found, "segments", table, part, f"{column} is not a whole number.")
+    if "duration_s" in table.columns:
+        zero = "Leave it empty where nothing was said."
+        _say(found, "segments", table, pl.col("duration_s") == 0, "duration_s is 0.", zero)
+    if "n_moves" in table.columns:
+        _say(found, "segments", table, pl.col("n_moves").is_null(), "n_moves is missing.")
     return _sorted(table, ["_episode"])
+
+
+def _replayed(steps: pl.DataFrame, tasks: TaskSet | None) -> pl.DataFrame:
+    """The steps with the states their actions lead through, from each task's start."""
+    random = [] if tasks is None else [task.name for task in tasks.tasks if not task.is_deterministic]
+    if tasks is None or random:
+        why = "the tasks are not known" if tasks is None else f"actions of {random[0]} have several outcomes"
+        raise DataError(f"The steps have no column 'state', and {why}, so the states cannot be worked out.")
+    parts = []
+    for task in tasks.tasks:
+        own = steps.filter(pl.col("_task").is_in([task.name, UNNAMED]))
+        counts = own.group_by("_episode", maintain_order=True).len()["len"].to_numpy()
+        state = replay(task, own["action"].to_numpy(), offsets_of(counts))
+        parts.append(own.with_columns(state=pl.Series(state)).filter(pl.col("state") > -2))
+    return _sorted(pl.concat(parts), ["_episode", "step"])
 
 
 # ---------------------------------------------------------------------- helpers
@@ -286,12 +338,21 @@ def _assemble(
     return cohort, steps["_row"].to_numpy().astype(np.int64)
 
 
+def _unknown_segments(steps: pl.DataFrame, segments: pl.DataFrame, found: list[pl.DataFrame]) -> None:
+    known = segments.select("_episode", "segment").unique().with_columns(_known=pl.lit(True))
+    named = steps.with_columns(_natural(pl.col("segment")))
+    joined = named.join(known, on=["_episode", "segment"], how="left", maintain_order="left")
+    lost = pl.col("segment").is_not_null() & pl.col("_known").is_null()
+    _say(found, "steps", joined, lost, "The segment is not in the table of segments.")
+
+
 def _segment_rows(
     steps: pl.DataFrame, segments: pl.DataFrame, offsets: NDArray[np.int64], owner: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """The row of each step's segment within its episode; -1 for none."""
     number = np.arange(segments.height) - offsets[owner] if segments.height else np.zeros(0, np.int64)
     known = segments.select("_episode", "segment").with_columns(_place=pl.Series(number, dtype=pl.Int64))
+    known = known.unique(["_episode", "segment"], keep="first", maintain_order=True)
     named = steps.select("_episode", _natural(pl.col("segment")))
     joined = named.join(known, on=["_episode", "segment"], how="left", maintain_order="left")
     return joined["_place"].fill_null(-1).to_numpy().astype(np.int32)
@@ -323,7 +384,7 @@ def _with_episode(table: pl.DataFrame) -> pl.DataFrame:
     episode = (
         _natural(pl.col("episode")) if "episode" in table.columns else pl.lit(ONLY_EPISODE).alias("episode")
     )
-    return table.with_columns(pl.col("participant").cast(pl.String), episode)
+    return table.with_columns(_natural(pl.col("participant")), episode)
 
 
 def _natural(column: pl.Expr) -> pl.Expr:
@@ -335,7 +396,8 @@ def _of_known(
     table: pl.DataFrame, name: str, people: pl.DataFrame, found: list[pl.DataFrame]
 ) -> pl.DataFrame:
     strange = ~pl.col("participant").is_in(people["participant"].implode()) | pl.col("participant").is_null()
-    _say(found, name, table, strange, "The participant is not in the table of participants.")
+    first = table.filter(strange).unique("participant", keep="first", maintain_order=True)
+    _say(found, name, first, pl.lit(True), "The participant is not in the table of participants.")
     return table.filter(~strange)
 
 
@@ -348,26 +410,28 @@ def _placed(
     people = episodes["participant"].unique().implode()
     lost = pl.col("_episode").is_null()
     stranger = ~pl.col("participant").is_in(people) | pl.col("participant").is_null()
+    strangers = placed.filter(lost & stranger).unique("participant", keep="first", maintain_order=True)
     _say(
         found,
         name,
-        placed,
-        lost & stranger,
+        strangers,
+        pl.lit(True),
         "The participant is not in the table of participants, or has no episode.",
+        "Only the first such row is given.",
     )
     _say(found, name, placed, lost & ~stranger, "The episode is not in the table of episodes.")
     return placed.filter(~lost)
 
 
 def _named_codes(
-    table: pl.DataFrame, column: str, tasks: TaskSet | None, found: list[pl.DataFrame]
+    table: pl.DataFrame, source: str, column: str, tasks: TaskSet | None, found: list[pl.DataFrame]
 ) -> pl.DataFrame:
     """Names of actions or states become their numbers; numbers stay."""
     kind = table.schema[column]
     if kind.is_integer() or kind == pl.Null:
         return table.with_columns(pl.col(column).cast(pl.Int64))
     if kind.is_float():
-        return _whole(table, "steps", column, found)
+        return _whole(table, source, column, found)
     text = pl.col(column).cast(pl.String)
     as_number = text.str.strip_chars().cast(pl.Int64, strict=False)
     if tasks is None:
@@ -392,9 +456,8 @@ def _named_codes(
     )
     named = named.with_columns(pl.coalesce("_code", as_number).alias(column))
     lost = pl.col(column).is_null() & pl.col("_name").is_not_null()
-    _say(
-        found, "steps", named, lost, f"The task has no {column} of this name.", "Give its name or its number."
-    )
+    known = ", ".join(book["_name"].unique(maintain_order=True).head(20).to_list()) or "none"
+    _say(found, source, named, lost, f"The task has no {column} of this name.", f"Known: {known}.")
     return named.drop("_name", "_code")
 
 
@@ -447,8 +510,8 @@ def _say(
 def _refusal(problems: pl.DataFrame, source: str) -> DataError:
     people = problems["participant"].n_unique()
     return DataError(
-        f"{problems.height:,} problems, with {people:,} participants. Repair them, or read with strict=False "
-        "to leave these people out.",
+        f"{_counted(problems.height, 'problem')}, with {_counted(people, 'participant')}. Repair what is "
+        "wrong, or read with strict=False to leave these people out.",
         source=source,
         problems=[
             Problem(
@@ -459,9 +522,8 @@ def _refusal(problems: pl.DataFrame, source: str) -> DataError:
     )
 
 
-def _with_problems(cohort: Cohort, problems: pl.DataFrame) -> Cohort:
-    fields = {name: getattr(cohort, name) for name in Cohort.__slots__}
-    return Cohort(**{**fields, "problems": problems})
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 # ---------------------------------------------------------------------- and back

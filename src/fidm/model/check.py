@@ -45,10 +45,10 @@ def cohort_problems(
 def refuse(problems: pl.DataFrame) -> None:
     """Raise if there are problems, with all of them."""
     if problems.height:
-        people = problems["participant"].n_unique()
+        rows, people = problems.height, problems["participant"].n_unique()
         raise DataError(
-            f"{problems.height:,} rows of {people:,} participants cannot be used. Repair them, or read the "
-            "study with strict=False to leave these people out.",
+            f"{rows:,} row{'s' * (rows > 1)} of {people:,} participant{'s' * (people > 1)} cannot be used. "
+            "Repair them, or leave these people out with Model.check(cohort, strict=False).",
             problems=[
                 Problem(
                     row["problem"],

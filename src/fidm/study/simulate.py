@@ -98,7 +98,8 @@ def simulate_cohort(
     moves_per_segment : float
         About how many actions a segment describes.
     wrong_moves : float
-        The share of steps at which another legal action than the chosen one is taken, at random.
+        The share of steps at which another legal action than the chosen one is taken, at random; steps with
+        one legal action stay as they are.
     first : int
         The number of the first person, to simulate a large cohort part by part.
 

@@ -21,6 +21,9 @@ from fidm.errors import TaskError
 from fidm.tasks.model import TaskModel
 from fidm.types import Values, read_only
 
+UNNAMED = ""
+"""The task of episodes that name none."""
+
 FINE, NO_SUCH_STATE, ILLEGAL, BROKEN = 0, 1, 2, 3
 """What can be wrong with a step."""
 
@@ -100,8 +103,13 @@ class TaskSet:
         return np.concatenate(rows)
 
     def task_of(self, cohort: Cohort) -> NDArray[np.int64]:
-        """Return the number of each episode's task, [E]; -1 where it is not one of these."""
+        """Return the number of each episode's task, [E]; -1 where it is not one of these.
+
+        An episode without a task's name is on the only task there is.
+        """
         number = {name: i for i, name in enumerate(self.names)}
+        if len(self.tasks) == 1:
+            number[UNNAMED] = 0
         named = cohort.episodes["task"]
         known = {name: number.get(name, -1) for name in named.unique().to_list()}
         codes = np.array(list(known.values()), dtype=np.int64)
@@ -203,6 +211,34 @@ def _follow(  # type: ignore[no-untyped-def]
                     break
             if not fits:
                 fault[i] = 3
+
+
+def replay(task: TaskModel, action: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the states that actions lead through from the start, episode by episode.
+
+    An action that is not legal ends what can be known of its episode: later states are -2.
+    """
+    state = np.full(len(action), -2, dtype=np.int64)
+    _replay(action, offsets, task.offsets, task.action, task.successor, task.handover, task.start, state)
+    return state
+
+
+@njit(cache=True, nogil=True)
+def _replay(action, episodes, offsets, legal, successor, handover, start, state):  # type: ignore[no-untyped-def] # pragma: no cover
+    for e in range(len(episodes) - 1):
+        s = start
+        for i in range(episodes[e], episodes[e + 1]):
+            state[i] = s
+            if action[i] == -1:
+                continue
+            found = -1
+            for k in range(offsets[s], offsets[s + 1]):
+                if legal[k] == action[i]:
+                    found = k
+                    break
+            if found < 0:
+                break
+            s = handover[successor[found]]
 
 
 def _forgive_told(

@@ -1,0 +1,162 @@
+"""``fidm fit``: what it prints, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fidm
+from fidm.cli.main import main
+from fidm.io.study import StudyWriter
+from fidm.io.tables import tables_of
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    made = fidm.simulate_cohort(fidm.load_task("errands"), 40, seed=1)
+    split = pl.Series(["train"] * 30 + ["test"] * 10)
+    return made.with_participants(made.participants.with_columns(split=split))
+
+
+@pytest.fixture
+def study(tmp_path, cohort):
+    fidm.write_cohort(cohort, tmp_path / "study", tasks=["errands"])
+    return tmp_path / "study"
+
+
+def test_a_study_is_fitted_and_everybody_profiled(study, cohort, capsys):
+    assert main(["fit", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert "40 participants, empirical Bayes, 95% intervals" in out
+    assert "learned from 30 of them (split 'train')" in out
+    assert "action_sensitivity" in out
+    assert "Research use only, not a diagnosis." in out
+    table = pl.read_parquet(study / "profile.parquet")
+    expected = fidm.Model(fidm.load_task("errands")).fit(cohort.split("train")).profile(cohort).wide
+    assert table.equals(expected)
+    assert pl.read_csv(study / "profile.csv").height == 40
+    assert fidm.load_fit(study / "fit.json").n_learned == 30
+    assert not (study / "problems.csv").exists()
+
+
+def test_it_fits_in_eighty_columns(study, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["fit", str(study)])
+    lines = capsys.readouterr().out.splitlines()
+    row = next(line for line in lines if "action_sensitivity" in line)
+    assert len(row.split()) == 8
+    assert max(map(len, lines[:12])) <= 80
+
+
+def test_json_holds_everything_the_page_shows(study, capsys):
+    assert main(["fit", str(study), "--json", "--method", "mle", "--population", "pooled"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["participants"] == 40
+    assert said["learned_from"] == {"part": "split 'train'", "participants": 30}
+    assert [row["parameter"] for row in said["parameters"]][:2] == ["action_sensitivity", "duration"]
+    assert said["fit"]["method"] == "mle"
+    assert said["fit"]["population"] == "pooled"
+
+
+def test_options_reach_the_model(study, capsys):
+    assert (
+        main(
+            [
+                "fit",
+                str(study),
+                "--joint",
+                "--lapse",
+                "estimate",
+                "--split",
+                "test",
+                "--out",
+                str(study / "out"),
+            ]
+        )
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert "joint prior" in out
+    assert "lapse rate" in out
+    assert "(split 'test')" in out
+    saved = json.loads((study / "out" / "fit.json").read_text("utf-8"))
+    assert saved["joint"]["parameters"][0] == "log_action_sensitivity"
+    assert saved["people"]["learned_from"] == 10
+
+
+def test_parts_give_the_same_numbers(study, cohort, tmp_path, capsys):
+    with StudyWriter(tmp_path / "parts", tasks=["errands"]) as writer:
+        for first in range(0, 40, 7):
+            writer.add(cohort[first : first + 7])
+    assert main(["fit", str(study), "--max-people", "20"]) == 0
+    assert main(["fit", str(tmp_path / "parts"), "--max-people", "20", "--workers", "1"]) == 0
+    capsys.readouterr()
+    whole = pl.read_parquet(study / "profile.parquet")
+    assert pl.read_parquet(tmp_path / "parts" / "profile.parquet").equals(whole)
+
+
+def test_csv_files_of_a_lab(tmp_path, cohort, capsys):
+    task = fidm.load_task("errands")
+    tables = tables_of(cohort)
+    names = pl.Series(np.array(task.actions)[cohort.action])
+    tables["steps"].drop("episode", "segment", "state").with_columns(action=names).write_csv(
+        tmp_path / "steps.csv"
+    )
+    tables["segments"].drop("episode").write_csv(tmp_path / "segments.csv")
+    assert main(["fit", str(tmp_path)]) == 2
+    assert "names no task in study.toml. Give one: --task NAME." in capsys.readouterr().err
+    assert main(["fit", str(tmp_path), "--task", "errands"]) == 0
+    assert pl.read_csv(tmp_path / "profile.csv").height == 40
+
+
+def test_bad_people_are_refused_or_skipped(study, cohort, capsys):
+    tables = tables_of(cohort)
+    segments = (
+        tables["segments"]
+        .with_row_index()
+        .with_columns(
+            duration_s=pl.when(pl.col("index") == 3).then(-1.0).otherwise("duration_s"),
+            n_turns=pl.when(pl.col("index") == 200).then(1.5).otherwise("n_turns"),
+        )
+    )
+    segments.drop("index").write_parquet(study / "segments.parquet")
+    assert main(["fit", str(study)]) == 2
+    err = capsys.readouterr().err
+    assert "duration_s is negative." in err
+    assert "n_turns is not a whole number." in err
+    assert not (study / "profile.parquet").exists()
+    assert main(["fit", str(study), "--skip-bad"]) == 0
+    assert "2 participants left out for 2 problems" in " ".join(capsys.readouterr().out.split())
+    assert pl.read_parquet(study / "profile.parquet").height == 38
+    assert pl.read_csv(study / "problems.csv").height == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--lapse", "often"], "--lapse is 'often'; it must be a number or 'estimate'."),
+        (["--split", "dev"], "Nobody is in the split 'dev'."),
+        (["--max-people", "1"], "--max-people is 1; it must be 2 or more."),
+        (["--task", "nowhere"], "nowhere"),
+        (["--task", "grocery"], "names the task 'errands', which was not given"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(study, arguments, sentence, capsys):
+    assert main(["fit", str(study), *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_folder_that_is_none(tmp_path, capsys):
+    assert main(["fit", str(tmp_path / "nothing")]) == 2
+    assert "is not a folder" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_written_leaves_the_study_alone(study, capsys):
+    (study / "file").write_text("x")
+    assert main(["fit", str(study), "--out", str(study / "file" / "inside")]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+    shutil.rmtree(study)

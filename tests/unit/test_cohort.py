@@ -1,0 +1,502 @@
+"""Cohorts: cutting, choosing, joining, and tables that are wrong."""
+
+from __future__ import annotations
+
+import copy
+import functools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import fidm
+from fidm.io.study import Study, StudyWriter
+from fidm.io.tables import tables_of
+
+
+@functools.cache
+def task():
+    return fidm.load_task("grocery")
+
+
+@functools.cache
+def cohort():
+    return fidm.simulate_cohort(task(), 6, seed=1)
+
+
+def corridor(name="corridor"):
+    return fidm.TaskModel.from_arrays(
+        [[-1, 1], [0, 2], [-1, -1]],
+        [[0, -0.1], [-0.1, 1], [0, 0]],
+        gamma=0.9,
+        tau=0.1,
+        actions=["left", "right"],
+        states=["west", "middle", "east"],
+        name=name,
+    )
+
+
+# ---------------------------------------------------------------------- the class
+
+
+def test_people_can_be_chosen_by_rows_flags_slices_and_names():
+    whole = cohort()
+    flags = np.arange(6) % 2 == 1
+    for part in (
+        whole[[1, 3, 5]],
+        whole[flags],
+        whole[1::2],
+        whole.select(["P0000002", "P0000004", "P0000006"]),
+    ):
+        assert part.ids.to_list() == ["P0000002", "P0000004", "P0000006"]
+        assert part.n_steps == sum(len(whole.traces(name)[0]) for name in part.ids)
+        assert part.traces("P0000004")[0].state.tolist() == whole.traces("P0000004")[0].state.tolist()
+
+
+def test_choosing_keeps_segments_with_their_people():
+    part = cohort()[[4, 2]]
+    owner = np.repeat(np.arange(2), np.diff(part.segment_offsets))
+    for row, name in enumerate(part.ids):
+        own = part.segments.filter(pl.Series(owner == row))
+        alone = cohort().select([name]).segments
+        assert own.equals(alone)
+
+
+def test_an_unknown_person_or_split_is_named():
+    with pytest.raises(fidm.DataError, match="no participant 'X' among the 6"):
+        cohort().select(["X"])
+    with pytest.raises(fidm.DataError, match="no column 'split'"):
+        cohort().split("train")
+    table = cohort().participants.with_columns(split=pl.Series(["train", "test", None] * 2))
+    parted = fidm.make_cohort(**{**tables_of(cohort()), "participants": table})
+    assert parted.split("train").ids.to_list() == ["P0000001", "P0000004"]
+    with pytest.raises(fidm.DataError, match="There is: 'test', 'train'"):
+        parted.split("dev")
+
+
+def test_joining_parts_gives_the_whole_and_refuses_a_person_twice():
+    whole = cohort()
+    joined = fidm.Cohort.concat([whole[:2], whole[2:]])
+    assert np.array_equal(joined.state, whole.state)
+    assert joined.segments.equals(whole.segments)
+    with pytest.raises(fidm.DataError, match="several cohorts: 'P0000001'"):
+        fidm.Cohort.concat([whole, whole[:1]])
+
+
+def test_arrays_are_locked_and_copies_are_the_thing_itself():
+    with pytest.raises(ValueError, match="read-only"):
+        cohort().state[0] = 1
+    assert copy.deepcopy(cohort()) is cohort()
+
+
+def test_lengths_that_do_not_fit_are_refused():
+    whole = cohort()
+    fields = {name: getattr(whole, name) for name in fidm.Cohort.__slots__}
+    with pytest.raises(fidm.DataError, match="action has the shape"):
+        fidm.Cohort(**{**fields, "action": whole.action[:-1]})
+    with pytest.raises(fidm.DataError, match="step_offsets must rise"):
+        fidm.Cohort(**{**fields, "step_offsets": whole.step_offsets + 1})
+
+
+def test_traces_of_one_person_become_episodes():
+    values = fidm.solve(task())
+    traces = [fidm.walk(task(), values, 20.0, seed=i, label="AB"[i % 2]) for i in range(5)]
+    made = fidm.Cohort.from_traces(traces)
+    assert made.ids.to_list() == ["A", "B"]
+    assert made.episodes["episode"].to_list() == ["1", "2", "3", "1", "2"]
+    assert [len(trace) for trace in made.traces("A")] == [len(traces[i]) for i in (0, 2, 4)]
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def good():
+    return {
+        "steps": pl.DataFrame(
+            {
+                "participant": ["A", "A", "B", "B", "B", "B"],
+                "step": [1, 2, 1, 2, 3, 4],
+                "state": [0, 1, 0, 1, 0, 1],
+                "action": [1, 1, 1, 0, 1, 1],
+            }
+        ),
+        "segments": pl.DataFrame(
+            {
+                "participant": ["A", "B"],
+                "segment": [1, 1],
+                "n_moves": [2, 4],
+                "duration_s": [1.5, 2.0],
+                "pause_s": [0.0, None],
+            }
+        ),
+        "participants": pl.DataFrame({"participant": ["A", "B"], "age": [70, 80]}),
+    }
+
+
+def with_step(row, **changes):
+    steps = good()["steps"]
+    return steps.with_columns(
+        pl.when(pl.int_range(pl.len()) == row).then(pl.lit(value)).otherwise(pl.col(column)).alias(column)
+        for column, value in changes.items()
+    )
+
+
+def test_the_smallest_tables_are_enough():
+    made = fidm.make_cohort(steps=good()["steps"], tasks=corridor())
+    assert len(made) == 2
+    assert made.tasks == ("corridor",)
+    assert made.end_state.tolist() == [-1, -1]
+
+
+def test_names_of_actions_and_states_are_understood():
+    steps = good()["steps"].with_columns(
+        action=pl.Series(["right", "right", "right", "left", "right", "right"]),
+        state=pl.Series(["west", "middle", "west", "middle", "west", "middle"]),
+    )
+    made = fidm.make_cohort(steps=steps, tasks=corridor())
+    assert made.action.tolist() == good()["steps"]["action"].to_list()
+    assert made.state.tolist() == good()["steps"]["state"].to_list()
+    with pytest.raises(fidm.DataError, match="given by name"):
+        fidm.make_cohort(steps=steps)
+
+
+def test_leaving_the_store_is_an_action_the_task_leaves_out():
+    table = tables_of(cohort()[:1])
+    end = int(cohort().end_state[0])
+    last = int(table["steps"]["step"].max())
+    names = np.array(task().actions)[cohort()[:1].action].tolist()
+    steps = table["steps"].drop("segment").with_columns(action=pl.Series(names))
+    leaving = pl.DataFrame(
+        {
+            "participant": ["P0000001"],
+            "episode": ["1"],
+            "step": [last + 1],
+            "state": [end],
+            "action": ["OUT"],
+        },
+        schema=steps.schema,
+    )
+    made = fidm.make_cohort(**{**table, "steps": pl.concat([steps, leaving])}, tasks=task())
+    assert made.action[-1] == -1
+    plain = fidm.Model(task(), channels=()).fit(cohort(), method="mle")
+    assert plain.profile(made).estimate[0, 0] == plain.profile(cohort()[:1]).estimate[0, 0]
+    assert plain.profile(made).n[0, 0] == plain.profile(cohort()[:1]).n[0, 0]
+
+
+def test_rows_may_come_in_any_order_and_from_pandas():
+    tables = good()
+    expected = fidm.make_cohort(**tables, tasks=corridor())
+    shuffled = {name: table.sample(fraction=1, shuffle=True, seed=3) for name, table in tables.items()}
+    shuffled["participants"] = tables["participants"]
+    made = fidm.make_cohort(**{name: table.to_pandas() for name, table in shuffled.items()}, tasks=corridor())
+    assert np.array_equal(made.state, expected.state)
+    assert np.array_equal(made.action, expected.action)
+    assert made.segments["duration_s"].to_list() == expected.segments["duration_s"].to_list()
+
+
+def test_a_caller_s_tables_are_not_changed():
+    tables = good()
+    before = {name: table.clone() for name, table in tables.items()}
+    pandas = pd.DataFrame(tables["steps"].to_dict(as_series=False))
+    fidm.make_cohort(**{**tables, "steps": pandas}, tasks=corridor())
+    assert all(before[name].equals(tables[name]) for name in tables)
+    assert list(pandas.columns) == ["participant", "step", "state", "action"]
+
+
+BAD = {
+    "illegal action": (lambda t: {**t, "steps": with_step(0, action=0)}, "steps, row 1, A: left is not legal in west. Legal here: right"),
+    "no such state": (lambda t: {**t, "steps": with_step(3, state=9)}, "steps, row 4, B: corridor has no state 9"),
+    "broken chain": (lambda t: {**t, "steps": with_step(4, state=1)}, "steps, row 4, B: left in middle is followed by middle. It leads to west"),
+    "unknown participant": (lambda t: {**t, "steps": with_step(1, participant="Z")}, "steps, row 2, Z: The participant is not in the table"),
+    "duplicate participant": (lambda t: {**t, "participants": pl.concat([t["participants"]] * 2)}, "participants, row 3, A: The participant has several rows"),
+    "duplicate step": (lambda t: {**t, "steps": with_step(1, step=1)}, "steps, row 2, A: The step number occurs twice"),
+    "missing step": (lambda t: {**t, "steps": with_step(1, step=5)}, "steps, row 2, A: Step numbers jump"),
+    "missing action": (lambda t: {**t, "steps": with_step(1, action=None)}, "steps, row 2, A: The action is missing"),
+    "half a state": (lambda t: {**t, "steps": with_step(1, state=0.5)}, "steps, row 2, A: The state is not a whole number"),
+    "negative duration": (lambda t: {**t, "segments": t["segments"].with_columns(duration_s=pl.Series([1.0, -2.0]))}, "segments, row 2, B: duration_s is negative"),
+    "infinite duration": (lambda t: {**t, "segments": t["segments"].with_columns(duration_s=pl.Series([np.inf, 2.0]))}, "segments, row 1, A: duration_s is not finite"),
+    "negative moves": (lambda t: {**t, "segments": t["segments"].with_columns(n_moves=pl.Series([-1, 2]))}, "segments, row 1, A: n_moves is negative"),
+    "duplicate segment": (lambda t: {**t, "segments": pl.concat([t["segments"], t["segments"][:1]])}, "segments, row 3, A: The segment has several rows"),
+    "segment of nobody": (lambda t: {**t, "segments": t["segments"].with_columns(participant=pl.Series(["A", "Q"]))}, "segments, row 2, Q: The participant is not in the table"),
+    "unknown task": (lambda t: {**t, "episodes": pl.DataFrame({"participant": ["A", "B"], "task": ["corridor", "maze"]})}, "episodes, row 2, B: It names the task 'maze', which was not given. Known: corridor"),
+    "unknown episode": (lambda t: {**t, "episodes": pl.DataFrame({"participant": ["A", "B"], "episode": ["1", "7"], "task": ["corridor"] * 2})}, "steps, row 3, B: The episode is not in the table of episodes"),
+    "negative weight": (lambda t: {**t, "steps": t["steps"].with_columns(weight=pl.Series([1.0, 1.0, 1.0, 1.0, -1.0, 1.0]))}, "steps, row 5, B: The weight is negative"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_rows_are_named_with_participant_and_row(name):
+    spoil, sentence = BAD[name]
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.make_cohort(**spoil(good()), tasks=corridor())
+    assert sentence in str(raised.value)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_without_strict_the_good_people_stay_and_the_problems_are_a_table(name):
+    spoil, sentence = BAD[name]
+    made = fidm.make_cohort(**spoil(good()), tasks=corridor(), strict=False)
+    assert made.problems.columns == ["table", "row", "participant", "problem", "hint"]
+    said = [
+        f"{r['table']}, row {r['row']}, {r['participant']}: {r['problem']} {r['hint']}"
+        for r in made.problems.iter_rows(named=True)
+    ]
+    assert any(line.startswith(sentence) for line in said)
+    bad = set(made.problems["participant"].to_list())
+    assert set(made.ids.to_list()) == {"A", "B"} - bad
+
+
+def test_all_problems_are_reported_at_once():
+    tables = good()
+    tables["steps"] = with_step(0, action=0)
+    tables["segments"] = tables["segments"].with_columns(
+        duration_s=pl.Series([1.0, -2.0]), n_moves=pl.Series([-1, 4])
+    )
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.make_cohort(**tables, tasks=corridor())
+    assert len(raised.value.problems) == 3
+    assert str(raised.value).startswith("3 problems, with 2 participants.")
+
+
+def test_a_table_without_a_needed_column_says_what_it_has():
+    with pytest.raises(
+        fidm.DataError, match=r"'steps' has no column 'action'. It has: 'participant', 'step', 'state'"
+    ):
+        fidm.make_cohort(steps=good()["steps"].drop("action"))
+
+
+def test_a_phase_opened_by_the_transcript_is_no_broken_chain():
+    model = task()
+    grid = model.grid
+    here = grid.state((4, 4))
+    cell = here % grid.grid.n_cells
+    told = next(
+        mode
+        for mode in range(len(grid.phase))
+        if grid.phase[mode] > grid.phase[0]
+        and grid.progress[mode] == grid.progress[here // grid.grid.n_cells]
+    )
+    steps = pl.DataFrame(
+        {
+            "participant": ["A", "A"],
+            "step": [1, 2],
+            "state": [
+                here,
+                int(told) * grid.grid.n_cells + int(model.next_state[here, 1]) % grid.grid.n_cells,
+            ],
+            "action": ["S", "N"],
+        }
+    )
+    assert cell == here % grid.grid.n_cells
+    assert len(fidm.make_cohort(steps=steps, tasks=model)) == 1
+    back = steps.reverse().with_columns(step=pl.Series([1, 2]))
+    with pytest.raises(fidm.DataError):
+        fidm.make_cohort(steps=back, tasks=model)
+
+
+# ---------------------------------------------------------------------- folders
+
+
+def test_csv_files_are_enough(tmp_path):
+    names = np.array(task().actions)[cohort().action]
+    tables = tables_of(cohort())
+    tables["steps"].with_columns(action=pl.Series(names)).drop("episode", "segment").write_csv(
+        tmp_path / "steps.csv"
+    )
+    tables["segments"].drop("episode").write_csv(tmp_path / "segments.csv")
+    made = fidm.read_cohort(tmp_path, tasks=task())
+    assert np.array_equal(made.action, cohort().action)
+    assert made.segments["duration_s"].to_list() == pytest.approx(cohort().segments["duration_s"].to_list())
+
+
+def test_csv_knows_several_words_for_missing(tmp_path):
+    (tmp_path / "steps.csv").write_text("participant,step,state,action\n007,1,0,1\n007,2,1,1\n")
+    (tmp_path / "segments.csv").write_text(
+        "participant,segment,n_moves,duration_s,pause_s\n007,1,1,NA,0\n007,2,1,2.5,\n007,3,1,nan,1\n"
+    )
+    made = fidm.read_cohort(tmp_path, tasks=corridor())
+    assert made.ids.to_list() == ["007"]
+    assert made.segments["duration_s"].to_list() == [None, 2.5, None]
+    assert made.segments["pause_s"].to_list() == [0, None, 1]
+
+
+def test_a_study_names_its_own_task_file(tmp_path):
+    file = tmp_path / "mine.toml"
+    file.write_text(fidm.builtin_text("grocery"), "utf-8")
+    fidm.write_cohort(cohort(), tmp_path / "study", tasks=[file])
+    assert (tmp_path / "study" / "tasks" / "mine.toml").exists()
+    assert len(fidm.read_cohort(tmp_path / "study")) == 6
+
+
+def test_parts_are_read_one_by_one_and_together(tmp_path):
+    with StudyWriter(tmp_path / "study", tasks=["grocery"]) as writer:
+        for first in (0, 2, 4):
+            writer.add(cohort()[first : first + 2])
+    study = Study(tmp_path / "study")
+    assert [len(batch) for batch in study.batches()] == [2, 2, 2]
+    assert study.participants()["participant"].to_list() == cohort().ids.to_list()
+    assert np.array_equal(fidm.read_cohort(tmp_path / "study").state, cohort().state)
+    (tmp_path / "study" / "segments" / "part-00001.parquet").unlink()
+    with pytest.raises(fidm.DataError, match="segments has 2 parts and steps 3"):
+        Study(tmp_path / "study")
+
+
+def test_writing_does_not_replace_a_study_unasked_and_leaves_other_files(tmp_path):
+    fidm.write_cohort(cohort(), tmp_path / "study", tasks=["grocery"])
+    (tmp_path / "study" / "notes.txt").write_text("mine")
+    with pytest.raises(fidm.DataError, match="exists already"):
+        fidm.write_cohort(cohort()[:2], tmp_path / "study")
+    fidm.write_cohort(cohort()[:2], tmp_path / "study", tasks=["grocery"], overwrite=True)
+    assert len(fidm.read_cohort(tmp_path / "study")) == 2
+    assert (tmp_path / "study" / "notes.txt").read_text() == "mine"
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_a_failed_writing_leaves_nothing_behind(tmp_path):
+    with pytest.raises(RuntimeError), StudyWriter(tmp_path / "study") as writer:
+        writer.add(cohort())
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_replacement_is_noticed(tmp_path):
+    fidm.write_cohort(cohort(), tmp_path / "study")
+    (tmp_path / "study" / ".fidm-swapping-1").touch()
+    with pytest.raises(fidm.DataError, match="interrupted"):
+        fidm.read_cohort(tmp_path / "study")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("study.toml", "schema = 2", "has the schema 2; this version of fidm reads 1"),
+        ("study.toml", "schema = 1\ntasks = 3", "tasks must be a list"),
+        ("study.toml", "schema", "cannot be read"),
+        ("steps.parquet", "not parquet", "is not a table that can be read"),
+        ("steps.csv", "participant", "steps.parquet and steps.csv; keep one"),
+    ],
+)
+def test_spoiled_files_are_named(tmp_path, name, text, sentence):
+    fidm.write_cohort(cohort(), tmp_path / "study", tasks=["grocery"])
+    (tmp_path / "study" / name).write_text(text)
+    with pytest.raises(fidm.DataError, match=sentence):
+        fidm.read_cohort(tmp_path / "study")
+
+
+def test_what_a_cell_holds_never_reaches_an_error(tmp_path):
+    (tmp_path / "steps.csv").write_text("participant,step,state,action\nA,1,0,1\n")
+    (tmp_path / "segments.csv").write_text(
+        'participant,segment,n_moves,duration_s\nA,1,1,"my secret words"\n'
+    )
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.read_cohort(tmp_path, tasks=corridor())
+    assert "secret" not in str(raised.value)
+    assert "segments, row 1, A: duration_s is not a finite number." in str(raised.value)
+    (tmp_path / "segments.csv").write_text('participant,segment\nA,1,"my secret words","x\n')
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.read_cohort(tmp_path, tasks=corridor())
+    assert "secret" not in str(raised.value)
+
+
+def test_an_empty_folder_says_what_is_needed(tmp_path):
+    with pytest.raises(fidm.DataError, match="has no table 'steps'"):
+        fidm.read_cohort(tmp_path)
+    with pytest.raises(fidm.DataError, match="is not a folder"):
+        fidm.read_cohort(tmp_path / "nothing")
+
+
+# ---------------------------------------------------------------------- what users stumble over
+
+
+def test_states_are_worked_out_where_actions_alone_are_known():
+    tables = tables_of(cohort())
+    names = np.array(task().actions)[cohort().action]
+    steps = tables["steps"].with_columns(action=pl.Series(names)).drop("state")
+    made = fidm.make_cohort(**{**tables, "steps": steps}, tasks=task())
+    assert np.array_equal(made.state, cohort().state)
+    assert np.array_equal(made.segment, cohort().segment)
+    with pytest.raises(fidm.DataError, match="the tasks are not known"):
+        fidm.make_cohort(steps=tables["steps"].drop("segment", "state"))
+
+
+def test_only_the_first_wrong_action_of_an_episode_is_reported_when_states_are_worked_out():
+    steps = good()["steps"].drop("state").with_columns(action=pl.Series([1, 1, 1, 0, 0, 1]))
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.make_cohort(steps=steps, tasks=corridor())
+    assert [problem.where for problem in raised.value.problems] == ["steps, row 5, B"]
+
+
+def test_states_of_a_task_with_chance_must_be_given():
+    slippery = fidm.TaskModel.from_pairs([0], [0], [-1.0], [[0.2, 0.8]], gamma=1.0, tau=0.1, horizon=2)
+    steps = pl.DataFrame({"participant": ["A"], "step": [1], "action": [0]})
+    with pytest.raises(fidm.DataError, match="have several outcomes"):
+        fidm.make_cohort(steps=steps, tasks=slippery)
+
+
+def test_duplicate_segments_beside_steps_that_name_them_are_reported():
+    tables = tables_of(cohort())
+    tables["segments"] = pl.concat([tables["segments"], tables["segments"][:1]])
+    made = fidm.make_cohort(**tables, tasks=task(), strict=False)
+    assert made.problems["problem"].unique().to_list() == ["The segment has several rows."]
+    assert len(made) == 5
+
+
+def test_a_step_of_an_unknown_segment_is_reported():
+    tables = tables_of(cohort())
+    last = tables["segments"].height - 1
+    tables["segments"] = tables["segments"][:last]
+    with pytest.raises(fidm.DataError, match=r"P0000006: The segment is not in the table of segments."):
+        fidm.make_cohort(**tables, tasks=task())
+
+
+def test_an_episode_column_in_one_table_only_is_refused():
+    tables = good()
+    tables["steps"] = tables["steps"].with_columns(episode=pl.lit("2"))
+    with pytest.raises(fidm.DataError, match="steps has a column 'episode', but segments has none"):
+        fidm.make_cohort(**tables, tasks=corridor())
+
+
+def test_numbers_as_ids_are_the_same_whether_whole_or_not():
+    tables = good()
+    tables["steps"] = tables["steps"].with_columns(participant=pl.Series([1.0, 1.0, 2.0, 2.0, 2.0, 2.0]))
+    tables["participants"] = pl.DataFrame({"participant": [1, 2]})
+    tables["segments"] = tables["segments"].with_columns(participant=pl.Series(["1", "2"]))
+    assert fidm.make_cohort(**tables, tasks=corridor()).ids.to_list() == ["1", "2"]
+
+
+def test_a_cohort_read_without_its_task_is_fitted_on_the_only_one():
+    tables = tables_of(cohort())
+    made = fidm.make_cohort(steps=tables["steps"].drop("segment", "episode"))
+    fit = fidm.Model(task(), channels=()).fit(made, method="mle")
+    assert fit.profile(made).estimate.tolist() == fit.profile(cohort()).estimate.tolist()
+
+
+def test_a_wrong_end_state_is_reported_without_its_text():
+    episodes = pl.DataFrame(
+        {"participant": ["A", "B"], "task": ["corridor"] * 2, "end_state": ["secret", "east"]}
+    )
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.make_cohort(**good(), episodes=episodes, tasks=corridor())
+    assert "secret" not in str(raised.value)
+    assert "episodes, row 1, A: The task has no end_state of this name. Known: west, middle, east." in str(
+        raised.value
+    )
+
+
+def test_a_table_about_the_people_can_be_replaced():
+    table = cohort().participants.select("participant").with_columns(age=pl.int_range(6)).reverse()
+    made = cohort().with_participants(table)
+    assert made.participants["age"].to_list() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(fidm.DataError, match="one row for each person"):
+        cohort().with_participants(table[:3])
+
+
+def test_traces_need_an_owner_and_writers_a_block(tmp_path):
+    trace = fidm.walk(task(), fidm.solve(task()), 20.0, seed=1)
+    with pytest.raises(fidm.DataError, match="needs a label"):
+        fidm.Cohort.from_traces([trace])
+    with pytest.raises(fidm.DataError, match="inside a with block"):
+        StudyWriter(tmp_path / "study").add(cohort())
+    with pytest.raises(fidm.DataError, match="no task file 'errnds'"):
+        fidm.write_cohort(cohort(), tmp_path / "study", tasks=["errnds"])

@@ -1,0 +1,685 @@
+"""Edges of estimation, what is said about them, channels, saved fits, and options that cannot apply."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fidm
+from fidm.channels import Bernoulli, Channel, Gamma, LogNormal, NegativeBinomial, Poisson
+from fidm.fit.profile import STATUSES
+from fidm.study.simulate import People
+
+
+@functools.cache
+def task():
+    return fidm.load_task("errands")
+
+
+@functools.cache
+def cohort():
+    return fidm.simulate_cohort(task(), 80, seed=1)
+
+
+@functools.cache
+def fitted(**way):
+    return fidm.Model(task()).fit(cohort(), **dict(way))
+
+
+def with_segments(base, **columns):
+    fields = {name: getattr(base, name) for name in fidm.Cohort.__slots__}
+    return fidm.Cohort(**{**fields, "segments": base.segments.with_columns(**columns)})
+
+
+def two_ways(good):
+    """A choice between two options of value 1 and 0, over and over."""
+    return np.tile([1.0, 0.0], (len(good), 1)), np.where(good, 0, 1)
+
+
+# ---------------------------------------------------------------------- the edges of η
+
+
+def test_closed_form_of_two_options():
+    """With two options a value apart, η̂ is the log odds of choosing the better one."""
+    values, chosen = two_ways([True] * 30 + [False] * 10)
+    row = fidm.fit_choices(values, chosen).row(0, named=True)
+    assert row["action_sensitivity"] == pytest.approx(math.log(3), rel=1e-12)
+    assert row["se"] == pytest.approx(1 / math.sqrt(40 * 0.75 * 0.25), rel=1e-9)
+    assert row["status"] == "ok"
+
+
+def test_no_better_than_chance_is_zero_with_an_upper_bound():
+    values, chosen = two_ways([True] * 15 + [False] * 15)
+    row = fidm.fit_choices(values, chosen).row(0, named=True)
+    assert (row["action_sensitivity"], row["low"], row["status"]) == (0.0, 0.0, "at_zero")
+    drop = 1.6448536269514722**2 / 2  # one-sided
+
+    def fallen(eta):
+        return 30 * math.log(2) + 15 * eta - 30 * math.log1p(math.exp(eta)) + drop
+
+    assert fallen(row["high"]) == pytest.approx(0.0, abs=1e-4)
+    worse = fidm.fit_choices(*two_ways([False] * 30)).row(0, named=True)
+    assert worse["action_sensitivity"] == 0.0
+    assert worse["high"] < row["high"]
+
+
+def test_always_best_has_a_lower_bound_and_no_number():
+    values, chosen = two_ways([True] * 30)
+    row = fidm.fit_choices(values, chosen).row(0, named=True)
+    assert (row["action_sensitivity"], row["high"], row["se"], row["status"]) == (
+        math.inf,
+        math.inf,
+        None,
+        "no_maximum",
+    )
+    drop = 1.6448536269514722**2 / 2
+    assert -30 * math.log1p(math.exp(-row["low"])) == pytest.approx(-drop, abs=1e-4)
+
+
+def test_ties_within_rounding_count_as_best():
+    values = np.array([[1.0, 1.0 - 1e-9, 0.0]] * 25)
+    assert fidm.fit_choices(values, [1] * 25)["status"].to_list() == ["no_maximum"]
+    values = np.array([[1.0, 1.0 - 1e-6, 0.0]] * 25)
+    assert math.isfinite(fidm.fit_choices(values, [1] * 25)["action_sensitivity"][0])
+
+
+def test_flat_rows_say_nothing():
+    row = fidm.fit_choices([[2.0, 2.0], [1.0, np.nan]], [0, 0]).row(0, named=True)
+    assert (row["action_sensitivity"], row["status"], row["n"]) == (None, "no_observation", 2)
+    assert (row["low"], row["high"]) == (0.0, math.inf)
+
+
+def test_a_maximum_far_beyond_the_grid_is_found():
+    """One slip of a very small gap among large ones: η̂ is finite but huge."""
+    values = np.array([[1.0, 0.0]] * 50 + [[1.0, 1.0 - 1e-6]] * 10)
+    chosen = np.array([0] * 50 + [0] * 7 + [1] * 3)
+    row = fidm.fit_choices(values, chosen).row(0, named=True)
+    assert row["action_sensitivity"] == pytest.approx(math.log(7 / 3) / 1e-6, rel=1e-6)
+    assert row["low"] < row["action_sensitivity"] < row["high"] < math.inf
+
+
+def test_very_many_choices_are_resolved_by_the_posterior():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(60_000, 3))
+    p = np.exp(2.0 * values)
+    p /= p.sum(axis=1, keepdims=True)
+    chosen = (rng.random((60_000, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
+    person = np.repeat(["many", "few", "some"], [59_800, 50, 150])
+    exact = fidm.fit_choices(values, chosen, person).row(0, named=True)
+    shrunk = fidm.fit_choices(values, chosen, person, method="eb").row(0, named=True)
+    assert shrunk["action_sensitivity"] == pytest.approx(exact["action_sensitivity"], rel=2e-3)
+    assert shrunk["se"] == pytest.approx(exact["se"], rel=0.05)
+    assert shrunk["low"] < exact["action_sensitivity"] < shrunk["high"]
+
+
+def test_people_come_in_the_order_they_first_appear():
+    table = fidm.fit_choices([[1, 0]] * 6, [0, 1, 0, 0, 1, 0], ["b", "a", "b", "a", "b", "c"])
+    assert table["person"].to_list() == ["b", "a", "c"]
+    assert table["n"].to_list() == [3, 2, 1]
+    assert table.columns == ["person", "action_sensitivity", "se", "low", "high", "status", "n"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (([[1, 0]], [2]), "row 0: the option chosen is 2, which was not offered"),
+        (([[1, np.nan]], [1]), "row 0: the option chosen is 1, which was not offered"),
+        (([[1, -np.inf]], [1]), "which was not offered"),
+        (([[1, np.inf]], [0]), "worth \\+inf"),
+        (([[1, 0]], [0, 1]), "There are 1 rows of option_values"),
+        (([[1, 0]], [0.5]), "whole numbers"),
+        (([1, 0], [0]), "has the shape"),
+        (([["a"]], [0]), "rows of numbers"),
+        (([[1, 0]], [0], ["a", "b"]), "person has 2 entries"),
+    ],
+)
+def test_choices_that_make_no_sense_are_refused(arguments, sentence):
+    with pytest.raises(fidm.DataError, match=sentence):
+        fidm.fit_choices(*arguments)
+
+
+def test_an_empty_list_of_choices_gives_an_undefined_person():
+    table = fidm.fit_choices(np.zeros((0, 2)), np.zeros(0, dtype=int))
+    assert table["status"].to_list() == ["no_observation"]
+
+
+# ---------------------------------------------------------------------- the edges of θ
+
+
+def test_all_zero_counts_give_minus_infinity_and_an_upper_bound():
+    silent = cohort().segments["n_turns"].to_numpy().copy()
+    silent[: int(cohort().segment_offsets[1])] = 0
+    changed = with_segments(cohort(), n_turns=pl.Series(silent))
+    profile = fitted(method="mle").profile(changed)
+    k = profile.parameters.index("turns")
+    assert profile.estimate[0, k] == -math.inf
+    assert profile.low[0, k] == -math.inf
+    assert math.isfinite(profile.high[0, k])
+    assert STATUSES[profile.status[0, k]] == "at_edge"
+    shrunk = fitted().profile(changed)
+    assert math.isfinite(shrunk.estimate[0, k])
+    assert STATUSES[shrunk.status[0, k]] == "at_edge"
+
+
+def test_nobody_s_pause_may_be_positive():
+    pause = cohort().segments["pause_s"].to_numpy().copy()
+    pause[: int(cohort().segment_offsets[1])] = 0.0
+    changed = with_segments(cohort(), pause_s=pl.Series(pause))
+    profile = fitted(method="mle").profile(changed)
+    pause_at, presence_at = profile.parameters.index("pause"), profile.parameters.index("pause_presence")
+    assert math.isnan(profile.estimate[0, pause_at])
+    assert STATUSES[profile.status[0, pause_at]] == "no_observation"
+    assert profile.estimate[0, presence_at] == -math.inf
+    assert profile.n[0, pause_at] == 0
+    shrunk = fitted().profile(changed)
+    assert shrunk.estimate[0, pause_at] == pytest.approx(0.0, abs=1e-9)
+    assert shrunk.se[0, pause_at] == pytest.approx(fitted().populations["pause"].population.sd, rel=1e-6)
+
+
+def test_people_without_segments_or_steps_are_profiled_by_what_they_have():
+    half = cohort()[:3]
+    empty = fidm.Cohort(
+        participants=half.participants,
+        episodes=half.episodes,
+        episode_offsets=half.episode_offsets,
+        step_offsets=np.zeros(4, np.int64),
+        state=np.zeros(0, np.int32),
+        action=np.zeros(0, np.int32),
+        end_state=np.full(3, -1, np.int32),
+        segments=half.segments.clear(),
+        segment_offsets=np.zeros(4, np.int64),
+    )
+    for way in ({}, {"method": "mle"}):
+        profile = fitted(**way).profile(empty)
+        assert {STATUSES[code] for code in profile.status.reshape(-1)} == {"no_observation"}
+        assert np.isnan(profile.estimate).all() == bool(way)
+
+
+def test_a_cohort_of_nobody_gives_an_empty_profile():
+    assert len(fitted().profile(cohort()[:0])) == 0
+
+
+# ---------------------------------------------------------------------- weights, states left out, several tasks
+
+
+def test_weights_leave_out_or_repeat_steps():
+    fit = fidm.Model(task(), channels=()).fit(cohort(), method="mle")
+    one = cohort()[:1]
+    fields = {name: getattr(one, name) for name in fidm.Cohort.__slots__}
+    double = fidm.Cohort(**{**fields, "weight": np.full(one.n_steps, 2.0)})
+    assert fit.profile(double).estimate[0, 0] == pytest.approx(fit.profile(one).estimate[0, 0], rel=1e-12)
+    assert fit.profile(double).se[0, 0] == pytest.approx(fit.profile(one).se[0, 0] / math.sqrt(2), rel=1e-9)
+    none = fidm.Cohort(**{**fields, "weight": np.zeros(one.n_steps)})
+    assert STATUSES[fit.profile(none).status[0, 0]] == "no_observation"
+
+
+def test_steps_in_waiting_states_do_not_count():
+    grocery = fidm.load_task("grocery")
+    values = fidm.solve(grocery)
+    waiting = int(np.flatnonzero(~grocery.counted)[0])
+    action = int(grocery.action[grocery.offsets[waiting]])
+    trace = fidm.walk(grocery, values, 20.0, seed=1, label="A")
+    there = int(grocery.successor[grocery.successor_offsets[grocery.offsets[waiting]]])
+    extra = fidm.Trace(
+        "grocery",
+        np.array([waiting, there], np.int32),
+        np.array([action], np.int32),
+        finished=False,
+        label="A",
+    )
+    model = fidm.Model(grocery, channels=())
+    others = [fidm.walk(grocery, values, 20.0, seed=s, label=f"B{s}") for s in range(2, 6)]
+    fit = model.fit(fidm.Cohort.from_traces([trace, *others]), method="mle")
+    plain = fit.profile(fidm.Cohort.from_traces([trace]))
+    more = fit.profile(fidm.Cohort.from_traces([trace, extra]))
+    assert more.n[0, 0] == plain.n[0, 0]
+    assert more.estimate[0, 0] == plain.estimate[0, 0]
+
+
+def test_episodes_on_several_tasks_share_one_sensitivity():
+    tasks = [fidm.load_task("errands"), fidm.load_task("grocery_small")]
+    both = fidm.simulate_cohort(tasks, 60, seed=2)
+    assert both.tasks == ("errands", "grocery_small")
+    fit = fidm.Model(tasks).fit(both)
+    swapped = fidm.Model(tasks[::-1]).fit(both)
+    truth = np.log(both.participants["true_action_sensitivity"].to_numpy())
+    profile = fit.profile(both)
+    alone = fidm.Model(tasks[0]).fit(fidm.simulate_cohort(tasks[:1], 60, seed=2))
+    assert np.corrcoef(profile.log_sensitivity, truth)[0, 1] > 0.85
+    assert swapped.profile(both).estimate == pytest.approx(profile.estimate, rel=1e-9)
+    assert np.median(profile.log_sensitivity_se) < alone.prior.sd
+    with pytest.raises(fidm.DataError, match="names the task 'grocery_small', which was not given"):
+        fidm.Model(tasks[0]).fit(both)
+
+
+def test_tasks_need_names_of_their_own():
+    with pytest.raises(fidm.TaskError, match="Several tasks are called 'errands'"):
+        fidm.Model([task(), task()])
+    with pytest.raises(fidm.TaskError, match="needs TaskModels, not str"):
+        fidm.Model(["errands"])
+    with pytest.raises(fidm.TaskError, match="at least one"):
+        fidm.Model([])
+
+
+def test_a_model_refuses_traces_that_do_not_follow_its_task():
+    other = fidm.load_task("grocery")
+    wrong = fidm.simulate_cohort(other, 2, seed=1)
+    fields = {name: getattr(wrong, name) for name in fidm.Cohort.__slots__}
+    renamed = fidm.Cohort(**{**fields, "episodes": wrong.episodes.with_columns(task=pl.lit("errands"))})
+    with pytest.raises(fidm.DataError, match="rows of 2 participants cannot be used"):
+        fidm.Model(task()).fit(renamed)
+
+
+# ---------------------------------------------------------------------- channels
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [*fidm.channels.paper_channels(), Poisson("p", "y"), LogNormal("t", "y")],
+    ids=lambda c: f"{c.kind}-{c.name}",
+)
+def test_every_channel_keeps_its_contract(channel):
+    fidm.testing.check_channel(channel)
+
+
+@dataclass(frozen=True)
+class Exponential(Channel):
+    """A waiting time: a Gamma whose shape is 1."""
+
+    kind: ClassVar[str] = "exponential"
+
+    def varying(self, y, xi, shape):
+        return -xi - y * np.exp(-xi)
+
+    def fixed(self, y, shape):
+        return np.zeros(len(y))
+
+    def slopes(self, y, xi, shape):
+        ratio = y * np.exp(-xi)
+        return ratio - 1, ratio
+
+    def predictor(self, y):
+        return float(np.log(y.mean()))
+
+    def mean(self, xi, shape):
+        return np.exp(xi)
+
+    def residual(self, y, xi):
+        return np.log(y) - xi
+
+    def sample(self, xi, shape, rng):
+        return rng.exponential(np.exp(xi))
+
+
+def test_a_channel_of_one_s_own_needs_no_other_module(tmp_path):
+    fidm.testing.check_channel(Exponential("wait", "duration_s"))
+    fit = fidm.Model(task(), channels=[Exponential("wait", "duration_s")]).fit(cohort())
+    assert fit.parameters == ("action_sensitivity", "wait")
+    fit.save(tmp_path / "fit.json")
+    with pytest.raises(fidm.FitError, match=r"a channel of the kind 'exponential'. Give its class"):
+        fidm.load_fit(tmp_path / "fit.json")
+    again = fidm.load_fit(tmp_path / "fit.json", channels=[Exponential])
+    assert np.array_equal(again.profile(cohort()).estimate, fit.profile(cohort()).estimate)
+
+
+class TestContract:
+    """check_channel names what is wrong."""
+
+    def test_wrong_slope(self):
+        @dataclass(frozen=True)
+        class Steep(Exponential):
+            def slopes(self, y, xi, shape):
+                first, second = super().slopes(y, xi, shape)
+                return 2 * first, second
+
+        with pytest.raises(AssertionError, match="not the derivative of log_density"):
+            fidm.testing.check_channel(Steep("a", "b"))
+
+    def test_wrong_sampler(self):
+        @dataclass(frozen=True)
+        class Loud(Exponential):
+            def sample(self, xi, shape, rng):
+                return 3 * super().sample(xi, shape, rng)
+
+        with pytest.raises(AssertionError, match="samples average"):
+            fidm.testing.check_channel(Loud("a", "b"))
+
+    def test_a_class_is_no_channel(self):
+        with pytest.raises(AssertionError, match="not an object"):
+            fidm.testing.check_channel(Exponential)
+
+
+def test_design_columns_by_name():
+    rng = np.random.default_rng(0)
+    m = cohort().n_segments
+    first = np.zeros(m, dtype=bool)
+    first[cohort().segment_offsets[:-1]] = True
+    phase = rng.choice(["checkout", "shopping", "bakery"], m)
+    shift = 0.8 * first + 0.5 * (phase == "shopping") - 0.4 * (phase == "checkout")
+    changed = with_segments(
+        cohort(),
+        first=pl.Series(first),
+        phase=pl.Series(phase),
+        duration_s=pl.Series(cohort().segments["duration_s"].to_numpy() * np.exp(shift)),
+    )
+    channel = Gamma("duration", "duration_s", design=("log_moves", "first", "phase"))
+    fit = fidm.Model(task(), channels=[channel]).fit(changed)
+    table = {row[1]: (row[2], row[3]) for row in fit.population_table().rows() if row[0] == "duration"}
+    assert list(table) == [
+        "intercept",
+        "log_moves",
+        "first",
+        "phase=checkout",
+        "phase=shopping",
+        "kappa",
+        "sd",
+    ]
+    for name, truth in (
+        ("first", 0.8),
+        ("phase=shopping", 0.5),
+        ("phase=checkout", -0.4),
+        ("log_moves", 0.57),
+    ):
+        assert abs(table[name][0] - truth) < 4 * table[name][1]
+    with pytest.raises(fidm.DataError, match=r"1 levels that the training part, with 3, does not have"):
+        fit.profile(with_segments(changed, phase=pl.lit("elsewhere")))
+    with pytest.raises(fidm.DataError, match="but no first"):
+        fit.profile(with_segments(changed, first=pl.lit(None, dtype=pl.Boolean)))
+
+
+def test_a_design_that_cannot_be_told_apart_is_named():
+    constant = with_segments(cohort(), n_moves=pl.lit(1, dtype=pl.Int32))
+    with pytest.raises(
+        fidm.FitError, match="conditioned on log_moves, which in the training part is constant"
+    ):
+        fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(constant)
+    fit = fidm.Model(task(), channels=[Gamma("duration", "duration_s", design=())]).fit(constant)
+    assert len(fit.populations["duration"].population.coefficients) == 1
+
+
+def test_response_times_and_counts_for_every_action():
+    rng = np.random.default_rng(1)
+    m = cohort().n_segments
+    own = np.repeat(rng.normal(0, 0.4, 80), np.diff(cohort().segment_offsets))
+    changed = with_segments(
+        cohort(),
+        rt_s=pl.Series(np.exp(0.5 + own + rng.normal(0, 0.3, m))),
+        n_prompts=pl.Series(rng.poisson(np.exp(own))),
+    )
+    channels = [LogNormal("response_time", "rt_s", design=()), Poisson("prompts", "n_prompts", design=())]
+    profile = fidm.Model(task(), channels=channels).fit(changed).profile(changed)
+    truth = own[cohort().segment_offsets[:-1]]
+    assert np.corrcoef(profile["response_time"], truth)[0, 1] > 0.97
+    assert np.corrcoef(profile["prompts"], truth)[0, 1] > 0.8
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "sentence"),
+    [
+        ("duration_s", 0.0, "duration_s is 0. It must be above 0; leave it empty"),
+        ("n_characters", 2.5, "n_characters is 2.5. It must be a whole number"),
+        ("pause_s", -1.0, "pause_s is -1. It must be 0 or more"),
+        ("duration_s", math.inf, "duration_s is inf"),
+    ],
+)
+def test_values_a_channel_cannot_have_are_named(column, value, sentence):
+    values = cohort().segments[column].cast(pl.Float64).to_numpy().copy()
+    values[5] = value
+    with pytest.raises(fidm.DataError) as raised:
+        fitted().profile(with_segments(cohort(), **{column: pl.Series(values)}))
+    assert f"segments, row 6, P0000001: {sentence}" in str(raised.value)
+    assert len(raised.value.problems) == 1
+
+
+def test_channels_left_out_are_those_without_a_column():
+    fields = {name: getattr(cohort(), name) for name in fidm.Cohort.__slots__}
+    quiet = fidm.Cohort(**{**fields, "segments": cohort().segments.drop("pause_s", "n_turns")})
+    assert fidm.Model(task()).fit(quiet).parameters == ("action_sensitivity", "duration", "characters")
+    with pytest.raises(fidm.DataError, match="no column 'n_turns'"):
+        fidm.Model(task(), channels=fidm.channels.paper_channels()).fit(quiet)
+    profile = fitted().profile(quiet)  # fitted with pauses, profiled without: nothing observed
+    assert {STATUSES[c] for c in profile.status[:, profile.parameters.index("pause")]} == {"no_observation"}
+
+
+def test_channels_that_cannot_be_fitted_say_why():
+    always = with_segments(cohort(), pause_s=pl.lit(1.5))
+    with pytest.raises(fidm.FitError, match="pause_s in the training part is positive, so pause_presence"):
+        fidm.Model(task(), channels=[Bernoulli("pause_presence", "pause_s")]).fit(always)
+    never = with_segments(cohort(), n_turns=pl.lit(0))
+    with pytest.raises(fidm.FitError, match="Every n_turns in the training part is 0"):
+        fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(never)
+    nothing = with_segments(cohort(), n_turns=pl.lit(None, dtype=pl.Float64))
+    with pytest.raises(fidm.FitError, match="Nobody in the training part has a n_turns"):
+        fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(nothing)
+
+
+def test_people_who_are_alike_are_said_to_be():
+    alike = fidm.simulate_cohort(task(), 60, seed=3, people=People(effort_sd=1e-9, log_sensitivity_sd=1e-9))
+    fit = fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(alike)
+    assert fit.populations["duration"].population.sd < 0.06
+    assert fit.prior.sd < 0.2
+
+
+def test_a_count_without_extra_spread_points_to_poisson():
+    rng = np.random.default_rng(5)
+    plain = with_segments(cohort(), n_turns=pl.Series(rng.binomial(20, 0.4, cohort().n_segments)))
+    fit = fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(plain)
+    assert any("Poisson channel would do" in warning for warning in fit.warnings)
+
+
+# ---------------------------------------------------------------------- options, tables, files
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: fidm.Model(task(), lapse=1.0), "lapse is 1.0"),
+        (lambda: fidm.Model(task(), lapse="some"), "lapse is 'some'"),
+        (lambda: fidm.Model(task(), channels=[Gamma("a", "b"), Gamma("a", "c")]), "a name of its own"),
+        (lambda: fidm.Model(task()).fit(cohort(), method="map"), "method is 'map'"),
+        (lambda: fidm.Model(task()).fit(cohort(), population="none"), "population is 'none'"),
+        (lambda: fidm.Model(task()).fit(cohort(), method="mle", joint=True), "needs method='eb'"),
+        (lambda: fidm.Model(task()).fit(cohort(), level=95), "level is 95"),
+        (lambda: fidm.Model(task()).fit(cohort(), workers=0), "workers is 0"),
+        (lambda: fidm.Model(task()).fit(cohort()[:0]), "nobody to learn from"),
+        (lambda: fidm.Model(task()).fit(cohort(), max_people=1), "max_people is 1"),
+    ],
+)
+def test_options_that_cannot_apply_are_refused(make, sentence):
+    with pytest.raises(fidm.FitError, match=sentence):
+        make()
+
+
+def test_learning_from_a_draw_does_not_depend_on_order():
+    model = fidm.Model(task(), channels=())
+    a = model.fit(cohort(), max_people=30)
+    b = model.fit(cohort()[::-1], max_people=30)
+    assert (a.n_learned, a.n_people) == (30, 80)
+    assert a.prior == b.prior
+
+
+def test_the_tables_of_a_profile():
+    profile = fitted().profile(cohort())
+    assert profile.table.columns == [
+        "participant",
+        "parameter",
+        "estimate",
+        "se",
+        "low",
+        "high",
+        "status",
+        "n",
+    ]
+    assert profile.table.height == 80 * 6
+    assert profile.wide.height == 80
+    assert profile.wide["duration"].to_list() == profile["duration"].tolist()
+    frame = profile.to_pandas(wide=True)
+    assert list(frame["participant"]) == cohort().ids.to_list()
+    with pytest.raises(fidm.DataError, match="no parameter 'speed'"):
+        profile["speed"]
+    matrix, names = profile.features()
+    raw, raw_names = profile.features(scale="raw")
+    assert names[0] == "log_action_sensitivity"
+    assert raw_names[0] == "action_sensitivity"
+    assert matrix[:, 0] == pytest.approx(np.log(raw[:, 0]), rel=1e-12)
+    with pytest.raises(fidm.DataError, match="scale is 'square'"):
+        profile.features(scale="square")
+
+
+def test_infinite_estimates_are_missing_features():
+    values = fidm.solve(task())
+    best = [fidm.walk(task(), values, 1e6, seed=s, label=f"best{s}") for s in range(3)]
+    profile = fitted(method="mle").profile(fidm.Cohort.from_traces(best))
+    assert np.isinf(profile.action_sensitivity).all()
+    assert np.isnan(profile.features()[0][:, 0]).all()
+    assert "3 no_maximum" in str(profile.summary())
+
+
+def test_the_summary_reads_well():
+    text = str(fitted().profile(cohort()).summary())
+    lines = text.splitlines()
+    assert lines[0] == "80 participants, empirical Bayes, 95% intervals"
+    assert lines[2].split() == [
+        "parameter",
+        "median",
+        "80",
+        "%",
+        "of",
+        "people",
+        "typical",
+        "error",
+        "reliability",
+        "ok",
+    ]
+    assert len({len(line) for line in lines[2:9]}) == 1
+    assert "<table>" in fitted().profile(cohort()).summary()._repr_html_()
+
+
+def test_log_likelihood_has_a_column_per_factor():
+    for at in ("estimate", "prior"):
+        table = fitted().log_likelihood(cohort(), at=at)
+        assert table.columns == [
+            "participant",
+            "action",
+            "duration",
+            "characters",
+            "turns",
+            "pause",
+            "pause_presence",
+            "total",
+        ]
+        assert table["total"].to_numpy() == pytest.approx(
+            table.drop("participant", "total").to_numpy().sum(axis=1)
+        )
+    best = fitted(method="mle").log_likelihood(cohort())["total"].to_numpy()
+    assert (best >= fitted().log_likelihood(cohort())["action"].to_numpy() - 1e9).all()
+
+
+def test_maximum_likelihood_is_at_least_as_likely_as_any_other_estimate():
+    mle, eb = fitted(method="mle").log_likelihood(cohort()), fitted().log_likelihood(cohort())
+    for column in ("action", "duration", "characters", "turns", "pause", "pause_presence"):
+        assert (mle[column].to_numpy() >= eb[column].to_numpy() - 1e-9).all()
+
+
+def test_a_saved_fit_is_readable_and_refuses_another_task(tmp_path):
+    path = tmp_path / "fit.json"
+    fitted().save(path)
+    saved = json.loads(path.read_text("utf-8"))
+    assert saved["tasks"][0] == {"name": "errands", "sha256": task().fingerprint}
+    assert saved["fidm_version"] == fidm.__version__
+    assert saved["channels"][0]["coefficients"].keys() == {"intercept", "log_moves"}
+    with pytest.raises(fidm.FitError, match="another version of the task 'errands'"):
+        fidm.load_fit(path, task().with_settings(tau=0.04))
+    with pytest.raises(fidm.FitError, match="was fitted on errands, but grocery was given"):
+        fidm.load_fit(path, fidm.load_task("grocery"))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda text: "not json", "it is not JSON"),
+        (lambda text: "[]", "is not a saved fit"),
+        (
+            lambda text: text.replace('"schema": 1', '"schema": 9'),
+            "has the schema 9; this version of fidm reads 1",
+        ),
+        (lambda text: text.replace('"prior"', '"before"'), "is damaged: KeyError 'prior'"),
+        (lambda text: text.replace('"errands"', '"elsewhere"'), "'elsewhere', which is not built in"),
+    ],
+)
+def test_spoiled_fit_files_are_refused(tmp_path, spoil, sentence):
+    path = tmp_path / "fit.json"
+    fitted().save(path)
+    path.write_text(spoil(path.read_text("utf-8")), "utf-8")
+    with pytest.raises(fidm.FitError, match=sentence):
+        fidm.load_fit(path)
+    with pytest.raises(fidm.FitError, match="cannot be read"):
+        fidm.load_fit(tmp_path / "nothing.json")
+
+
+def test_progress_is_reported():
+    heard = []
+    fit = fidm.Model(task()).fit(cohort(), on_progress=lambda *said: heard.append(said))
+    fit.profile(cohort(), on_progress=lambda *said: heard.append(said))
+    assert [doing for doing, _, _ in heard] == [
+        "solving", "action sensitivity", "duration", "characters", "turns", "pause", "pause_presence", "done", "profiles", "profiles",
+    ]  # fmt: skip
+    assert heard[-1] == ("profiles", 80, 80)
+
+
+# ---------------------------------------------------------------------- few people, people left out
+
+
+def test_one_person_can_be_fitted_as_in_the_paper_but_not_shrunk(tmp_path):
+    one = cohort()[:1]
+    fit = fidm.Model(task()).fit(one, method="mle", population="pooled")
+    profile = fit.profile(one)
+    assert profile["duration"][0] == pytest.approx(0.0, abs=1e-9)  # pooled over one person
+    fit.save(tmp_path / "fit.json")
+    assert np.array_equal(fidm.load_fit(tmp_path / "fit.json").profile(one).estimate, profile.estimate)
+    assert fit.population_table()["quantity"].to_list()[:3] == ["rate", "intercept", "log_moves"]
+    with pytest.raises(fidm.FitError, match="no priors to average over"):
+        fit.log_likelihood(one, at="prior")
+    for few in (1, 2):
+        with pytest.raises(fidm.FitError, match=f"{few} participants of the training part"):
+            fidm.Model(task()).fit(cohort()[:few])
+
+
+def test_a_handful_of_people_is_fitted_or_refused_in_words():
+    for people in (3, 4, 6):
+        profile = fidm.Model(task()).fit(cohort()[:people]).profile(cohort()[:people])
+        assert np.isfinite(profile.estimate).all()
+
+
+def test_a_model_leaves_out_whom_its_channels_cannot_use():
+    values = cohort().segments["duration_s"].to_numpy().copy()
+    values[5] = 0.0
+    spoiled = with_segments(cohort(), duration_s=pl.Series(values))
+    model = fidm.Model(task())
+    assert model.check(cohort()) is cohort()
+    with pytest.raises(fidm.DataError, match="1 row of 1 participant cannot be used"):
+        model.check(spoiled)
+    kept = model.check(spoiled, strict=False)
+    assert len(kept) == 79
+    assert kept.problems.rows() == [
+        (
+            "segments",
+            6,
+            "P0000001",
+            "duration_s is 0.",
+            "It must be above 0; leave it empty where nothing was observed.",
+        )
+    ]
+
+
+@pytest.mark.parametrize("channels", [["duration"], [Gamma]])
+def test_what_is_no_channel_is_refused(channels):
+    with pytest.raises(fidm.FitError, match="is not a channel"):
+        fidm.Model(task(), channels=channels)
