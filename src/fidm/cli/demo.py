@@ -1,4 +1,4 @@
-"""``fidm demo``: the main job on an embedded default, from the task to a picture of two shoppers."""
+"""``fidm demo``: the main job on an embedded default, from the task to profiles and a picture."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ from matplotlib.figure import Figure
 from fidm import plot
 from fidm.cli.check import run_check, show
 from fidm.cli.console import page
+from fidm.cli.fit import show_summary
 from fidm.cli.pictures import save_figure
+from fidm.cli.progress import progress_bar
+from fidm.cohort import Cohort
+from fidm.fit.factorized import Model
+from fidm.study.simulate import simulate_cohort
 from fidm.tasks.behaviour import walk
 from fidm.tasks.compile import load_task
 from fidm.tasks.solve import solve
@@ -17,9 +22,12 @@ from fidm.tasks.solve import solve
 SENSIBLE, ERRATIC = 40.0, 8.0
 """Action sensitivities of the two shoppers."""
 
+PEOPLE = 100
+"""How many people the demonstration simulates."""
+
 
 def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
-    """Check and solve the built-in grocery task, let two shoppers walk it, and draw their routes.
+    """Check the grocery task, profile simulated people, and find two shoppers' sensitivity from their routes.
 
     Parameters
     ----------
@@ -36,10 +44,21 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
         walk(task, values, SENSIBLE, seed=seed, label=f"sensible shopper, η = {SENSIBLE:g}"),
         walk(task, values, ERRATIC, seed=seed, label=f"erratic shopper, η = {ERRATIC:g}"),
     ]
-    console.print()
-    for trace in shoppers:
+    with progress_bar() as bars:
+        bars.step("simulating", 0, 1)
+        people = simulate_cohort(task, PEOPLE, seed=seed)
+        fitted = Model(task, values=values).fit(people, on_progress=bars.step)
+        profile = fitted.profile(people, on_progress=bars.step)
+        found = fitted.profile(Cohort.from_traces(shoppers))
+    console.print(f"[bold]What {PEOPLE} simulated people are like[/], from what they did and said")
+    show_summary(profile, console)
+    console.print("\n[bold]Two shoppers[/], and what their routes alone tell about them")
+    for j, trace in enumerate(shoppers):
         end = "finished" if trace.finished else "did not finish"
-        console.print(f"  {trace.label}: {len(trace)} actions, {end}")
+        eta, low, high = found.estimate[j, 0], found.low[j, 0], found.high[j, 0]
+        console.print(
+            f"  {trace.label}: {len(trace)} actions, {end}; estimated η {eta:.0f} ({low:.0f} to {high:.0f})"
+        )
     figure = Figure(figsize=(13, 5.2))
     for trace, ax in zip(shoppers, figure.subplots(1, 2), strict=True):
         plot.routes(task, trace, ax=ax)

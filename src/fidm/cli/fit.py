@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as jsons
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -14,11 +13,11 @@ import polars as pl
 from cyclopts import Parameter
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from fidm.cli.console import aside, page
+from fidm.cli.console import page
+from fidm.cli.progress import Bars, progress_bar
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.files import whole_file
@@ -86,7 +85,7 @@ def fit(
         raise DataError(f"--max-people is {max_people}; it must be 2 or more.")
     model = Model(tasks, lapse=_lapse(lapse))
     target = out or study
-    with _bars() as bars:
+    with progress_bar() as bars:
         learners, part = _learners(opened, model, split, max_people, skip_bad, bars)
         fitted = model.fit(
             learners,
@@ -114,34 +113,6 @@ def fit(
     return 0
 
 
-class _Bars:
-    """Progress on the error stream, if somebody is looking."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
-        self._bar = progress.add_task("", total=None) if progress else None
-
-    def step(self, doing: str, done: int, of: int) -> None:
-        if self._progress is not None and self._bar is not None:
-            self._progress.update(self._bar, description=doing, completed=done, total=of)
-
-
-@contextmanager
-def _bars() -> Iterator[_Bars]:
-    console = aside()
-    if not console.is_terminal:
-        yield _Bars(None)
-        return
-    columns = (
-        TextColumn("[dim]{task.description:<20}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        yield _Bars(progress)
-
-
 def _lapse(text: str) -> float | Literal["estimate"]:
     if text == "estimate":
         return "estimate"
@@ -157,7 +128,7 @@ def _learners(
     split: str | None,
     most: int,
     skip_bad: bool,
-    bars: _Bars,
+    bars: Bars,
 ) -> tuple[Cohort, str]:
     """The people to learn from: those of the training part, at most so many of them."""
     people = study.participants()
@@ -194,7 +165,7 @@ def _checked(study: Study, model: Model, skip_bad: bool) -> Iterator[Cohort]:
 
 
 def _profiles(
-    fitted: Fit, study: Study, model: Model, skip_bad: bool, workers: int | None, bars: _Bars
+    fitted: Fit, study: Study, model: Model, skip_bad: bool, workers: int | None, bars: Bars
 ) -> tuple[Profile, pl.DataFrame]:
     found, problems = [], []
     for done, batch in enumerate(_checked(study, model, skip_bad)):
@@ -238,6 +209,19 @@ def _report(
     }
 
 
+def show_summary(profile: Profile, console: Console) -> None:
+    """Print a profile's summary as a table."""
+    header, rows, notes = profile.summary().lines()
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for i, name in enumerate(header):
+        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=i == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console.print(table)
+    for note in notes:
+        console.print(Text(f"· {note}"), style="dim", soft_wrap=True)
+
+
 def _show(
     fitted: Fit,
     profile: Profile,
@@ -248,19 +232,11 @@ def _show(
     *,
     estimated: bool,
 ) -> None:
-    header, rows, notes = profile.summary().lines()
     how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
     joint = ", joint prior" if fitted.joint is not None else ""
     console.print(f"[bold]{len(profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
     console.print(f"what people share was learned from {fitted.n_learned:,} of them ({part})", style="dim")
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i == 0 else "right", no_wrap=i == 0, overflow="fold")
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console.print(table)
-    for note in notes:
-        console.print(Text(f"· {note}"), style="dim", soft_wrap=True)
+    show_summary(profile, console)
     if fitted.lapse or estimated:
         known = f" ± {fitted.lapse_se:.3f}" if math.isfinite(fitted.lapse_se) else ""
         console.print(f"lapse rate {fitted.lapse:.3f}{known}")

@@ -33,7 +33,7 @@ task_app = App(
 app.command(task_app)
 app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
 app.command(
-    "fidm.cli.demo:demo", help="Check the grocery task and draw the routes of two simulated shoppers."
+    "fidm.cli.demo:demo", help="Check the grocery task, profile simulated people, draw two shoppers' routes."
 )
 app.command("fidm.cli.fit:fit", help="Learn what people share and estimate every participant of a study.")
 task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
