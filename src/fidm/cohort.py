@@ -183,13 +183,16 @@ class Cohort:
         )
         return cohort if segments is None else cohort.with_segments(segments)
 
-    def with_segments(self, segments: pl.DataFrame) -> Cohort:
+    def with_segments(self, segments: Any) -> Cohort:
         """Return the same people with these segments (``participant``, ``episode``, ``segment``, …).
 
         The rows may come in any order; they are put into the order of the episodes. The steps' own
         ``segment`` is kept if the new segments have as many rows in every episode.
         """
         keys = self.episode_keys().with_row_index("_episode")
+        segments = as_frame(segments, "segments")
+        if "episode" not in segments.columns:
+            segments = segments.with_columns(episode=pl.lit("1"))
         placed = segments.with_columns(pl.col("participant", "episode").cast(pl.String)).join(
             keys.drop("task"), on=["participant", "episode"], how="left", maintain_order="left"
         )
@@ -207,7 +210,7 @@ class Cohort:
             segment=self.segment if keep else None,
         )
 
-    def with_participants(self, participants: pl.DataFrame) -> Cohort:
+    def with_participants(self, participants: Any) -> Cohort:
         """Return the same people with this table about them; it must name each of them once.
 
         Examples
@@ -218,6 +221,7 @@ class Cohort:
         >>> len(cohort.with_participants(halves).split("train"))
         2
         """
+        participants = as_frame(participants, "participants")
         order = self.participants.select("participant").join(
             participants.with_columns(pl.col("participant").cast(pl.String)),
             on="participant",
@@ -326,12 +330,15 @@ class Cohort:
 
     def select(self, participants: Sequence[str]) -> Cohort:
         """Return these people, in the order given."""
+        participants = [participants] if isinstance(participants, str) else participants
         return self[np.array([self._row(name) for name in participants], dtype=np.int64)]
 
     def __getitem__(self, rows: Any) -> Cohort:
         """Return the people in these rows: a slice, row numbers, or one flag per person."""
         if isinstance(rows, tuple) and len(rows) == 2 and rows[1] is Ellipsis:
             rows = rows[0]  # scikit-learn writes X[rows, ...]
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            return self._range(*rows.indices(len(self))[:2])
         everyone = np.arange(len(self))
         chosen = everyone[rows if isinstance(rows, slice) else np.asarray(rows)]
         if chosen.ndim != 1:
@@ -349,6 +356,28 @@ class Cohort:
             end_state=self.end_state[episodes],
             segments=self.segments[segments],
             segment_offsets=segment_offsets,
+            weight=None if self.weight is None else self.weight[steps],
+            segment=None if self.segment is None else self.segment[steps],
+        )
+
+    def _range(self, first: int, last: int) -> Cohort:
+        """People who stand side by side; arrays are views, so this costs next to nothing."""
+        last = max(first, last)
+        if (first, last) == (0, len(self)) and not self.problems.height:
+            return self
+        e0, e1 = int(self.episode_offsets[first]), int(self.episode_offsets[last])
+        steps = slice(int(self.step_offsets[e0]), int(self.step_offsets[e1]))
+        segments = slice(int(self.segment_offsets[e0]), int(self.segment_offsets[e1]))
+        return Cohort(
+            participants=self.participants[first:last],
+            episodes=self.episodes[e0:e1],
+            episode_offsets=self.episode_offsets[first : last + 1] - e0,
+            step_offsets=self.step_offsets[e0 : e1 + 1] - steps.start,
+            state=self.state[steps],
+            action=self.action[steps],
+            end_state=self.end_state[e0:e1],
+            segments=self.segments[segments],
+            segment_offsets=self.segment_offsets[e0 : e1 + 1] - segments.start,
             weight=None if self.weight is None else self.weight[steps],
             segment=None if self.segment is None else self.segment[steps],
         )
@@ -415,6 +444,26 @@ def gather(offsets: Integers, rows: NDArray[Any]) -> tuple[Integers, Integers]:
     sizes = offsets[rows + 1] - offsets[rows]
     cut = offsets_of(sizes)
     return np.repeat(offsets[rows] - cut[:-1], sizes) + np.arange(cut[-1]), cut
+
+
+def as_frame(table: Any, name: str) -> pl.DataFrame:
+    """Return a polars or pandas table as a polars one; columns of mixed types become text."""
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, pl.LazyFrame):
+        return table.collect()
+    if not (hasattr(table, "iloc") and hasattr(table, "columns")):
+        raise DataError(f"{name} is a {type(table).__name__}; a polars or pandas DataFrame is needed.")
+    columns: dict[str, Any] = {}
+    for column in table.columns:
+        try:
+            columns[str(column)] = pl.Series(pl.from_pandas(table[column], nan_to_null=True))
+        except (TypeError, ValueError, ModuleNotFoundError, pl.exceptions.PolarsError):
+            texts = [
+                None if value is None or value != value else str(value) for value in table[column].tolist()
+            ]
+            columns[str(column)] = pl.Series(texts, dtype=pl.String)
+    return pl.DataFrame(columns)
 
 
 def _check_offsets(name: str, offsets: Integers, owners: int, owned: int) -> None:

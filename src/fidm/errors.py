@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-MOST_LISTED = 100
-"""How many problems a message lists before it only counts the rest; ``problems`` always holds all."""
+MOST_LISTED, MOST_ALIKE = 100, 5
+"""How many problems a message lists, and how many of one kind; the rest it counts. ``problems`` holds all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,20 @@ class FidmError(Exception):
         head = f"{self.source}: {self.message}" if self.source else self.message
         if len(self.problems) == 1 and not self.message:
             return f"{self.source}: {self.problems[0]}" if self.source else str(self.problems[0])
-        lines = [f"  - {problem}" for problem in self.problems[:MOST_LISTED]]
-        if len(self.problems) > MOST_LISTED:
-            lines.append(f"  - … and {len(self.problems) - MOST_LISTED:,} more")
+        shown: dict[str, int] = {}
+        lines: list[str] = []
+        hidden = 0
+        for problem in self.problems:
+            shown[problem.what] = shown.get(problem.what, 0) + 1
+            if shown[problem.what] <= MOST_ALIKE and len(lines) < MOST_LISTED:
+                lines.append(f"  - {problem}")
+            elif shown[problem.what] <= MOST_ALIKE:
+                hidden += 1
+        alike = {what: times - MOST_ALIKE for what, times in shown.items() if times > MOST_ALIKE}
+        lines += [f"  - … and {times:,} more times: {what}" for what, times in list(alike.items())[:20]]
+        hidden += sum(list(alike.values())[20:])
+        if hidden:
+            lines.append(f"  - … and {hidden:,} more")
         return "\n".join([head, *lines])
 
 

@@ -109,4 +109,7 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ids = ids[:, 0]
         if ids.ndim != 1:
             raise DataError(f"X has the shape {ids.shape}; one column of participants' ids is needed.")
-        return self.cohort.select([str(name) for name in ids])
+        names = [
+            str(int(name)) if isinstance(name, float) and name.is_integer() else str(name) for name in ids
+        ]
+        return self.cohort.select(names)

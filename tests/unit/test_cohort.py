@@ -500,3 +500,88 @@ def test_traces_need_an_owner_and_writers_a_block(tmp_path):
         StudyWriter(tmp_path / "study").add(cohort())
     with pytest.raises(fidm.DataError, match="no task file 'errnds'"):
         fidm.write_cohort(cohort(), tmp_path / "study", tasks=["errnds"])
+
+
+def test_blank_rows_and_spaces_of_a_spreadsheet_do_no_harm():
+    tables = good()
+    blank = {column: [None] for column in tables["steps"].columns}
+    steps = pl.concat([tables["steps"], pl.DataFrame(blank, schema=tables["steps"].schema)])
+    names = pl.Series(["right ", " right", "right", "left", "right", "right", None])
+    made = fidm.make_cohort(**{**tables, "steps": steps.with_columns(action=names)}, tasks=corridor())
+    assert made.action.tolist() == good()["steps"]["action"].to_list()
+
+
+def test_a_typo_is_met_with_a_suggestion_and_without_a_cascade():
+    names = pl.Series(["rigth", "right", "right", "left", "right", "right"])
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.make_cohort(steps=good()["steps"].with_columns(action=names), tasks=corridor())
+    assert [str(problem) for problem in raised.value.problems] == [
+        "steps, row 1, A: The task has no action of this name. Did you mean right?"
+    ]
+
+
+def test_mixed_columns_of_pandas_are_read_or_named():
+    steps = good()["steps"].to_pandas()
+    steps["participant"] = [1, 1, "B", "B", "B", "B"]
+    assert fidm.make_cohort(steps=steps, tasks=corridor()).ids.to_list() == ["1", "B"]
+    steps["step"] = [1, "2x", 1, 2, 3, 4]
+    with pytest.raises(fidm.DataError, match="steps, row 2, 1: The step is not a whole number"):
+        fidm.make_cohort(steps=steps, tasks=corridor())
+    with pytest.raises(fidm.DataError, match="steps is a list; a polars or pandas DataFrame is needed"):
+        fidm.make_cohort(steps=[1, 2])
+
+
+def test_many_problems_of_one_kind_are_counted():
+    bad = pl.concat([good()["segments"]] * 1).with_columns(duration_s=pl.lit(-1.0))
+    many = pl.concat([bad.with_columns(segment=pl.lit(str(i))) for i in range(40)])
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.make_cohort(**{**good(), "segments": many}, tasks=corridor())
+    assert len(raised.value.problems) == 80
+    assert "… and 75 more times: duration_s is negative." in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 7
+
+
+def test_a_segment_without_observations_needs_no_moves():
+    segments = pl.DataFrame(
+        {"participant": ["A", "B"], "segment": [1, 1], "n_moves": [None, 3], "duration_s": [None, 2.0]}
+    )
+    assert len(fidm.make_cohort(**{**good(), "segments": segments}, tasks=corridor())) == 2
+    segments = segments.with_columns(duration_s=pl.Series([1.0, 2.0]))
+    with pytest.raises(fidm.DataError, match="segments, row 1, A: n_moves is missing"):
+        fidm.make_cohort(**{**good(), "segments": segments}, tasks=corridor())
+
+
+def test_worked_out_states_end_where_they_end():
+    steps = good()["steps"].drop("state")
+    assert fidm.make_cohort(steps=steps, tasks=corridor()).end_state.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"participant;step;state;action\nA;1;0;1\n", "has semicolons between its columns"),
+        (b"participant\tstep\tstate\taction\nA\t1\t0\t1\n", "has tabs between its columns"),
+        ("participant,step,state,action\nJosé,1,0,1\n".encode("latin-1"), "is not UTF-8 text"),
+        (b"participant,step,state,action\nA,1,0,1,5,6\n", "as many cells as the first"),
+    ],
+)
+def test_what_spreadsheets_make_of_csv_is_explained(tmp_path, content, sentence):
+    (tmp_path / "steps.csv").write_bytes(content)
+    with pytest.raises(fidm.DataError, match=sentence):
+        fidm.read_cohort(tmp_path, tasks=corridor())
+
+
+def test_a_byte_order_mark_and_windows_lines_are_fine(tmp_path):
+    (tmp_path / "steps.csv").write_bytes("\ufeffparticipant,step,state,action\r\nÄ,1,0,1\r\n".encode())
+    assert fidm.read_cohort(tmp_path, tasks=corridor()).ids.to_list() == ["Ä"]
+
+
+def test_tables_about_people_and_segments_may_be_pandas():
+    whole = cohort()
+    segments = tables_of(whole)["segments"]
+    again = whole.with_segments(segments.drop("episode").to_pandas())
+    assert again.segments["duration_s"].to_list() == whole.segments["duration_s"].to_list()
+    assert whole.with_participants(whole.participants.to_pandas()).ids.to_list() == whole.ids.to_list()
+    assert whole.select("P0000003").ids.to_list() == ["P0000003"]
+    with pytest.raises(fidm.DataError, match="must be a list of built-in names"):
+        fidm.write_cohort(whole, "anywhere", tasks=[task()])

@@ -23,7 +23,7 @@ from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.fit.common import smallest_hashes
 from fidm.fit.factorized import MAX_PEOPLE, Fit, Model
-from fidm.fit.files import to_dict
+from fidm.fit.files import load_fit, to_dict
 from fidm.fit.profile import Profile
 from fidm.io.study import Study
 from fidm.tasks.compile import load_task
@@ -32,12 +32,13 @@ from fidm.tasks.compile import load_task
 def fit(
     study: Path,
     *,
-    task: tuple[str, ...] = (),
+    task: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     method: Literal["eb", "mle"] = "eb",
     population: Literal["random", "pooled"] = "random",
     joint: bool = False,
     lapse: str = "0",
     split: str | None = None,
+    use: Path | None = None,
     skip_bad: Annotated[bool, Parameter(negative=())] = False,
     max_people: int = MAX_PEOPLE,
     workers: int | None = None,
@@ -64,8 +65,10 @@ def fit(
     lapse
         The share of choices made at random: a number, or "estimate".
     split
-        Learn from the participants with this value of "split"; by default from "train" where there is
-        one, else from everybody. Everybody is profiled.
+        Learn from the participants with this value of "split"; by default from "train" where there is a
+        split, else from everybody. "all" learns from everybody. Everybody is profiled.
+    use
+        A fit.json to profile people with, instead of learning from this study.
     skip_bad
         Leave out participants whose data have problems, instead of refusing the study.
     max_people
@@ -86,30 +89,35 @@ def fit(
     model = Model(tasks, lapse=_lapse(lapse))
     target = out or study
     with progress_bar() as bars:
-        learners, part = _learners(opened, model, split, max_people, skip_bad, bars)
-        fitted = model.fit(
-            learners,
-            method=method,
-            population=population,
-            joint=joint,
-            max_people=None,
-            workers=workers,
-            on_progress=bars.step,
-        )
-        del learners
+        if use is not None:
+            fitted, part = load_fit(use, tasks), f"an earlier study, {use}"
+        else:
+            learners, part = _learners(opened, model, split, max_people, skip_bad, bars)
+            fitted = model.fit(
+                learners,
+                method=method,
+                population=population,
+                joint=joint,
+                max_people=None,
+                workers=workers,
+                on_progress=bars.step,
+            )
+            del learners
         profile, problems = _profiles(fitted, opened, model, skip_bad, workers, bars)
-    _write(fitted, profile, problems, target)
+    _write(fitted, profile, problems, target, is_new=use is None)
     if json:
         print(
             jsons.dumps(
-                _report(fitted, profile, problems, part, target),
+                _report(fitted, profile, problems, part, target, is_new=use is None),
                 indent=2,
                 ensure_ascii=False,
                 allow_nan=False,
             )
         )
     else:
-        _show(fitted, profile, problems, part, target, page(), estimated=lapse == "estimate")
+        _show(
+            fitted, profile, problems, part, target, page(), estimated=lapse == "estimate", is_new=use is None
+        )
     return 0
 
 
@@ -138,8 +146,17 @@ def _learners(
         if "split" in people.columns
         else pl.Series([], dtype=pl.String)
     )
-    if split is None and (named == "train").any():
+    if split is None and len(named):
         split = "train"
+        if not (named == split).any():
+            known = ", ".join(repr(name) for name in named.unique().sort().to_list())
+            raise DataError(
+                f"The participants have a split ({known}), but nobody is in 'train'. Say whom to learn from: "
+                "--split NAME, or --split all.",
+                source=str(study.folder),
+            )
+    if split == "all" and not (named == "all").any():
+        split = None
     if split is not None:
         chosen = people.filter(pl.col("split") == split) if "split" in people.columns else people.clear()
         part = f"split {split!r}"
@@ -175,9 +192,14 @@ def _profiles(
     return Profile.concat(found), pl.concat(problems)
 
 
-def _write(fitted: Fit, profile: Profile, problems: pl.DataFrame, target: Path) -> None:
+def _written(is_new: bool) -> list[str]:
+    return [*(["fit.json"] if is_new else []), "profile.parquet", "profile.csv"]
+
+
+def _write(fitted: Fit, profile: Profile, problems: pl.DataFrame, target: Path, *, is_new: bool) -> None:
     wide = profile.wide
-    fitted.save(target / "fit.json")
+    if is_new:
+        fitted.save(target / "fit.json")
     with whole_file(target / "profile.parquet") as part:
         wide.write_parquet(part)
     with whole_file(target / "profile.csv") as part:
@@ -185,10 +207,12 @@ def _write(fitted: Fit, profile: Profile, problems: pl.DataFrame, target: Path) 
     if problems.height:
         with whole_file(target / "problems.csv") as part:
             problems.write_csv(part)
+    else:
+        (target / "problems.csv").unlink(missing_ok=True)  # of an earlier run
 
 
 def _report(
-    fitted: Fit, profile: Profile, problems: pl.DataFrame, part: str, target: Path
+    fitted: Fit, profile: Profile, problems: pl.DataFrame, part: str, target: Path, *, is_new: bool
 ) -> dict[str, object]:
     summary = profile.summary()
     rows = [
@@ -205,7 +229,7 @@ def _report(
         "parameters": rows,
         "fit": to_dict(fitted),
         "warnings": list(fitted.warnings),
-        "wrote": [str(target / name) for name in ("fit.json", "profile.parquet", "profile.csv")],
+        "wrote": [str(target / name) for name in _written(is_new)],
     }
 
 
@@ -231,11 +255,14 @@ def _show(
     console: Console,
     *,
     estimated: bool,
+    is_new: bool,
 ) -> None:
     how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
     joint = ", joint prior" if fitted.joint is not None else ""
     console.print(f"[bold]{len(profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
-    console.print(f"what people share was learned from {fitted.n_learned:,} of them ({part})", style="dim")
+    console.print(
+        f"what people share was learned from {fitted.n_learned:,} ({part})", style="dim", soft_wrap=True
+    )
     show_summary(profile, console)
     if fitted.lapse or estimated:
         known = f" ± {fitted.lapse_se:.3f}" if math.isfinite(fitted.lapse_se) else ""
@@ -252,5 +279,6 @@ def _show(
             ),
             soft_wrap=True,
         )
-    console.print(f"\nWrote fit.json, profile.parquet and profile.csv to {target}", soft_wrap=True)
+    names = _written(is_new)
+    console.print(f"\nWrote {', '.join(names[:-1])} and {names[-1]} to {target}", soft_wrap=True)
     console.print("Research use only, not a diagnosis.", style="dim")

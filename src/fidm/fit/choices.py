@@ -15,7 +15,7 @@ from fidm.fit import sensitivity
 from fidm.fit.common import action_status, threads, valid_lapse
 from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.profile import STATUSES
-from fidm.model.action import Choices, informative
+from fidm.model.action import Choices, list_choices
 
 Floats = NDArray[np.float64]
 
@@ -74,13 +74,14 @@ def fit_choices(
     offsets, q, pair = _rows(option_values, chosen)
     names, owner = _people(person, len(pair))
     order = np.argsort(owner, kind="stable")
-    choices = informative(
+    choices = list_choices(
         offsets,
         q,
         offsets_of(np.bincount(owner, minlength=len(names))),
         order.astype(np.int32),
         pair[order].astype(np.int32),
-        np.ones(len(pair)),
+        np.zeros(0),
+        np.ones(len(offsets) - 1, dtype=np.bool_),
     )
     found = _estimate(choices, method, rate, level, threads(workers))
     informed = 1.0 if found[1] is None else 0.8 * found[1].sd
@@ -126,6 +127,8 @@ def _rows(option_values: Any, chosen: ArrayLike) -> tuple[NDArray[np.int64], Flo
     """The offered options laid end to end, where each row begins, and which one was chosen."""
     table = _table(option_values)
     picked = np.asarray(chosen)
+    if picked.dtype.kind not in "iufb":
+        raise DataError("chosen must hold whole numbers, the index of the option that was chosen.")
     if picked.shape != (len(table),):
         raise DataError(
             f"There are {len(table)} rows of option_values, but chosen has the shape {picked.shape}."
@@ -148,8 +151,10 @@ def _rows(option_values: Any, chosen: ArrayLike) -> tuple[NDArray[np.int64], Flo
         for i in np.flatnonzero(~taken)
     ]
     if problems:
+        from_one = width > 1 and int(picked.min(initial=0)) == 1 and int(picked.max(initial=0)) == width
+        asking = " Are options counted from 1? They must be counted from 0." if from_one else ""
         raise DataError(
-            f"{len(problems)} choices cannot be used; rows are counted from 0.", problems=problems
+            f"{len(problems)} choices cannot be used; rows are counted from 0.{asking}", problems=problems
         )
     sizes = offered.sum(axis=1)
     offsets = offsets_of(sizes)
@@ -180,6 +185,8 @@ def _people(person: ArrayLike | None, n: int) -> tuple[pl.Series, NDArray[np.int
     names = person if isinstance(person, pl.Series) else pl.Series(np.asarray(person))
     if len(names) != n:
         raise DataError(f"There are {n} choices, but person has {len(names)} entries.")
+    if names.dtype.is_float() and names.is_nan().any():
+        raise DataError(f"{names.is_nan().sum()} choices have no person.")
     if names.null_count():
         raise DataError(f"{names.null_count()} choices have no person.")
     known = names.unique(maintain_order=True)

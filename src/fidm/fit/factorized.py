@@ -6,7 +6,9 @@ estimates every person. Constructing computes nothing; fitting returns a new obj
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +19,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
-from fidm.errors import FitError
+from fidm.errors import DataError, FitError
 from fidm.fit import joint as joints
 from fidm.fit import offsets, sensitivity
 from fidm.fit.common import FEW_ACTIONS, action_status, drawn, effort_status, one_of, threads, valid_lapse
@@ -46,6 +48,9 @@ MAX_PEOPLE = 20_000
 JOINT_PEOPLE = 4_000
 BATCH = 50_000
 """How many people are profiled at a time."""
+
+FEWEST_PER_THREAD = 500
+"""A thread is not worth its while for fewer people."""
 
 
 class Model:
@@ -135,14 +140,20 @@ class Model:
             raise FitError("joint=True is a prior over all parameters; it needs method='eb'.")
         if not 0 < level < 1:
             raise FitError(f"level is {level}; it must lie between 0 and 1.")
+        if not isinstance(cohort, Cohort):
+            raise FitError(
+                f"A model learns from a Cohort, not from a {type(cohort).__name__}. See fidm.make_cohort."
+            )
         if not len(cohort):
             raise FitError("There is nobody to learn from.")
         pool = threads(workers)
         say = on_progress or (lambda doing, done, of: None)
         learners = drawn(cohort, max_people)
         channels = self.channels
+        skipped: tuple[str, ...] = ()
         if channels is None:
             channels = tuple(c for c in paper_channels() if c.column in learners.segments.columns)
+            skipped = tuple(c.name for c in paper_channels() if c.column not in learners.segments.columns)
         say("solving", 0, 2 + len(channels))
         solved = self._values or tuple(solve(task) for task in self.tasks.tasks)
         q = read_only(self.tasks.values(solved))
@@ -179,6 +190,7 @@ class Model:
             level=level,
             n_people=len(cohort),
             n_learned=len(learners),
+            skipped=skipped,
         )
         if joint:
             say("joint prior", 1 + len(channels), 2 + len(channels))
@@ -210,7 +222,8 @@ class Model:
 
     def __repr__(self) -> str:
         channels = "the paper's" if self.channels is None else [c.name for c in self.channels]
-        return f"Model({', '.join(self.tasks.names[:3])}; channels: {channels}; lapse: {self.lapse})"
+        more = f" and {len(self.tasks.names) - 3} more" if len(self.tasks.names) > 3 else ""
+        return f"Model({', '.join(self.tasks.names[:3])}{more}; channels: {channels}; lapse: {self.lapse})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -236,6 +249,8 @@ class Fit:
         How many people the training part had, and how many were learned from.
     joint : JointPrior or None
         The joint prior of (log η, θ…), if one was learned.
+    skipped : tuple of str
+        Channels of the paper that were not fitted, because the segments lack their columns.
     """
 
     tasks: TaskSet
@@ -252,6 +267,7 @@ class Fit:
     n_people: int
     n_learned: int
     joint: joints.JointPrior | None = None
+    skipped: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -261,7 +277,14 @@ class Fit:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is to be said against the population parameters."""
-        found = [warning for learned in self.populations.values() for warning in learned.warnings]
+        missing = [c for c in paper_channels() if c.name in self.skipped]
+        if missing:
+            columns = ", ".join(dict.fromkeys(channel.column for channel in missing))
+            names = ", ".join(channel.name for channel in missing)
+            noted = [f"The segments have no column {columns}, so {names} could not be fitted."]
+        else:
+            noted = []
+        found = noted + [warning for learned in self.populations.values() for warning in learned.warnings]
         if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
             found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
         if self.prior.sd <= 1.01 * sensitivity.SMALLEST_SD:
@@ -288,9 +311,7 @@ class Fit:
         for first in range(0, max(1, len(cohort)), BATCH):
             if on_progress:
                 on_progress("profiles", first, len(cohort))
-            whole = len(cohort) <= BATCH
-            batch = cohort if whole else cohort[first : first + BATCH]
-            parts.append(self._estimates(batch, threads(workers)))
+            parts += self._in_threads(cohort[first : first + BATCH], threads(workers))
         if on_progress:
             on_progress("profiles", len(cohort), len(cohort))
         joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
@@ -338,10 +359,10 @@ class Fit:
             columns = [
                 sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=0.95, workers=pool)[1]
             ]
-            columns += [
-                offsets.posterior(channel, seen, self._shared(channel), level=0.95, workers=pool)[1]
-                for channel, seen in zip(self.channels, data.effort, strict=True)
-            ]
+            for channel, seen in zip(self.channels, data.effort, strict=True):
+                shared = self._shared(channel)
+                inside = offsets.posterior(channel, seen, shared, level=0.95, workers=pool)[1]
+                columns.append(inside + offsets.constants(channel, seen, shared))
         else:
             profile = self.profile(cohort, workers=workers)
             columns = [sensitivity.values_at(data.choices, profile.estimate[:, 0], self.lapse)]
@@ -394,20 +415,33 @@ class Fit:
     def _prior_sd(self) -> Floats:
         return np.array([self.prior.sd, *(self._shared(channel).sd for channel in self.channels)])
 
-    def _estimates(self, cohort: Cohort, workers: int) -> tuple[NDArray[np.generic], ...]:
+    def _in_threads(self, cohort: Cohort, workers: int) -> list[tuple[NDArray[np.generic], ...]]:
+        """Estimate people in as many ranges as there are threads."""
+        n = len(cohort)
+        ranges = max(1, min(workers, n // FEWEST_PER_THREAD))
+        cuts = [n * i // ranges for i in range(ranges + 1)]
+        pieces = [cohort[first:last] for first, last in itertools.pairwise(cuts)]
+        if ranges == 1:
+            return [self._estimates(pieces[0])]
+        with ThreadPoolExecutor(ranges) as pool:
+            try:
+                return list(pool.map(self._estimates, pieces))
+            except DataError:  # say everything that is wrong, not only with the first range
+                refuse(cohort_problems(self.tasks, self.channels, cohort, follow(self.tasks, cohort)))
+                raise
+
+    def _estimates(self, cohort: Cohort) -> tuple[NDArray[np.generic], ...]:
         data = self._data(cohort)
         if self.method == "mle":
-            action = sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level, workers=workers)
+            action = sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level)
             effort = [
-                offsets.maximum(channel, seen, self._shared(channel), level=self.level, workers=workers)
+                offsets.maximum(channel, seen, self._shared(channel), level=self.level)
                 for channel, seen in zip(self.channels, data.effort, strict=True)
             ]
         else:
-            action, _ = sensitivity.posterior(
-                data.choices, self.prior, lapse=self.lapse, level=self.level, workers=workers
-            )
+            action, _ = sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=self.level)
             effort = [
-                offsets.posterior(channel, seen, self._shared(channel), level=self.level, workers=workers)[0]
+                offsets.posterior(channel, seen, self._shared(channel), level=self.level)[0]
                 for channel, seen in zip(self.channels, data.effort, strict=True)
             ]
         log_eta, log_se = action.log_estimate.copy(), action.log_se.copy()
@@ -439,7 +473,8 @@ class Fit:
         nodes = sensitivity.prior_nodes(self.prior)
         n = len(data.choices)
         centre, scale = [np.full(n, self.prior.mean)], [np.full(n, self.prior.sd)]
-        log = [log_likelihoods(data.choices, np.exp(self.prior.mean + self.prior.sd * nodes), self.lapse)]
+        entries = data.choices.entries()
+        log = [log_likelihoods(entries, np.exp(self.prior.mean + self.prior.sd * nodes), self.lapse)]
         all_nodes = [nodes]
         for channel, seen in zip(self.channels, data.effort, strict=True):
             shared = self._shared(channel)
@@ -515,7 +550,7 @@ class _Data:
     ) -> _Data:
         followed = follow(tasks, cohort)
         refuse(cohort_problems(tasks, channels, cohort, followed))
-        effort = tuple(observed(channel, cohort, levels, required=need_columns) for channel in channels)
+        effort = observed(channels, cohort, levels, required=need_columns)
         return cls(choices_of(tasks, q, cohort, followed), effort)
 
 

@@ -189,7 +189,7 @@ def _check_tasks(tasks: TaskSet, saved: dict[str, Any], source: str) -> None:
     expected = {entry["name"]: entry["sha256"] for entry in saved["tasks"]}
     if list(expected) != list(tasks.names):
         raise FitError(
-            f"was fitted on {', '.join(expected)}, but {', '.join(tasks.names)} was given.", source=source
+            f"was fitted on {_few(list(expected))}, but {_few(tasks.names)} was given.", source=source
         )
     for task in tasks.tasks:
         if task.fingerprint != expected[task.name]:
@@ -199,6 +199,11 @@ def _check_tasks(tasks: TaskSet, saved: dict[str, Any], source: str) -> None:
                 "or fit again.",
                 source=source,
             )
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
 
 
 def _plain(value: float) -> float | None:

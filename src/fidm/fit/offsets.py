@@ -22,13 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fidm.model.channels import Channel
-from fidm.model.effort import Observed, person_sums
+from fidm.model.channels import Channel, person_sums
+from fidm.model.effort import Observed
 
 Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
-CHUNK = 2_048
+CHUNK = 4_096
 """How many people are worked on at a time; small enough for the processor's cache."""
 
 MAX_NEWTON = 100
@@ -72,15 +72,12 @@ class Estimates:
     ----------
     estimate, se, low, high : float array [P]
         The estimate, its standard error (or posterior sd) and its interval. NaN where nothing was observed.
-    log_likelihood : float array [P]
-        The log-likelihood at the estimate.
     """
 
     estimate: Floats
     se: Floats
     low: Floats
     high: Floats
-    log_likelihood: Floats
 
 
 def maximum(
@@ -95,27 +92,22 @@ def maximum(
     z, drop = special.ndtri(0.5 + 0.5 * level), 0.5 * special.ndtri(level) ** 2
 
     def chunk(part: Observed) -> tuple[Floats, ...]:
-        theta, curvature = _climb(channel, part, shared, prior=False)
         base = part.predictor(shared.coefficients)
+        theta, curvature = channel.own_maximum(part.y, base, part.offsets, shared.shape) or _climb(
+            channel, part, base, shared.shape
+        )
         at_low, at_high = edges(channel, part)
         finite = ~(at_low | at_high) & (part.counts > 0)
+        theta = np.where(finite, theta, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             se = np.where(finite & (curvature > 0), 1 / np.sqrt(curvature), np.nan)
-        fixed = person_sums(channel.fixed(part.y, shared.shape), part.offsets)
-        at_estimate = fixed + _summed(channel, part, base, np.where(finite, theta, 0.0), shared.shape)
         low, high = theta - z * se, theta + z * se
         for edge, sign in ((at_low, -1.0), (at_high, 1.0)):
-            if edge.any():
-                bound, top = _one_sided(channel, part, base, shared.shape, edge, sign, drop)
-                theta[edge] = sign * np.inf
-                (high if sign < 0 else low)[edge] = bound
-                (low if sign < 0 else high)[edge] = sign * np.inf
-                at_estimate[edge] = fixed[edge] + top
-        nothing = part.counts == 0
-        for array in (theta, low, high):
-            array[nothing] = np.nan
-        at_estimate[nothing] = 0.0
-        return theta, se, low, high, at_estimate
+            for j in np.flatnonzero(edge).tolist():
+                theta[j] = sign * np.inf
+                bound = _one_sided(channel, part.people(j, j + 1), shared, sign, drop)
+                low[j], high[j] = (-np.inf, bound) if sign < 0 else (bound, np.inf)
+        return theta, se, low, high
 
     return Estimates(*_joined(in_chunks(data, chunk, workers)))
 
@@ -123,20 +115,25 @@ def maximum(
 def posterior(
     channel: Channel, data: Observed, shared: Population, *, level: float, workers: int = 1
 ) -> tuple[Estimates, Floats]:
-    """Return every person's posterior mean of θ, its sd and interval, and the log marginal likelihood."""
+    """Return every person's posterior mean of θ, its sd and interval, and the log marginal likelihood.
+
+    The part of the log-density that does not depend on θ is left out of the latter; see :func:`constants`.
+    """
     tail = 0.5 * (1 - level)
 
     def chunk(part: Observed) -> tuple[Floats, ...]:
         centre, scale, density = on_nodes(channel, part, shared, REPORT_NODES)
         moments = node_moments(centre, scale, density, REPORT_NODES)
         low, high = node_quantiles(centre, scale, density, REPORT_NODES, (tail, 1 - tail))
-        base = part.predictor(shared.coefficients)
-        fixed = person_sums(channel.fixed(part.y, shared.shape), part.offsets)
-        at = fixed + _summed(channel, part, base, moments.mean, shared.shape)
-        return moments.mean, moments.sd, low, high, at, moments.log_mass + fixed
+        return moments.mean, moments.sd, low, high, moments.log_mass
 
     *found, marginal = _joined(in_chunks(data, chunk, workers))
     return Estimates(*found), marginal
+
+
+def constants(channel: Channel, data: Observed, shared: Population) -> Floats:
+    """Return the part of everybody's log-likelihood that does not depend on θ, [P]."""
+    return person_sums(channel.fixed(data.y, shared.shape), data.offsets)
 
 
 def values_at(channel: Channel, data: Observed, shared: Population, theta: Floats) -> Floats:
@@ -162,22 +159,24 @@ def values_at(channel: Channel, data: Observed, shared: Population, theta: Float
 # ---------------------------------------------------------------------- the pieces
 
 
-def _climb(channel: Channel, part: Observed, shared: Population, *, prior: bool) -> tuple[Floats, Floats]:
+def _climb(
+    channel: Channel, part: Observed, base: Floats, shape: float, prior: Population | None = None
+) -> tuple[Floats, Floats]:
     """Return the θ where the log-likelihood (or posterior) is highest, and its curvature there."""
-    n = len(part.offsets) - 1
-    base = part.predictor(shared.coefficients)
-    pull = 1 / shared.sd**2 if prior else 0.0
-    theta = np.full(n, shared.mean if prior else 0.0)
-    at_low, at_high = edges(channel, part)
-    still = (part.counts > 0) if prior else (part.counts > 0) & ~(at_low | at_high)
-    curvature = np.full(n, pull)
+    n, counts = len(part.offsets) - 1, part.counts
+    pull, centre = (0.0, 0.0) if prior is None else (1 / prior.sd**2, prior.mean)
+    theta, curvature = np.full(n, centre), np.full(n, pull)
+    still = counts > 0
+    if prior is None:
+        at_low, at_high = edges(channel, part)
+        still &= ~(at_low | at_high)
     low, high = np.full(n, -FARTHEST), np.full(n, FARTHEST)
-    counts = part.counts
     for _ in range(MAX_NEWTON):
         if not still.any():
             break
-        score, information = channel.slopes(part.y, base + np.repeat(theta, counts), shared.shape)
-        slope = person_sums(score, part.offsets) - pull * (theta - (shared.mean if prior else 0.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            score, information = channel.slopes(part.y, base + np.repeat(theta, counts), shape)
+        slope = person_sums(score, part.offsets) - pull * (theta - centre)
         bend = person_sums(information, part.offsets) + pull
         curvature[still] = bend[still]
         low = np.where(still & (slope > 0), theta, low)
@@ -212,24 +211,22 @@ def _summed(channel: Channel, part: Observed, base: Floats, theta: Floats, shape
     return person_sums(channel.varying(part.y, xi, shape), part.offsets)
 
 
-def _one_sided(
-    channel: Channel,
-    part: Observed,
-    base: Floats,
-    shape: float,
-    edge: NDArray[np.bool_],
-    sign: float,
-    drop: float,
-) -> tuple[Floats, Floats]:
-    """Return where ℓ has fallen ``drop`` below its supremum at ±∞, and that supremum, by bisection."""
-    far = np.where(edge, sign * 30.0, 0.0)
-    top = _summed(channel, part, base, far, shape)
-    near = np.where(edge, -sign * 30.0, 0.0)
-    for _ in range(60):
+def _one_sided(channel: Channel, own: Observed, shared: Population, sign: float, drop: float) -> float:
+    """Return where one person's ℓ has fallen ``drop`` below its supremum at ±∞, by bisection."""
+    base = own.predictor(shared.coefficients)
+
+    def at(theta: float) -> float:
+        return float(channel.varying(own.y, base + theta, shared.shape).sum())
+
+    far, near = sign * 30.0, -sign * 30.0
+    target = at(far) - drop
+    for _ in range(50):
         middle = 0.5 * (far + near)
-        high_enough = _summed(channel, part, base, middle, shape) >= top - drop
-        far, near = np.where(high_enough, middle, far), np.where(high_enough, near, middle)
-    return 0.5 * (far + near)[edge], top[edge]
+        if at(middle) >= target:
+            far = middle
+        else:
+            near = middle
+    return 0.5 * (far + near)
 
 
 def on_nodes(
@@ -239,9 +236,9 @@ def on_nodes(
 
     The part of the log-density that does not depend on θ is left out.
     """
-    centre, curvature = _climb(channel, part, shared, prior=True)
-    scale = 1 / np.sqrt(np.maximum(curvature, 1 / shared.sd**2))
     base = part.predictor(shared.coefficients)
+    centre, curvature = _climb(channel, part, base, shared.shape, shared)
+    scale = 1 / np.sqrt(np.maximum(curvature, 1 / shared.sd**2))
     density = np.empty((len(centre), len(nodes)))
     counts = part.counts
     for q, node in enumerate(nodes):

@@ -27,8 +27,8 @@ from scipy import linalg, optimize
 
 from fidm.errors import FitError
 from fidm.fit.offsets import SEARCH_NODES, Population, in_chunks, maximum, node_moments, on_nodes
-from fidm.model.channels import Channel
-from fidm.model.effort import Observed, person_sums
+from fidm.model.channels import Channel, person_sums
+from fidm.model.effort import Observed
 
 Floats = NDArray[np.float64]
 
@@ -296,9 +296,24 @@ def _maximise(gradients: Gradients, start: Floats, name: str) -> tuple[Floats, F
             f"The population of {name} could not be fitted: its log-likelihood could still rise by about "
             f"{left:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
         )
-    _, slopes = gradients(best)
-    covariance = linalg.pinvh(outer_product(slopes))
-    return best, np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return best, standard_errors(gradients, best, whiten)
+
+
+def standard_errors(gradients: Gradients, best: Floats, scale: Floats) -> Floats:
+    """Return standard errors that hold even where people differ more than the model says, [F].
+
+    They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹: g is a person's slope, H the curvature of the whole,
+    taken by differences along the columns of ``scale``, steps of about one person's worth of information.
+    """
+    width = len(best)
+    step = 1e-4
+    curvature = np.empty((width, width))
+    for k in range(width):
+        ahead, behind = (gradients(best + sign * step * scale[:, k])[1] for sign in (1, -1))
+        curvature[:, k] = [math.fsum(a - b) / (2 * step) for a, b in zip(ahead.T, behind.T, strict=True)]
+    bread = linalg.pinv(curvature @ linalg.inv(scale))
+    covariance = bread @ outer_product(gradients(best)[1]) @ bread.T
+    return np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
 
 def outer_product(slopes: Floats) -> Floats:

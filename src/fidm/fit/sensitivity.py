@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from fidm.fit.offsets import REPORT_NODES, Moments, node_moments, node_quantiles
-from fidm.fit.population import Gradients, outer_product
+from fidm.fit.population import Gradients, standard_errors
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
 
@@ -44,6 +44,9 @@ SMALLEST_SD, LARGEST_SD = 0.05, 2.0
 
 FEWEST = 2
 """A prior cannot be learned from fewer people."""
+
+Entries = tuple[Any, Any, Any, Any, Any, Any]
+"""What :meth:`fidm.model.action.Choices.entries` returns."""
 
 FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 """Where the maximum lies."""
@@ -71,8 +74,6 @@ class Sensitivities:
         The same for log η: its posterior mean and sd, or log η̂ and se/η̂.
     where : int array [P]
         0 finite, 1 at zero, 2 no finite maximum, 3 undefined; of the likelihood, for both methods.
-    log_likelihood : float array [P]
-        ℓ at the estimate, uninformative choices included.
     """
 
     estimate: Floats
@@ -82,7 +83,6 @@ class Sensitivities:
     log_estimate: Floats
     log_se: Floats
     where: NDArray[np.int64]
-    log_likelihood: Floats
 
 
 def maximum(choices: Choices, *, lapse: float, level: float, workers: int = 1) -> Sensitivities:
@@ -92,89 +92,98 @@ def maximum(choices: Choices, *, lapse: float, level: float, workers: int = 1) -
     def chunk(part: Choices) -> tuple[Floats, ...]:
         return _maximum_of(part, grid, lapse, level)
 
-    eta, se, low, high, where, value = over_chunks(choices, chunk, workers)
+    eta, se, low, high, where = over_chunks(choices, chunk, workers)
     with np.errstate(divide="ignore", invalid="ignore"):
         log_eta, log_se = np.log(eta), se / eta
     log_se = np.where(np.isfinite(log_eta), log_se, np.nan)
-    return Sensitivities(eta, se, low, high, log_eta, log_se, where.astype(np.int64), value + choices.flat)
+    return Sensitivities(eta, se, low, high, log_eta, log_se, where.astype(np.int64))
 
 
 def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tuple[Floats, ...]:
-    n = len(part)
-    scores = _extremes(part, lapse)
+    n, entries = len(part), part.entries()
+    scores = _extremes(entries, lapse)
     at_zero, at_infinity, short = scores[:, 1], scores[:, 2], scores[:, 3]
-    table = log_likelihoods(part, np.exp(grid), lapse)
+    table = log_likelihoods(entries, np.exp(grid), lapse)
     best = table.argmax(axis=1)
-    rows = np.arange(n)
     where = np.full(n, FINITE)
     if lapse == 0.0:
         where[scores[:, 0] <= 0] = AT_ZERO
         where[short == 0] = NO_MAXIMUM
     else:  # ℓ need not be concave, so the places are compared
-        top = table[rows, best]
+        top = table[np.arange(n), best]
         where[(at_infinity >= top) & (at_infinity > at_zero)] = NO_MAXIMUM
-        where[(at_zero >= top) & (at_zero >= at_infinity)] = AT_ZERO
+        at_bottom = (at_zero >= top) & (at_zero >= at_infinity)
+        where[at_bottom & (scores[:, 0] <= 0)] = AT_ZERO
+        best[at_bottom] = 0  # where ℓ rises from 0, it is highest before the first node
     where[np.diff(part.person_offsets) == 0] = UNDEFINED
     finite = where == FINITE
-    eta = np.exp(_vertex(grid, table, best))
+    place, peak = _vertex(grid, table, best)
+    eta = np.exp(place)
     low, high = np.exp(grid[np.maximum(best - 1, 0)]), np.exp(grid[np.minimum(best + 1, len(grid) - 1)])
     low[best == 0] = 0.0
     for j in np.flatnonzero(finite & (best == len(grid) - 1)):
-        high[j] = _beyond(part, int(j), float(high[j]), lapse)
+        high[j] = _beyond(entries, int(j), float(high[j]), lapse)
     eta[~finite] = np.nan
-    value, bend = np.zeros(n), np.full(n, np.nan)
-    arrays = _arrays(part)
-    kernels.polish(*arrays, lapse, low, high, eta, value, bend, 0, n)
-    eta[where == AT_ZERO], value[where == AT_ZERO] = 0.0, at_zero[where == AT_ZERO]
-    eta[where == NO_MAXIMUM], value[where == NO_MAXIMUM] = np.inf, at_infinity[where == NO_MAXIMUM]
-    zero = np.flatnonzero(where == AT_ZERO)
-    for j in zero:
-        bend[j] = kernels.person_terms(j, *arrays, 0.0, lapse)[2]
+    bend = np.full(n, np.nan)
+    kernels.polish(*entries, lapse, low, high, eta, bend)
+    eta[where == AT_ZERO], peak[where == AT_ZERO] = 0.0, at_zero[where == AT_ZERO]
+    eta[where == NO_MAXIMUM], peak[where == NO_MAXIMUM] = np.inf, at_infinity[where == NO_MAXIMUM]
+    for j in np.flatnonzero(where == AT_ZERO):
+        bend[j] = kernels.slopes(j, *entries, 0.0, lapse)[1]
+    for j in np.flatnonzero(finite & np.isnan(peak)):
+        peak[j] = kernels.value(j, *entries, eta[j], lapse)
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.where((bend < 0) & (where != NO_MAXIMUM), 1 / np.sqrt(-bend), np.nan)
     two_sided, one_sided = 0.5 * special.ndtri(0.5 + level / 2) ** 2, 0.5 * special.ndtri(level) ** 2
-    target = value - np.where(finite, two_sided, one_sided)
-    left = _crossing(part, grid, table, eta, target, at_zero, lapse, upward=False)
-    right = _crossing(part, grid, table, eta, target, at_infinity, lapse, upward=True)
+    target = peak - np.where(finite, two_sided, one_sided)
+    left = _crossing(entries, grid, table, eta, target, at_zero, lapse, upward=False)
+    right = _crossing(entries, grid, table, eta, target, at_infinity, lapse, upward=True)
     left[where == AT_ZERO] = 0.0
     right[where == NO_MAXIMUM] = np.inf
     nothing = where == UNDEFINED
     left[nothing], right[nothing] = 0.0, np.inf
-    return eta, se, left, right, where.astype(np.float64), value
+    return eta, se, left, right, where.astype(np.float64)
 
 
-def _arrays(part: Choices) -> tuple[Any, Any, Any, Any, Any, Any]:
-    """What every kernel takes first."""
-    return part.person_offsets, part.pair, part.row, part.weight, part.offsets, part.q
-
-
-def _extremes(part: Choices, lapse: float) -> Floats:
-    scores = np.empty((len(part), 4))
-    kernels.extremes(*_arrays(part), lapse, TIE, scores, 0, len(part))
+def _extremes(entries: Entries, lapse: float) -> Floats:
+    scores = np.empty((len(entries[0]) - 1, 4))
+    kernels.extremes(*entries, lapse, TIE, scores)
     return scores
 
 
-def _vertex(grid: Floats, table: Floats, best: NDArray[np.int64]) -> Floats:
-    """The top of the parabola through the best node and its neighbours."""
+def _vertex(grid: Floats, table: Floats, best: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Place and height of the top of the quartic through the best node and two nodes to either side.
+
+    At the edge of the grid there is no such quartic: the place is the node's, the height NaN.
+    """
     rows = np.arange(len(best))
-    inner = np.clip(best, 1, len(grid) - 2)
-    left, middle, right = (table[rows, inner + i] for i in (-1, 0, 1))
+    inner = np.clip(best, 2, len(grid) - 3)
+    a, b, c, d, e = (table[rows, inner + i] for i in (-2, -1, 0, 1, 2))
+    slope = (a - 8 * b + 8 * d - e) / 12
+    bend = (-a + 16 * b - 30 * c + 16 * d - e) / 12
+    third = (e - 2 * d + 2 * b - a) / 2
+    fourth = a - 4 * b + 6 * c - 4 * d + e
+    shift = np.zeros(len(best))
     with np.errstate(divide="ignore", invalid="ignore"):
-        shift = 0.5 * (left - right) / (left - 2 * middle + right)
-    shift = np.where(np.isfinite(shift) & (best == inner), np.clip(shift, -0.9, 0.9), 0.0)
-    return np.asarray(grid[best] + shift * (grid[1] - grid[0]))
+        for _ in range(4):  # Newton steps on the quartic
+            rise = slope + shift * (bend + shift * (third / 2 + shift * fourth / 6))
+            curve = bend + shift * (third + shift * fourth / 2)
+            shift = np.clip(shift - rise / curve, -0.9, 0.9)
+    good = np.isfinite(shift) & (best == inner)
+    shift = np.where(good, shift, 0.0)
+    height = c + shift * (slope + shift * (bend / 2 + shift * (third / 6 + shift * fourth / 24)))
+    return grid[best] + shift * (grid[1] - grid[0]), np.where(good, height, np.nan)
 
 
-def _beyond(part: Choices, j: int, eta: float, lapse: float) -> float:
+def _beyond(entries: Entries, j: int, eta: float, lapse: float) -> float:
     """A sensitivity beyond the grid at which ℓ falls."""
-    arrays = _arrays(part)
-    while kernels.person_terms(j, *arrays, eta, lapse)[1] > 0 and eta < 1e300:
+    while kernels.slopes(j, *entries, eta, lapse)[0] > 0 and eta < 1e300:
         eta *= 4.0
     return eta
 
 
 def _crossing(
-    part: Choices,
+    entries: Entries,
     grid: Floats,
     table: Floats,
     eta: Floats,
@@ -186,77 +195,45 @@ def _crossing(
 ) -> Floats:
     """Return where ℓ falls below the target on one side of the estimate; the end itself if it never does.
 
-    Between four grid nodes ℓ is taken as their cubic; nearer to the estimate than a node, or beyond the
+    Among the grid's nodes the tabulated ℓ is interpolated; nearer to the estimate than a node, or beyond the
     grid, the exact ℓ is followed.
     """
-    n, last = len(part), len(grid) - 1
+    n = len(eta)
     end = np.inf if upward else 0.0
-    found = np.full(n, end)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore"):
         here = np.log(eta)
-        falls = (at_end < target) & ~np.isnan(here) & (here != (np.inf if upward else -np.inf))
-    beyond = (grid > here[:, None]) if upward else (grid < here[:, None])
-    outside: NDArray[np.bool_] = beyond & (table < target[:, None])
-    any_node = np.asarray(outside.any(axis=1))
-    node = outside.argmax(axis=1) if upward else last - outside[:, ::-1].argmax(axis=1)
-    toward = node - 1 if upward else node + 1  # the neighbour on the estimate's side
-    nearby = (toward >= 0) & (toward <= last)
-    side = np.clip(toward, 0, last)
-    between = (grid[side] > here) if upward else (grid[side] < here)
-    smooth = falls & any_node & nearby & between & (node >= 2) & (node <= last - 2)
-    some = np.flatnonzero(smooth)
-    if len(some):
-        first = np.minimum(node[some], side[some]) - 1
-        found[some] = np.exp(_cubic_root(grid, table, some, first, target[some]))
-    arrays = _arrays(part)
-    low, high = np.full(n, np.nan), np.full(n, np.nan)
-    for j in np.flatnonzero(falls & ~smooth):
-        inner = float(eta[j])
-        if upward:
-            outer = float(np.exp(grid[node[j]])) if any_node[j] else max(2.0 * inner, float(np.exp(grid[-1])))
-            while kernels.person_terms(j, *arrays, outer, lapse)[0] >= target[j]:
-                outer *= 2.0
-        else:
-            outer = float(np.exp(grid[node[j]])) if any_node[j] else 0.0
-            if not np.isfinite(inner):
-                inner = float(np.exp(grid[side[j]]))
-                while kernels.person_terms(j, *arrays, inner, lapse)[0] < target[j]:
-                    inner *= 2.0
-        low[j], high[j] = inner, outer
-    if (falls & ~smooth).any():
+    falls = (at_end < target) & ~np.isnan(eta) & (eta != end)
+    found = np.empty(n)
+    kernels.cross_table(table, grid[0], grid[1] - grid[0], here, target, upward, found)
+    found = np.where(falls, np.exp(found), end)
+    hard = np.flatnonzero(falls & np.isnan(found))
+    if len(hard):
+        low, high = np.full(n, np.nan), np.full(n, np.nan)
+        for j in hard.tolist():
+            low[j], high[j] = _bracket(
+                entries, j, float(eta[j]), float(target[j]), lapse, grid, upward=upward
+            )
         exact = np.empty(n)
-        kernels.cross(*arrays, lapse, target, low, high, exact, 0, n)
-        found = np.where(falls & ~smooth, exact, found)
+        kernels.cross(*entries, lapse, target, low, high, exact)
+        found[hard] = exact[hard]
     return found
 
 
-def _cubic_root(
-    grid: Floats, table: Floats, rows: NDArray[np.int64], first: NDArray[np.int64], target: Floats
-) -> Floats:
-    """Where the cubic through four nodes meets the target, between the second and the third."""
-    y0, y1, y2, y3 = (table[rows, first + i] - target for i in range(4))
-    # Newton's form in t = distance from the second node, in node spacings
-    c1 = (-2 * y0 - 3 * y1 + 6 * y2 - y3) / 6
-    c2 = (y0 - 2 * y1 + y2) / 2
-    c3 = (-y0 + 3 * y1 - 3 * y2 + y3) / 6
-    low, high = np.zeros(len(rows)), np.ones(len(rows))
-    rising = y2 > y1
-    t = np.clip(y1 / (y1 - y2), 0.0, 1.0)
-    still = np.ones(len(rows), dtype=np.bool_)  # nobody's number of steps depends on anybody else
-    for _ in range(30):
-        value = ((c3 * t + c2) * t + c1) * t + y1
-        above = (value > 0) == rising
-        high, low = np.where(above, t, high), np.where(above, low, t)
-        slope = (3 * c3 * t + 2 * c2) * t + c1
-        with np.errstate(divide="ignore", invalid="ignore"):
-            to = t - value / slope
-        to = np.where((to >= low) & (to <= high), to, 0.5 * (low + high))
-        moved = np.abs(to - t) >= 1e-12
-        t = np.where(still, to, t)
-        still &= moved
-        if not still.any():
-            break
-    return np.asarray(grid[first + 1] + t * (grid[1] - grid[0]))
+def _bracket(
+    entries: Entries, j: int, eta: float, target: float, lapse: float, grid: Floats, *, upward: bool
+) -> tuple[float, float]:
+    """Two sensitivities on different sides of where ℓ crosses the target."""
+    if upward:
+        outer = max(2.0 * eta, math.exp(grid[0]))
+        while kernels.value(j, *entries, outer, lapse) >= target:
+            outer *= 2.0
+        return eta, outer
+    inner = eta
+    if not math.isfinite(eta):
+        inner = math.exp(grid[-1])
+        while kernels.value(j, *entries, inner, lapse) < target:
+            inner *= 2.0
+    return inner, 0.0
 
 
 # ---------------------------------------------------------------------- posterior
@@ -270,7 +247,8 @@ def posterior(
     tails = (0.5 * (1 - level), 0.5 + 0.5 * level)
 
     def chunk(part: Choices) -> tuple[Floats, ...]:
-        table = log_likelihoods(part, np.exp(prior.mean + prior.sd * nodes), lapse)
+        entries = part.entries()
+        table = log_likelihoods(entries, np.exp(prior.mean + prior.sd * nodes), lapse)
         centre, scale = np.full(len(part), prior.mean), np.full(len(part), prior.sd)
         moments, low, high, raw_sd = _integrated(centre, scale, table, nodes, prior, tails)
         coarse = prior.sd * (nodes[1] - nodes[0])
@@ -285,16 +263,14 @@ def posterior(
                 lapse,
                 tails,
             )
-        at, scores = _exact(part, np.exp(mean), lapse), _extremes(part, lapse)
+        scores = _extremes(entries, lapse)
         where = np.where(scores[:, 0] <= 0, AT_ZERO, FINITE)
         where[scores[:, 3] == 0] = NO_MAXIMUM
         where[np.diff(part.person_offsets) == 0] = UNDEFINED
-        return mean, sd, low, high, raw_sd, where.astype(np.float64), at, log_mass
+        return mean, sd, low, high, raw_sd, where.astype(np.float64), log_mass
 
-    mean, sd, low, high, raw_sd, where, at, marginal = over_chunks(choices, chunk, workers)
-    found = Sensitivities(
-        np.exp(mean), raw_sd, np.exp(low), np.exp(high), mean, sd, where.astype(np.int64), at + choices.flat
-    )
+    mean, sd, low, high, raw_sd, where, marginal = over_chunks(choices, chunk, workers)
+    found = Sensitivities(np.exp(mean), raw_sd, np.exp(low), np.exp(high), mean, sd, where.astype(np.int64))
     return found, marginal + choices.flat
 
 
@@ -331,7 +307,7 @@ def _closer(
     """The posterior of one person on nodes drawn ever closer, until they resolve it."""
     for _ in range(12):
         centre, scale = np.array([mean]), np.array([sd])
-        table = log_likelihoods(one, np.exp(mean + sd * REPORT_NODES), lapse)
+        table = log_likelihoods(one.entries(), np.exp(mean + sd * REPORT_NODES), lapse)
         moments, low, high, raw_sd = _integrated(centre, scale, table, REPORT_NODES, prior, tails)
         new_mean, new_sd = float(moments.mean[0]), float(moments.sd[0])
         if 0.8 * sd < new_sd < 1.25 * sd and abs(new_mean - mean) < 0.3 * sd:
@@ -342,15 +318,15 @@ def _closer(
 
 def values_at(choices: Choices, eta: Floats, lapse: float) -> Floats:
     """Return everybody's log-likelihood at sensitivities of their own, [P]; NaN counts as chance."""
-    scores = _extremes(choices, lapse)
-    found = choices.flat + _exact(choices, np.where(np.isfinite(eta), eta, 0.0), lapse)
+    entries = choices.entries()
+    scores = _extremes(entries, lapse)
+    found = choices.flat + _exact(entries, np.where(np.isfinite(eta), eta, 0.0), lapse)
     return np.where(np.isinf(eta), choices.flat + scores[:, 2], found)
 
 
-def _exact(part: Choices, eta: Floats, lapse: float) -> Floats:
-    arrays = _arrays(part)
-    found = np.empty(len(part))
-    kernels.values_at(*arrays, eta, lapse, found, 0, len(part))
+def _exact(entries: Entries, eta: Floats, lapse: float) -> Floats:
+    found = np.empty(len(eta))
+    kernels.values_at(*entries, eta, lapse, found)
     return found
 
 
@@ -368,7 +344,9 @@ def learn_prior(
     start: list[Floats] = []
 
     def best_at(rate: float) -> tuple[SensitivityPrior, float]:
-        (table,) = over_chunks(choices, lambda part: (log_likelihoods(part, np.exp(grid), rate),), workers)
+        (table,) = over_chunks(
+            choices, lambda part: (log_likelihoods(part.entries(), np.exp(grid), rate),), workers
+        )
 
         def gradients(free: Floats) -> tuple[Floats, Floats]:
             return _marginal(table, grid, free)
@@ -420,8 +398,7 @@ def _climb(gradients: Gradients, start: Floats, grid: Floats) -> tuple[Floats, F
         options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 200},
     )
     best = np.asarray(result.x)
-    spread = np.linalg.pinv(outer_product(gradients(best)[1]))
-    return best, np.sqrt(np.maximum(np.diag(spread), 0.0))
+    return best, standard_errors(gradients, best, np.eye(2))
 
 
 def _first_guess(table: Floats, grid: Floats) -> Floats:

@@ -205,7 +205,7 @@ class Study:
         try:
             if path.suffix == ".parquet":
                 return pl.read_parquet(path)
-            header = pl.read_csv(path, n_rows=0).columns
+            header = _csv_header(path)
             return pl.read_csv(
                 path,
                 schema_overrides={column: kind for column, kind in NAMES.items() if column in header},
@@ -217,11 +217,32 @@ class Study:
         except pl.exceptions.PolarsError as error:
             # The library's own message may quote a cell; a participant's words must not reach a log.
             kind = type(error).__name__
-            raise DataError(f"is not a table that can be read ({kind}).", source=str(path)) from None
+            hint = "Do all rows have as many cells as the first? " if path.suffix == ".csv" else ""
+            raise DataError(
+                f"is not a table that can be read ({kind}). {hint}".strip(), source=str(path)
+            ) from None
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.task_names) or "not named"
         return f"Study({str(self.folder)!r}: {self.n_parts} parts, tasks {tasks})"
+
+
+def _csv_header(path: Path) -> list[str]:
+    """The names of a CSV file's columns; a sentence about what a spreadsheet may have made of it."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            line = file.readline()
+            for _ in file:  # the whole file must be text
+                pass
+    except UnicodeDecodeError:
+        raise DataError('is not UTF-8 text. Save it as "CSV UTF-8".', source=str(path)) from None
+    if (";" in line and "," not in line) or ("\t" in line and "," not in line):
+        between = "semicolons" if ";" in line else "tabs"
+        raise DataError(
+            f"has {between} between its columns. Save it with commas between columns and points in numbers.",
+            source=str(path),
+        )
+    return pl.read_csv(path, n_rows=0).columns
 
 
 class StudyWriter:
@@ -250,6 +271,9 @@ class StudyWriter:
     ) -> None:
         self.folder = Path(folder)
         self.overwrite = overwrite
+        odd = [task for task in tasks if not isinstance(task, str | Path)]
+        if odd or isinstance(tasks, str):
+            raise DataError("tasks must be a list of built-in names or of paths of task files.")
         self._tasks = [str(task) if str(task) in builtin_tasks() else Path(task) for task in tasks]
         lost = [task for task in self._tasks if isinstance(task, Path) and not task.is_file()]
         if lost:

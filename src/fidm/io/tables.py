@@ -14,14 +14,15 @@ one task. Null and NaN mean *not observed*.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.cohort import NO_ACTION, PROBLEM_SCHEMA, UNKNOWN_STATE, Cohort, no_problems, offsets_of
+from fidm.cohort import NO_ACTION, PROBLEM_SCHEMA, UNKNOWN_STATE, Cohort, as_frame, no_problems, offsets_of
 from fidm.errors import DataError, Problem
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import UNNAMED, TaskSet, follow, replay, trace_problems
@@ -94,7 +95,7 @@ def make_cohort(
     """
     known = None if tasks is None else TaskSet.of(tasks)
     given = {
-        name: _frame(table, name)
+        name: as_frame(table, name)
         for name, table in (
             ("participants", participants),
             ("episodes", episodes),
@@ -113,6 +114,7 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
         raise DataError("There is no table of steps.", source=source)
     for name, table in tables.items():
         _need(table, name, KEYS[name][:1])
+    tables = {name: _numbered(table) for name, table in tables.items()}
     _same_episodes(tables)
     people = _participants(tables, found)
     episodes = _episodes(tables, people, tasks, found)
@@ -132,7 +134,8 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
     cohort, rows = _assemble(people, episodes, steps, segments)
     if tasks is not None:
         problems = pl.concat([problems, trace_problems(tasks, cohort, follow(tasks, cohort), rows)])
-    problems = problems.sort("table", "row", maintain_order=True)
+    place = pl.col("table").replace_strict(list(KEYS), range(len(KEYS)), return_dtype=pl.Int64)
+    problems = problems.sort(place, "row", maintain_order=True)
     if problems.height:
         if strict:
             raise _refusal(problems, source)
@@ -162,7 +165,7 @@ def _participants(tables: Mapping[str, pl.DataFrame], found: list[pl.DataFrame])
     if given is None:
         names = tables["steps"].select(_natural(pl.col("participant"))).unique(maintain_order=True)
         return names.drop_nulls()
-    table = given.with_columns(_natural(pl.col("participant"))).with_row_index("_row")
+    table = given.with_columns(_natural(pl.col("participant")))
     _say(found, "participants", table, pl.col("participant").is_null(), "The participant is missing.")
     twice = pl.col("participant").is_duplicated() & pl.col("participant").is_not_null()
     _say(found, "participants", table, twice, "The participant has several rows.", "Ids must be unique.")
@@ -188,7 +191,7 @@ def _episodes(
         table = given.filter(is_known).with_row_index("_row")
     else:
         _need(given, "episodes", ("participant", "task"))
-        table = _with_episode(given).with_columns(pl.col("task").cast(pl.String)).with_row_index("_row")
+        table = _with_episode(given).with_columns(pl.col("task").cast(pl.String))
         _say(found, "episodes", table, pl.col("task").is_null(), "The task is missing.")
         table = _of_known(table, "episodes", people, found)
         twice = pl.struct("participant", "episode").is_duplicated()
@@ -221,22 +224,21 @@ def _steps(
     has_states = "state" in given.columns
     needed = ("participant", "step", "state", "action") if has_states else ("participant", "step", "action")
     _need(given, "steps", needed)
-    table = _with_episode(given).with_row_index("_row")
-    table = _placed(table, "steps", episodes, found)
+    table = _placed(_with_episode(given), "steps", episodes, found)
     for column in needed[1:]:
         _say(found, "steps", table, pl.col(column).is_null(), f"The {column} is missing.")
-    if has_states:
-        table = _named_codes(table, "steps", "state", tasks, found)
-    table = _named_codes(table, "steps", "action", tasks, found)
     table = _whole(table, "steps", "step", found)
-    table = _sorted(table.drop_nulls(needed[1:]), ["_episode", "step"])
-    if not has_states:
-        table = _replayed(table, tasks)
+    table = _sorted(table.drop_nulls("step"), ["_episode", "step"])
     same = pl.col("_episode") == pl.col("_episode").shift(1)
     gap = pl.col("step") - pl.col("step").shift(1)
     _say(found, "steps", table, same & (gap == 0), "The step number occurs twice in its episode.")
     _say(found, "steps", table, same & (gap > 1), "Step numbers jump: steps before this one are missing.",
          "Number the steps of an episode without gaps.")  # fmt: skip
+    if has_states:
+        table = _named_codes(table, "steps", "state", tasks, found)
+    table = _named_codes(table, "steps", "action", tasks, found).drop_nulls(needed[1:])
+    if not has_states:
+        table = _replayed(table, tasks)
     if "weight" in table.columns:
         table = _numbers(table, "steps", "weight", found)
         _say(found, "steps", table, pl.col("weight") < 0, "The weight is negative.")
@@ -252,9 +254,13 @@ def _segments(
         nothing = {"participant": pl.String, "episode": pl.String, "segment": pl.String, "n_moves": pl.Int64}
         return pl.DataFrame(schema={"_row": pl.UInt32, **nothing, "_episode": pl.UInt32})
     _need(given, "segments", ("participant", "segment"))
-    table = _with_episode(given).with_row_index("_row")
-    table = table.with_columns(_natural(pl.col("segment")))
+    table = _with_episode(given).with_columns(_natural(pl.col("segment")))
     table = _placed(table, "segments", episodes, found)
+    if "n_moves" in table.columns:
+        seen = [column for column in NOT_NEGATIVE[1:] if column in table.columns]
+        said = pl.any_horizontal(pl.col(seen).is_not_null()) if seen else pl.lit(True)
+        _say(found, "segments", table, pl.col("n_moves").is_null() & said, "n_moves is missing.",
+             "Say how many moves the segment describes.")  # fmt: skip
     _say(found, "segments", table, pl.col("segment").is_null(), "The segment is missing.")
     twice = pl.struct("_episode", "segment").is_duplicated() & pl.col("segment").is_not_null()
     _say(
@@ -279,13 +285,14 @@ def _segments(
     if "duration_s" in table.columns:
         zero = "Leave it empty where nothing was said."
         _say(found, "segments", table, pl.col("duration_s") == 0, "duration_s is 0.", zero)
-    if "n_moves" in table.columns:
-        _say(found, "segments", table, pl.col("n_moves").is_null(), "n_moves is missing.")
     return _sorted(table, ["_episode"])
 
 
 def _replayed(steps: pl.DataFrame, tasks: TaskSet | None) -> pl.DataFrame:
-    """The steps with the states their actions lead through, from each task's start."""
+    """The steps with the states their actions lead through, from each task's start.
+
+    The next phase of a task opens as soon as its goals are complete, since nobody says when else.
+    """
     random = [] if tasks is None else [task.name for task in tasks.tasks if not task.is_deterministic]
     if tasks is None or random:
         why = "the tasks are not known" if tasks is None else f"actions of {random[0]} have several outcomes"
@@ -294,8 +301,10 @@ def _replayed(steps: pl.DataFrame, tasks: TaskSet | None) -> pl.DataFrame:
     for task in tasks.tasks:
         own = steps.filter(pl.col("_task").is_in([task.name, UNNAMED]))
         counts = own.group_by("_episode", maintain_order=True).len()["len"].to_numpy()
-        state = replay(task, own["action"].to_numpy(), offsets_of(counts))
-        parts.append(own.with_columns(state=pl.Series(state)).filter(pl.col("state") > -2))
+        state, end = replay(task, own["action"].to_numpy(), offsets_of(counts))
+        ends = np.repeat(end, counts)
+        worked = own.with_columns(state=pl.Series(state), _end=pl.Series(ends))
+        parts.append(worked.filter(pl.col("state") > -2))
     return _sorted(pl.concat(parts), ["_episode", "step"])
 
 
@@ -327,7 +336,7 @@ def _assemble(
         step_offsets=offsets_of(np.bincount(of_step, minlength=episodes.height)),
         state=steps["state"].cast(pl.Int32).to_numpy(),
         action=steps["action"].cast(pl.Int32).to_numpy(),
-        end_state=episodes["end_state"].cast(pl.Int32).fill_null(UNKNOWN_STATE).to_numpy(),
+        end_state=_ends(episodes, steps, of_step),
         segments=segments.select("segment", pl.exclude("segment", *hidden)),
         segment_offsets=segment_offsets,
         weight=steps["weight"].to_numpy() if "weight" in steps.columns else None,
@@ -336,6 +345,16 @@ def _assemble(
         else None,
     )
     return cohort, steps["_row"].to_numpy().astype(np.int64)
+
+
+def _ends(episodes: pl.DataFrame, steps: pl.DataFrame, of_step: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The state after each episode's last step: as given, or as worked out."""
+    ends = episodes["end_state"].cast(pl.Int32).fill_null(UNKNOWN_STATE).to_numpy().copy()
+    if "_end" in steps.columns:
+        worked = np.full(len(ends), UNKNOWN_STATE, dtype=np.int32)
+        worked[of_step] = steps["_end"].to_numpy()
+        ends = np.where(ends == UNKNOWN_STATE, worked, ends)
+    return ends.astype(np.int32)
 
 
 def _unknown_segments(steps: pl.DataFrame, segments: pl.DataFrame, found: list[pl.DataFrame]) -> None:
@@ -358,17 +377,15 @@ def _segment_rows(
     return joined["_place"].fill_null(-1).to_numpy().astype(np.int32)
 
 
-def _frame(table: Any, name: str) -> pl.DataFrame:
-    if isinstance(table, pl.DataFrame):
-        return table
-    if isinstance(table, pl.LazyFrame):
-        return table.collect()
-    try:
-        return pl.DataFrame(pl.from_pandas(table))
-    except (TypeError, ModuleNotFoundError):
-        raise DataError(
-            f"{name} is a {type(table).__name__}; a polars or pandas DataFrame is needed."
-        ) from None
+def _numbered(table: pl.DataFrame) -> pl.DataFrame:
+    """The rows with their numbers, without those in which every cell is empty."""
+    blank = pl.all_horizontal(
+        (pl.col(name).is_null() | (pl.col(name).cast(pl.String).str.strip_chars() == ""))
+        if kind == pl.String
+        else pl.col(name).is_null()
+        for name, kind in table.schema.items()
+    )
+    return table.drop("_row", strict=False).with_row_index("_row").filter(~blank)
 
 
 def _need(table: pl.DataFrame, name: str, columns: tuple[str, ...]) -> None:
@@ -376,7 +393,7 @@ def _need(table: pl.DataFrame, name: str, columns: tuple[str, ...]) -> None:
     if missing:
         raise DataError(
             f"The table {name!r} has no column {', '.join(map(repr, missing))}. "
-            f"It has: {', '.join(map(repr, table.columns)) or 'none'}."
+            f"It has: {', '.join(repr(name) for name in table.columns if name != '_row') or 'none'}."
         )
 
 
@@ -432,8 +449,8 @@ def _named_codes(
         return table.with_columns(pl.col(column).cast(pl.Int64))
     if kind.is_float():
         return _whole(table, source, column, found)
-    text = pl.col(column).cast(pl.String)
-    as_number = text.str.strip_chars().cast(pl.Int64, strict=False)
+    text = pl.col(column).cast(pl.String).str.strip_chars()
+    as_number = text.cast(pl.Int64, strict=False)
     if tasks is None:
         if table.select((as_number.is_null() & text.is_not_null()).any()).item():
             raise DataError(
@@ -456,9 +473,19 @@ def _named_codes(
     )
     named = named.with_columns(pl.coalesce("_code", as_number).alias(column))
     lost = pl.col(column).is_null() & pl.col("_name").is_not_null()
-    known = ", ".join(book["_name"].unique(maintain_order=True).head(20).to_list()) or "none"
-    _say(found, source, named, lost, f"The task has no {column} of this name.", f"Known: {known}.")
+    _say_unknown_names(found, source, named.filter(lost), column, book)
     return named.drop("_name", "_code")
+
+
+def _say_unknown_names(
+    found: list[pl.DataFrame], source: str, rows: pl.DataFrame, column: str, book: pl.DataFrame
+) -> None:
+    """Note names nobody knows, with what may have been meant; what stood there is not shown."""
+    known = book["_name"].unique(maintain_order=True).to_list()
+    for name in rows["_name"].unique(maintain_order=True).to_list()[:200]:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known[:20]) or 'none'}."
+        _say(found, source, rows, pl.col("_name") == name, f"The task has no {column} of this name.", hint)
 
 
 def _whole(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
@@ -508,10 +535,10 @@ def _say(
 
 
 def _refusal(problems: pl.DataFrame, source: str) -> DataError:
-    people = problems["participant"].n_unique()
+    people = problems["participant"].drop_nulls().n_unique()
     return DataError(
         f"{_counted(problems.height, 'problem')}, with {_counted(people, 'participant')}. Repair what is "
-        "wrong, or read with strict=False to leave these people out.",
+        "wrong, or leave these people out with strict=False (on the command line: --skip-bad).",
         source=source,
         problems=[
             Problem(

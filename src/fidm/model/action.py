@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +30,9 @@ TIE = 1e-8
 """Two actions whose values differ by less than this count as equally good."""
 
 TABLE_BYTES = 64 * 2**20
-"""A table of log-probabilities is kept below this size by taking fewer people at a time."""
+"""A table of log-probabilities is kept below this size by taking fewer values of η at a time."""
 
-CHUNK_STEPS = 250_000
+CHUNK_STEPS = 1_000_000
 """About how many choices are worked on at a time."""
 
 
@@ -94,57 +95,70 @@ class Choices:
             yield self.people(first, last)
             first = last
 
+    def entries(self) -> tuple[Any, Any, Any, Any, Any, Any]:
+        """Return what the kernels take: offsets, entries and weights of choices, and each entry's options.
+
+        An entry is a state-action pair that occurs; the options of its row stand beside it, below their best.
+        """
+        pairs, entry = _distinct(self.pair, len(self.q))
+        rows = np.searchsorted(self.offsets, pairs, side="right") - 1
+        begin = np.empty(len(pairs) + 1, dtype=np.int64)
+        d = np.empty(int((self.offsets[rows + 1] - self.offsets[rows]).sum()))
+        own = np.empty(len(pairs))
+        kernels.lay_out(pairs, rows, self.offsets, self.q, begin, d, own)
+        return self.person_offsets, entry, self.weight, begin, d, own
+
 
 def choices_of(tasks: TaskSet, q: Floats, cohort: Cohort, followed: Followed) -> Choices:
     """Find the choices of a cohort that enter the action likelihood."""
-    person_steps = cohort.step_offsets[cohort.episode_offsets]
-    enters = followed.pair >= 0
-    if not tasks.counted.all():
-        enters &= tasks.counted[np.maximum(followed.row, 0)]
-    if cohort.weight is not None:
-        enters &= cohort.weight > 0
-    every = np.flatnonzero(enters)
-    weight = np.ones(len(every)) if cohort.weight is None else cohort.weight[every]
-    return informative(
+    weight = np.zeros(0) if cohort.weight is None else cohort.weight
+    return list_choices(
         tasks.offsets,
         q,
-        np.searchsorted(every, person_steps).astype(np.int64),
-        followed.row[every],
-        followed.pair[every],
+        cohort.step_offsets[cohort.episode_offsets],
+        followed.row,
+        followed.pair,
         weight,
+        tasks.counted,
     )
 
 
-def informative(
+def list_choices(
     offsets: NDArray[np.int64],
     q: Floats,
-    person_offsets: NDArray[np.int64],
+    person_steps: NDArray[np.int64],
     row: NDArray[np.int32],
     pair: NDArray[np.int32],
     weight: Floats,
+    counted: NDArray[np.bool_],
 ) -> Choices:
-    """Drop the choices between options that are worth the same."""
+    """List everybody's choices, those between options that are worth the same set aside.
+
+    An empty ``weight`` counts every step once.
+    """
     sizes = np.diff(offsets)
     some = np.flatnonzero(sizes > 0)
-    spread = np.zeros(len(sizes))
+    flat = np.ones(len(sizes), dtype=np.bool_)
     if len(some):
-        spread[some] = np.maximum.reduceat(q, offsets[some]) - np.minimum.reduceat(q, offsets[some])
-    kept = np.flatnonzero(spread[row] >= TIE)
-    flat = np.zeros(len(person_offsets) - 1)
-    if len(kept) < len(row):
-        dropped = np.ones(len(row), dtype=np.bool_)
-        dropped[kept] = False
-        owner = np.repeat(np.arange(len(flat)), np.diff(person_offsets))[dropped]
-        flat -= np.bincount(owner, weight[dropped] * np.log(sizes[row[dropped]]), minlength=len(flat))
+        spread = np.maximum.reduceat(q, offsets[some]) - np.minimum.reduceat(q, offsets[some])
+        flat[some] = spread < TIE
+    n = len(person_steps) - 1
+    kept = np.empty(len(pair), dtype=np.int64)
+    person_offsets = np.empty(n + 1, dtype=np.int64)
+    n_choices, said = np.empty(n, dtype=np.int64), np.empty(n)
+    found = kernels.list_choices(
+        pair, row, counted, flat, sizes, weight, person_steps, kept, person_offsets, n_choices, said
+    )
+    kept = kept[:found]
     return Choices(
         offsets,
         q,
-        np.searchsorted(kept, person_offsets).astype(np.int64),
-        np.ascontiguousarray(row[kept], dtype=np.int32),
-        np.ascontiguousarray(pair[kept], dtype=np.int32),
-        np.ascontiguousarray(weight[kept]),
-        np.diff(person_offsets),
-        flat,
+        person_offsets,
+        row[kept],
+        pair[kept],
+        weight[kept] if len(weight) else np.ones(found),
+        n_choices,
+        said,
     )
 
 
@@ -164,29 +178,22 @@ def sensitivity_grid(offsets: NDArray[np.int64], q: Floats, *, spacing: float) -
     gap = gap[np.isfinite(gap)]
     if not len(gap):
         return np.arange(-2.0, 2.0, spacing)
-    first, last = np.log(0.02 / widest), np.log(40.0 / float(np.quantile(gap, 0.02)))
+    first, last = np.log(0.05 / widest), np.log(20.0 / float(np.quantile(gap, 0.05)))
     last = min(max(last, first + 6.0), first + 16.0)
     return np.asarray(first + spacing * np.arange(int(np.ceil((last - first) / spacing)) + 1))
 
 
-def log_likelihoods(choices: Choices, etas: Floats, lapse: float) -> Floats:
+def log_likelihoods(entries: tuple[Any, Any, Any, Any, Any, Any], etas: Floats, lapse: float) -> Floats:
     """Return ℓ of every person at every η, [P, G], uninformative choices left out."""
-    found = np.empty((len(choices), len(etas)))
-    _fill(choices, etas, lapse, found)
+    person_offsets, entry, weight, begin, d, own = entries
+    found = np.empty((len(person_offsets) - 1, len(etas)))
+    width = max(1, TABLE_BYTES // (8 * max(1, len(own))))
+    for first in range(0, len(etas), width):
+        some = etas[first : first + width]
+        table = np.empty((len(own), len(some)))
+        kernels.fill_table(begin, d, own, some, lapse, table)
+        kernels.sum_table(person_offsets, entry, weight, table, found, first)
     return found
-
-
-def _fill(choices: Choices, etas: Floats, lapse: float, found: Floats) -> None:
-    pairs, entry = _distinct(choices.pair, len(choices.q))
-    if len(pairs) * len(etas) * 8 > TABLE_BYTES and len(choices) > 1:
-        middle = len(choices) // 2
-        _fill(choices.people(0, middle), etas, lapse, found[:middle])
-        _fill(choices.people(middle, len(choices)), etas, lapse, found[middle:])
-        return
-    rows = np.searchsorted(choices.offsets, pairs, side="right") - 1
-    table = np.empty((len(pairs), len(etas)))
-    kernels.fill_table(pairs, rows, choices.offsets, choices.q, etas, lapse, table, 0, len(pairs))
-    kernels.sum_table(choices.person_offsets, entry, choices.weight, table, found, 0, len(choices))
 
 
 def _distinct(pair: NDArray[np.int32], n_pairs: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, Problem
-from fidm.model.channels import Channel
+from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.effort import column_values, segment_owner_offsets
 from fidm.tasks.stack import Followed, TaskSet, problem_rows, trace_problems
 
@@ -39,7 +40,35 @@ def cohort_problems(
                 [f"It {must or 'must be a finite number'}." for _ in rows],
             )
         )
-    return pl.concat(found)
+    found += [_design_problems(channel, cohort, owner_offsets) for channel in channels]
+    return pl.concat(found).unique(maintain_order=True)
+
+
+def _design_problems(channel: Channel, cohort: Cohort, owner_offsets: NDArray[np.int64]) -> pl.DataFrame:
+    """Segments that were observed, but lack something the channel is conditioned on."""
+    segments = cohort.segments
+    rows: list[int] = []
+    names: list[str] = []
+    if channel.column in segments.columns:
+        y = channel.observe(column_values(segments, channel.column))
+        for column in channel.design:
+            name = "n_moves" if column == LOG_MOVES and LOG_MOVES not in segments.columns else column
+            if name in segments.columns:
+                values = segments[name]
+                missing = values.is_null()
+                if values.dtype.is_float():
+                    missing |= values.is_nan().fill_null(value=False)
+                lost = np.flatnonzero(~np.isnan(y) & missing.to_numpy()).tolist()
+                rows += lost
+                names += [name] * len(lost)
+    owner = np.searchsorted(owner_offsets, rows, side="right") - 1
+    return problem_rows(
+        "segments",
+        rows,
+        cohort.ids.gather(owner),
+        [f"{name} is missing, which {channel.name} is conditioned on." for name in names],
+        [f"Fill it in, or leave {channel.column} empty." for _ in rows],
+    )
 
 
 def refuse(problems: pl.DataFrame) -> None:

@@ -84,30 +84,47 @@ def text_levels(channels: Sequence[Channel], cohort: Cohort) -> dict[str, tuple[
     return found
 
 
-def observed(channel: Channel, cohort: Cohort, levels: Levels, *, required: bool = True) -> Observed:
-    """Lay out the observations of one channel; what is missing is left out.
+def observed(
+    channels: Sequence[Channel], cohort: Cohort, levels: Levels, *, required: bool = True
+) -> tuple[Observed, ...]:
+    """Lay out the observations of every channel; what is missing is left out.
 
-    Without ``required`` a cohort that lacks the column has nothing to observe.
+    Without ``required`` a cohort that lacks a channel's column has nothing to observe in it.
     """
-    segments = cohort.segments
-    if channel.column not in segments.columns and not required:
-        width = len(design_names(channel, levels))
-        nothing = np.zeros(0, dtype=np.int64)
-        return Observed(np.zeros(0), np.zeros((width, 0)), np.zeros(len(cohort) + 1, np.int64), nothing)
-    y = channel.observe(column_values(segments, channel.column))
-    x = _design(channel, segments, levels)
-    rows = np.flatnonzero(~np.isnan(y))
-    before = np.searchsorted(rows, segment_owner_offsets(cohort))
-    if len(rows) < len(y):
+    owner_offsets = segment_owner_offsets(cohort)
+    designs: dict[tuple[str, ...], Floats] = {}
+    found = []
+    for channel in channels:
+        if channel.column not in cohort.segments.columns and not required:
+            width, nothing = len(design_names(channel, levels)), np.zeros(0, dtype=np.int64)
+            empty = np.zeros(len(cohort) + 1, dtype=np.int64)
+            found.append(Observed(np.zeros(0), np.zeros((width, 0)), empty, nothing))
+            continue
+        raw = column_values(cohort.segments, channel.column)
+        if channel.design not in designs:
+            designs[channel.design] = _design(channel, cohort.segments, levels)
+        found.append(_observed(channel, raw, designs[channel.design], owner_offsets, levels))
+    return tuple(found)
+
+
+def _observed(channel: Channel, raw: Floats, x: Floats, owner_offsets: Integers, levels: Levels) -> Observed:
+    y = channel.observe(raw)
+    missing = np.isnan(y)
+    rows, before = np.arange(len(y)), owner_offsets
+    if missing.any():
+        rows = np.flatnonzero(~missing)
         y, x = y[rows], x[:, rows]
-    if np.isnan(x).any():
-        column = int(np.flatnonzero(np.isnan(x).any(axis=1))[0])
+        before = np.searchsorted(rows, owner_offsets)
+    lost = np.isnan(x).sum(axis=1)
+    if lost.any():
+        column = int(np.flatnonzero(lost)[0])
         name = design_names(channel, levels)[column]
+        name = "n_moves" if name == LOG_MOVES else name
         raise DataError(
-            f"{int(np.isnan(x[column]).sum())} segments have a {channel.column} but no {name}, which "
-            f"{channel.name} is conditioned on. Fill it in, or leave their {channel.column} empty."
+            f"{int(lost[column])} segments have a {channel.column} but no {name}, which {channel.name} is "
+            f"conditioned on. Fill it in, or leave their {channel.column} empty."
         )
-    return Observed(y, np.ascontiguousarray(x), before.astype(np.int64), rows)
+    return Observed(y, x, before.astype(np.int64), rows)
 
 
 def column_values(segments: pl.DataFrame, column: str) -> Floats:
@@ -120,15 +137,6 @@ def column_values(segments: pl.DataFrame, column: str) -> Floats:
         raise DataError(f"The column {column!r} of the segments holds {series.dtype}, not numbers.")
     values = series.cast(pl.Float64).to_numpy()
     return np.asarray(values, dtype=np.float64)
-
-
-def person_sums(values: Floats, offsets: Integers) -> Floats:
-    """Return the sum over each person's observations; 0 for a person who has none."""
-    sums = np.zeros(len(offsets) - 1)
-    some = np.flatnonzero(offsets[1:] > offsets[:-1])
-    if len(some):
-        sums[some] = np.add.reduceat(values, offsets[some])
-    return sums
 
 
 _TEXT = (pl.String, pl.Categorical, pl.Enum)

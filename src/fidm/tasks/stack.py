@@ -213,20 +213,24 @@ def _follow(  # type: ignore[no-untyped-def]
                 fault[i] = 3
 
 
-def replay(task: TaskModel, action: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the states that actions lead through from the start, episode by episode.
+def replay(
+    task: TaskModel, action: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the states that actions lead through from the start, episode by episode, and the last ones.
 
-    An action that is not legal ends what can be known of its episode: later states are -2.
+    An action that is not legal ends what can be known of its episode: later states are -2, the last -1.
     """
     state = np.full(len(action), -2, dtype=np.int64)
-    _replay(action, offsets, task.offsets, task.action, task.successor, task.handover, task.start, state)
-    return state
+    end = np.full(len(offsets) - 1, -1, dtype=np.int64)
+    _replay(action, offsets, task.offsets, task.action, task.successor, task.handover, task.start, state, end)
+    return state, end
 
 
 @njit(cache=True, nogil=True)
-def _replay(action, episodes, offsets, legal, successor, handover, start, state):  # type: ignore[no-untyped-def] # pragma: no cover
+def _replay(action, episodes, offsets, legal, successor, handover, start, state, end):  # type: ignore[no-untyped-def] # pragma: no cover
     for e in range(len(episodes) - 1):
         s = start
+        end[e] = s
         for i in range(episodes[e], episodes[e + 1]):
             state[i] = s
             if action[i] == -1:
@@ -237,8 +241,10 @@ def _replay(action, episodes, offsets, legal, successor, handover, start, state)
                     found = k
                     break
             if found < 0:
+                end[e] = -1
                 break
             s = handover[successor[found]]
+            end[e] = s
 
 
 def _forgive_told(

