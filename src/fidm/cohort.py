@@ -191,6 +191,8 @@ class Cohort:
         """
         keys = self.episode_keys().with_row_index("_episode")
         segments = as_frame(segments, "segments")
+        if "participant" not in segments.columns or "segment" not in segments.columns:
+            raise DataError("segments need the columns 'participant' and 'segment'.")
         if "episode" not in segments.columns:
             segments = segments.with_columns(episode=pl.lit("1"))
         placed = segments.with_columns(pl.col("participant", "episode").cast(pl.String)).join(
@@ -222,6 +224,8 @@ class Cohort:
         2
         """
         participants = as_frame(participants, "participants")
+        if "participant" not in participants.columns:
+            raise DataError("participants need the column 'participant'.")
         order = self.participants.select("participant").join(
             participants.with_columns(pl.col("participant").cast(pl.String)),
             on="participant",
@@ -339,8 +343,12 @@ class Cohort:
             rows = rows[0]  # scikit-learn writes X[rows, ...]
         if isinstance(rows, slice) and rows.step in (None, 1):
             return self._range(*rows.indices(len(self))[:2])
+        if isinstance(rows, str):
+            raise DataError("Rows are numbers or flags; choose people by name with select.")
         everyone = np.arange(len(self))
-        chosen = everyone[rows if isinstance(rows, slice) else np.asarray(rows)]
+        if not isinstance(rows, slice):
+            rows = np.asarray(rows) if np.size(rows) else np.zeros(0, dtype=np.int64)
+        chosen = everyone[rows]
         if chosen.ndim != 1:
             chosen = np.atleast_1d(chosen).reshape(-1)
         episodes, episode_offsets = gather(self.episode_offsets, chosen)
@@ -387,7 +395,7 @@ class Cohort:
         """Put several cohorts into one, in this order; a person may occur in only one of them."""
         if not cohorts:
             raise DataError("There are no cohorts to put together.")
-        participants = pl.concat([c.participants for c in cohorts], how="diagonal_relaxed")
+        participants = _stacked([c.participants for c in cohorts], "participants")
         if participants["participant"].is_duplicated().any():
             twice = participants["participant"].filter(participants["participant"].is_duplicated()).unique()
             raise DataError(f"People occur in several cohorts: {', '.join(map(repr, twice.sort()[:5]))}.")
@@ -395,13 +403,13 @@ class Cohort:
         has_segment = any(c.segment is not None for c in cohorts)
         return Cohort(
             participants=participants,
-            episodes=pl.concat([c.episodes for c in cohorts], how="diagonal_relaxed"),
+            episodes=_stacked([c.episodes for c in cohorts], "episodes"),
             episode_offsets=offsets_of(np.concatenate([np.diff(c.episode_offsets) for c in cohorts])),
             step_offsets=offsets_of(np.concatenate([np.diff(c.step_offsets) for c in cohorts])),
             state=np.concatenate([c.state for c in cohorts]),
             action=np.concatenate([c.action for c in cohorts]),
             end_state=np.concatenate([c.end_state for c in cohorts]),
-            segments=pl.concat([c.segments for c in cohorts], how="diagonal_relaxed"),
+            segments=_stacked([c.segments for c in cohorts], "segments"),
             segment_offsets=offsets_of(np.concatenate([np.diff(c.segment_offsets) for c in cohorts])),
             weight=np.concatenate([np.ones(c.n_steps) if c.weight is None else c.weight for c in cohorts])
             if has_weight
@@ -415,7 +423,7 @@ class Cohort:
         )
 
     def _row(self, participant: str) -> int:
-        row = self.ids.index_of(participant)
+        row = self.ids.index_of(str(participant))
         if row is None:
             raise DataError(f"There is no participant {participant!r} among the {len(self)} people.")
         return int(row)
@@ -446,6 +454,15 @@ def gather(offsets: Integers, rows: NDArray[Any]) -> tuple[Integers, Integers]:
     return np.repeat(offsets[rows] - cut[:-1], sizes) + np.arange(cut[-1]), cut
 
 
+def _stacked(tables: list[pl.DataFrame], name: str) -> pl.DataFrame:
+    try:
+        return pl.concat(tables, how="diagonal_relaxed")
+    except pl.exceptions.PolarsError:
+        raise DataError(
+            f"The tables of {name} cannot be put together: a column holds different types."
+        ) from None
+
+
 def as_frame(table: Any, name: str) -> pl.DataFrame:
     """Return a polars or pandas table as a polars one; columns of mixed types become text."""
     if isinstance(table, pl.DataFrame):
@@ -456,9 +473,11 @@ def as_frame(table: Any, name: str) -> pl.DataFrame:
         raise DataError(f"{name} is a {type(table).__name__}; a polars or pandas DataFrame is needed.")
     columns: dict[str, Any] = {}
     for column in table.columns:
+        if not isinstance(table[column].ndim, int) or table[column].ndim != 1:
+            raise DataError(f"{name} has several columns called {str(column)!r}.")
         try:
             columns[str(column)] = pl.Series(pl.from_pandas(table[column], nan_to_null=True))
-        except (TypeError, ValueError, ModuleNotFoundError, pl.exceptions.PolarsError):
+        except (TypeError, ValueError, NotImplementedError, ModuleNotFoundError, pl.exceptions.PolarsError):
             texts = [
                 None if value is None or value != value else str(value) for value in table[column].tolist()
             ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 
 import numpy as np
 import pandas as pd
@@ -261,7 +262,7 @@ def test_all_problems_are_reported_at_once():
 
 def test_a_table_without_a_needed_column_says_what_it_has():
     with pytest.raises(
-        fidm.DataError, match=r"'steps' has no column 'action'. It has: 'participant', 'step', 'state'"
+        fidm.DataError, match=r"'steps' has no column 'action'. It has 'participant', 'step', 'state'\."
     ):
         fidm.make_cohort(steps=good()["steps"].drop("action"))
 
@@ -585,3 +586,112 @@ def test_tables_about_people_and_segments_may_be_pandas():
     assert whole.select("P0000003").ids.to_list() == ["P0000003"]
     with pytest.raises(fidm.DataError, match="must be a list of built-in names"):
         fidm.write_cohort(whole, "anywhere", tasks=[task()])
+
+
+# ---------------------------------------------------------------------- hostile tables
+
+
+def test_times_must_be_seconds_not_durations():
+    spoken = pl.Series([1_500_000, 2_000_000]).cast(pl.Duration("us"))
+    with pytest.raises(fidm.DataError, match="'duration_s' of segments holds Duration"):
+        fidm.make_cohort(
+            **{**good(), "segments": good()["segments"].with_columns(duration_s=spoken)}, tasks=corridor()
+        )
+
+
+@pytest.mark.parametrize("column", ["state", "step", "action"])
+def test_numbers_too_large_are_problems_not_lost_rows(column):
+    for huge in (1e19, 2**40):
+        with pytest.raises(fidm.DataError, match=f"row 2, A: The {column} is not a whole number"):
+            fidm.make_cohort(steps=with_step(1, **{column: huge}), tasks=corridor())
+
+
+def test_columns_of_any_kind_are_read(tmp_path):
+    tables = good()
+    tables["segments"] = tables["segments"].with_columns(
+        n_turns=pl.lit(None), n_characters=pl.Series(["3", "4"]).cast(pl.Categorical), _episode=pl.lit("x")
+    )
+    tables["steps"] = tables["steps"].with_columns(
+        step=pl.col("step").cast(pl.String).cast(pl.Categorical),
+        state=pl.col("state").cast(pl.Decimal(10, 2)),
+    )
+    made = fidm.make_cohort(**tables, tasks=corridor())
+    assert made.state.tolist() == good()["steps"]["state"].to_list()
+    assert made.segments["n_characters"].to_list() == [3, 4]
+    assert "_episode" not in made.segments.columns
+
+
+def test_words_in_the_place_of_a_header_stay_private(tmp_path):
+    (tmp_path / "steps.csv").write_text("participant,step,state,action\nA,1,0,1\n")
+    (tmp_path / "segments.csv").write_text("A,1,I went to the shop,3\nA,2,and then home,1\n")
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.read_cohort(tmp_path, tasks=corridor())
+    assert "shop" not in str(raised.value)
+    assert "It has 4 columns of other names." in str(raised.value)
+
+
+def test_the_order_of_rows_within_tables_changes_nothing():
+    tasks = [fidm.load_task("errands"), fidm.load_task("grocery_small")]
+    made = fidm.simulate_cohort(tasks, 8, seed=3)
+    tables = tables_of(made)
+    mixed = {name: table.sample(fraction=1, shuffle=True, seed=5) for name, table in tables.items()}
+    mixed["participants"] = tables["participants"]
+    again = fidm.make_cohort(**mixed, tasks=tasks)
+    assert np.array_equal(again.state, made.state)
+    assert again.segments.equals(made.segments.select(again.segments.columns))
+    assert again.episodes["task"].to_list() == made.episodes["task"].to_list()
+
+
+def test_all_parts_are_read_before_problems_are_reported(tmp_path):
+    with StudyWriter(tmp_path / "study", tasks=["grocery"]) as writer:
+        for first in (0, 3):
+            writer.add(cohort()[first : first + 3])
+    for part in ("part-00000", "part-00001"):
+        path = tmp_path / "study" / "segments" / f"{part}.parquet"
+        pl.read_parquet(path).with_columns(duration_s=pl.lit(-1.0)).write_parquet(path)
+    with pytest.raises(fidm.DataError) as raised:
+        fidm.read_cohort(tmp_path / "study")
+    assert len(raised.value.problems) == cohort().n_segments
+    assert "segments/part-00001, row 1" in str(raised.value.problems[-1]) or raised.value.problems[
+        -1
+    ].where.startswith("segments/part-00001")
+
+
+def test_an_interrupted_replacement_brings_the_old_study_back(tmp_path, monkeypatch):
+    fidm.write_cohort(cohort(), tmp_path / "study", tasks=["grocery"])
+    real, calls = os.replace, []
+
+    def fragile(source, target):
+        calls.append(target)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        real(source, target)
+
+    monkeypatch.setattr("fidm.io.study.os.replace", fragile)
+    with pytest.raises(KeyboardInterrupt):
+        fidm.write_cohort(cohort()[:2], tmp_path / "study", tasks=["grocery"], overwrite=True)
+    monkeypatch.undo()
+    assert len(calls) > 12
+    assert len(fidm.read_cohort(tmp_path / "study")) == 6
+    (tmp_path / "study" / ".fidm-swapping-by-somebody").touch()
+    fidm.write_cohort(cohort()[:2], tmp_path / "study", tasks=["grocery"], overwrite=True)
+    assert len(fidm.read_cohort(tmp_path / "study")) == 2
+
+
+def test_task_files_of_one_name_are_refused(tmp_path):
+    files = [tmp_path / name / "task.toml" for name in ("a", "b")]
+    for file in files:
+        file.parent.mkdir()
+        file.write_text(fidm.builtin_text("errands"), "utf-8")
+    with pytest.raises(fidm.DataError, match="the same name"):
+        fidm.write_cohort(cohort(), tmp_path / "study", tasks=files)
+
+
+def test_odd_ways_to_choose_people():
+    assert len(cohort()[[]]) == 0
+    with pytest.raises(fidm.DataError, match="with select"):
+        cohort()["P0000001"]
+    with pytest.raises(fidm.DataError, match="no participant 1 "):
+        cohort().select([1])
+    with pytest.raises(fidm.DataError, match="need the column 'participant'"):
+        cohort().with_participants(pl.DataFrame({"id": [1]}))

@@ -748,3 +748,164 @@ def test_standard_errors_hold_where_people_differ_in_a_slope():
         found.append(learned.population.coefficients[1])
         said.append(learned.se["x"])
     assert np.std(found) == pytest.approx(np.mean(said), rel=0.3)
+
+
+# ---------------------------------------------------------------------- far from everybody, and other extremes
+
+
+def bandit():
+    """Two options a value of 1 apart, for ever."""
+    return fidm.TaskModel.from_arrays(
+        [[0, 0], [-1, -1]], [[1.0, 0.0], [0, 0]], gamma=0.5, tau=0.1, name="bandit"
+    )
+
+
+def players(log_eta, n, seed):
+    """People who choose the better option with probability 1 / (1 + e^−η), n times each."""
+    rng = np.random.default_rng(seed)
+    traces = []
+    for j, value in enumerate(np.atleast_1d(log_eta)):
+        worse = rng.random(n) > 1 / (1 + np.exp(-np.exp(value)))
+        state = np.zeros(n + 1, np.int32)
+        traces.append(
+            fidm.Trace("bandit", state, worse.astype(np.int32), finished=False, label=f"P{seed}-{j}")
+        )
+    return fidm.Cohort.from_traces(traces)
+
+
+@pytest.mark.parametrize(("log_eta", "n"), [(-2.0, 5000), (0.0, 5000), (-2.0, 1000), (3.0, 400)])
+def test_somebody_unlike_the_training_part_is_integrated_where_they_are(log_eta, n):
+    from oracle.slow_fit import posterior
+
+    alike = players(np.random.default_rng(0).normal(1.0, 0.05, 60), 2000, 1)
+    fit = fidm.Model(bandit(), channels=()).fit(alike)
+    assert fit.prior.sd < 0.12
+    other = players(log_eta, n, 2)
+    better = int((other.action == 0).sum())
+
+    def log_likelihood(u):
+        eta = math.exp(u)
+        return better * eta - n * np.logaddexp(0.0, eta)
+
+    shift = max(
+        log_likelihood(u) - 0.5 * ((u - fit.prior.mean) / fit.prior.sd) ** 2 for u in np.linspace(-4, 5, 9001)
+    )
+    grid = np.linspace(-4, 5, 90_001)
+    weight = np.exp(
+        [log_likelihood(u) - 0.5 * ((u - fit.prior.mean) / fit.prior.sd) ** 2 - shift for u in grid]
+    )
+    mean = float((weight * grid).sum() / weight.sum())
+    sd = math.sqrt(float((weight * (grid - mean) ** 2).sum() / weight.sum()))
+    profile = fit.profile(other)
+    assert profile.log_sensitivity[0] == pytest.approx(mean, abs=1e-4 * sd + 1e-7)
+    assert profile.log_sensitivity_se[0] == pytest.approx(sd, rel=1e-3)
+    assert profile.low[0, 0] < profile.estimate[0, 0] < profile.high[0, 0]
+    assert callable(posterior)
+
+
+def test_a_joint_prior_resolves_people_with_very_many_choices():
+    rng = np.random.default_rng(3)
+    truth = rng.normal(1.0, 0.4, 40)
+    base = players(truth, 20_000, 4)
+    segments = pl.DataFrame(
+        {
+            "participant": np.repeat(base.ids.to_numpy(), 5),
+            "segment": np.tile(np.arange(5), 40),
+            "y": rng.lognormal(0, 1, 200),
+        }
+    )
+    many = base.with_segments(segments)
+    model = fidm.Model(bandit(), channels=[LogNormal("time", "y", design=())])
+    joint, single = model.fit(many, joint=True).profile(many), model.fit(many).profile(many)
+    assert joint.log_sensitivity_se == pytest.approx(single.log_sensitivity_se, rel=0.05)
+    assert joint.log_sensitivity == pytest.approx(single.log_sensitivity, abs=5e-3)
+    assert ((joint.low < joint.estimate) & (joint.estimate < joint.high)).all()
+
+
+def test_a_terrible_option_does_not_push_the_prior_away():
+    rng = np.random.default_rng(5)
+    values = np.column_stack([rng.normal(size=(2400, 2)), np.full(2400, -1e6)])
+    chosen = (3 * values + rng.gumbel(size=values.shape)).argmax(axis=1)
+    person = np.repeat(np.arange(40), 60)
+    shrunk = fidm.fit_choices(values, chosen, person, method="eb")["action_sensitivity"].median()
+    assert shrunk == pytest.approx(
+        fidm.fit_choices(values, chosen, person)["action_sensitivity"].median(), rel=0.1
+    )
+
+
+def test_choices_do_not_depend_on_the_unit_of_value():
+    rng = np.random.default_rng(6)
+    values = rng.normal(size=(300, 3))
+    chosen = (2 * values + rng.gumbel(size=values.shape)).argmax(axis=1)
+    person = np.repeat(np.arange(6), 50)
+    plain = fidm.fit_choices(values, chosen, person)
+    for unit in (1e-7, 1e5):
+        scaled = fidm.fit_choices(values * unit, chosen, person)
+        assert scaled["action_sensitivity"].to_numpy() * unit == pytest.approx(
+            plain["action_sensitivity"].to_numpy(), rel=1e-7
+        )
+        assert scaled["high"].to_numpy() * unit == pytest.approx(plain["high"].to_numpy(), rel=1e-5)
+        assert scaled["status"].to_list() == plain["status"].to_list()
+
+
+def test_statuses_with_lapses_speak_of_the_likelihood_for_both_methods():
+    assert fidm.fit_choices([[1.0, 0.0]] * 4, [0, 1, 0, 0], lapse=0.5)["status"].to_list() == ["no_maximum"]
+    values, chosen = two_ways([True] * 55 + [False] * 5)
+    many = np.tile(values, (6, 1)), np.tile(chosen, 6), np.repeat(np.arange(6), 60)
+    for method in ("mle", "eb"):
+        assert set(fidm.fit_choices(*many, lapse=0.3, method=method)["status"].to_list()) == {"no_maximum"}
+
+
+def test_one_sided_bounds_of_low_levels_do_not_mirror_high_ones():
+    values, chosen = two_ways([True] * 30)
+    bounds = [fidm.fit_choices(values, chosen, level=level)["low"][0] for level in (0.3, 0.7, 0.95)]
+    assert bounds[0] > bounds[1] > bounds[2]
+
+
+def test_an_edge_far_away_is_found():
+    zero = with_segments(
+        cohort(),
+        n_turns=pl.Series(np.where(np.arange(cohort().n_segments) == 0, 0, cohort().segments["n_turns"])),
+    )
+    channel = NegativeBinomial("turns", "n_turns", design=())
+    from fidm.fit import offsets as of
+    from fidm.model.effort import Observed
+
+    own = Observed(np.zeros(1), np.ones((1, 1)), np.array([0, 1]), np.array([0]))
+    found = of.maximum(channel, own, of.Population(np.array([0.0]), 0.02), level=0.95)
+    drop = 1.6448536269514722**2 / 2
+    assert 0.02 * math.log1p(math.exp(found.high[0]) / 0.02) == pytest.approx(drop, rel=1e-6)
+    assert len(zero) == 80
+
+
+def test_perfect_separation_is_refused_in_words():
+    moves = cohort().segments["n_moves"].to_numpy()
+    split = with_segments(cohort(), pause_s=pl.Series(np.where(moves > 2, 1.0, 0.0)))
+    with pytest.raises(
+        fidm.FitError, match=r"pause_presence (cannot|could not) be fitted|population of pause_presence"
+    ):
+        fidm.Model(task(), channels=[Bernoulli("pause_presence", "pause_s")]).fit(split)
+
+
+def test_a_fit_file_that_makes_no_sense_is_refused(tmp_path):
+    fitted().save(tmp_path / "fit.json")
+    good = (tmp_path / "fit.json").read_text("utf-8")
+    for wrong in (
+        good.replace('"method": "eb"', '"method": "x"'),
+        good.replace('"level": 0.95', '"level": 5'),
+        good.replace('"log_moves": ', '"other": ', 1),
+    ):
+        assert wrong != good
+        (tmp_path / "fit.json").write_text(wrong, "utf-8")
+        with pytest.raises(fidm.FitError):
+            fidm.load_fit(tmp_path / "fit.json")
+
+
+@pytest.mark.parametrize("person", [["a", 1, "a"], [None, "b", "b"], [np.nan, "b", "b"]])
+def test_people_of_any_name(person):
+    values = [[1, 0]] * 3
+    if None in person or any(name != name for name in person):
+        with pytest.raises(fidm.DataError, match="1 choices have no person"):
+            fidm.fit_choices(values, [0, 1, 0], person)
+    else:
+        assert fidm.fit_choices(values, [0, 1, 0], person)["person"].to_list() == ["a", "1"]

@@ -158,26 +158,36 @@ def _learners(
     if split == "all" and not (named == "all").any():
         split = None
     if split is not None:
-        chosen = people.filter(pl.col("split") == split) if "split" in people.columns else people.clear()
+        chosen = (
+            people.filter(pl.col("split").cast(pl.String) == split)
+            if "split" in people.columns
+            else people.clear()
+        )
         part = f"split {split!r}"
         if not chosen.height:
             raise DataError(f"Nobody is in the split {split!r}.", source=str(study.folder))
     ids = chosen["participant"].cast(pl.String).unique(maintain_order=True).drop_nulls()
     if len(ids) > most:
         ids = ids.gather(np.sort(smallest_hashes(ids.to_list(), most)))
-    parts = []
-    for done, batch in enumerate(_checked(study, model, skip_bad)):
+    # Of a large study only the learners' rows are read here; the others' are checked when they are profiled.
+    some = ids if len(ids) < people.height and study.n_parts > 1 else None
+    parts, is_bad = [], False
+    for done, batch in enumerate(_checked(study, model, skip_bad or some is not None, only=some)):
         bars.step("reading", done, study.n_parts)
+        is_bad = is_bad or bool(batch.problems.height)
         rows = np.flatnonzero(batch.ids.is_in(ids.implode()).to_numpy())
         if len(rows):
             parts.append(batch if len(rows) == len(batch) else batch[rows])
+    if is_bad and not skip_bad:
+        for _ in _checked(study, model, skip_bad=False):  # raises, with everything that is wrong
+            pass
     if not parts:
         raise DataError("Nobody to learn from is left.", source=str(study.folder))
     return (parts[0] if len(parts) == 1 else Cohort.concat(parts)), part
 
 
-def _checked(study: Study, model: Model, skip_bad: bool) -> Iterator[Cohort]:
-    for batch in study.batches(tasks=model.tasks.tasks, strict=not skip_bad):
+def _checked(study: Study, model: Model, skip_bad: bool, only: pl.Series | None = None) -> Iterator[Cohort]:
+    for batch in study.batches(tasks=model.tasks.tasks, strict=not skip_bad, only=only):
         yield model.check(batch, strict=not skip_bad)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fidm.cohort import offsets_of
 from fidm.errors import DataError, FitError, Problem
 from fidm.fit import sensitivity
-from fidm.fit.common import action_status, threads, valid_lapse
+from fidm.fit.common import action_status, threads, valid_lapse, valid_level
 from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.profile import STATUSES
 from fidm.model.action import Choices, list_choices
@@ -68,10 +68,11 @@ def fit_choices(
     """
     if method not in ("mle", "eb"):
         raise FitError(f"method is {method!r}; it must be 'mle' or 'eb'.")
-    if not 0 < level < 1:
-        raise FitError(f"level is {level}; it must lie between 0 and 1.")
+    valid_level(level)
     rate = valid_lapse(lapse)
     offsets, q, pair = _rows(option_values, chosen)
+    scale = _scale(offsets, q)  # what counts as a tie is relative to how far values lie apart
+    q = q / scale
     names, owner = _people(person, len(pair))
     order = np.argsort(owner, kind="stable")
     choices = list_choices(
@@ -90,14 +91,24 @@ def fit_choices(
     return pl.DataFrame(
         {
             "person": names,
-            "action_sensitivity": pl.Series(action.estimate, nan_to_null=True),
-            "se": pl.Series(action.se, nan_to_null=True),
-            "low": action.low,
-            "high": action.high,
+            "action_sensitivity": pl.Series(action.estimate / scale, nan_to_null=True),
+            "se": pl.Series(action.se / scale, nan_to_null=True),
+            "low": action.low / scale,
+            "high": action.high / scale,
             "status": pl.Series(np.array(STATUSES)[status], dtype=pl.Enum(STATUSES)),
             "n": choices.n_choices,
         }
     )
+
+
+def _scale(offsets: NDArray[np.int64], q: Floats) -> float:
+    """How far the options of a row typically lie apart."""
+    some = np.flatnonzero(np.diff(offsets) > 0)
+    if not len(some):
+        return 1.0
+    spread = np.maximum.reduceat(q, offsets[some]) - np.minimum.reduceat(q, offsets[some])
+    spread = spread[spread > 0]
+    return float(np.median(spread)) if len(spread) else 1.0
 
 
 def _estimate(
@@ -151,7 +162,7 @@ def _rows(option_values: Any, chosen: ArrayLike) -> tuple[NDArray[np.int64], Flo
         for i in np.flatnonzero(~taken)
     ]
     if problems:
-        from_one = width > 1 and int(picked.min(initial=0)) == 1 and int(picked.max(initial=0)) == width
+        from_one = width > 1 and picked.min() == 1 and picked.max() == width
         asking = " Are options counted from 1? They must be counted from 0." if from_one else ""
         raise DataError(
             f"{len(problems)} choices cannot be used; rows are counted from 0.{asking}", problems=problems
@@ -179,10 +190,26 @@ def _table(option_values: Any) -> Floats:
     return table
 
 
+def _names(person: ArrayLike) -> pl.Series:
+    if isinstance(person, list | tuple):  # an array would make text of a missing name among texts
+        given = np.empty(len(person), dtype=object)
+        given[:] = person
+        if all(isinstance(name, int | np.integer) for name in person):
+            given = np.asarray(person)
+    else:
+        given = np.asarray(person)
+    if given.dtype.kind in "iufUb":
+        return pl.Series(given)
+    texts = [
+        None if name is None or name != name or str(name) == "<NA>" else str(name) for name in given.tolist()
+    ]
+    return pl.Series(texts, dtype=pl.String)
+
+
 def _people(person: ArrayLike | None, n: int) -> tuple[pl.Series, NDArray[np.int64]]:
     if person is None:
         return pl.Series([0]), np.zeros(n, dtype=np.int64)
-    names = person if isinstance(person, pl.Series) else pl.Series(np.asarray(person))
+    names = person if isinstance(person, pl.Series) else _names(person)
     if len(names) != n:
         raise DataError(f"There are {n} choices, but person has {len(names)} entries.")
     if names.dtype.is_float() and names.is_nan().any():

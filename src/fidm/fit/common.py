@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from hashlib import blake2b
+from numbers import Real
 from typing import Literal
 
 import numpy as np
@@ -34,11 +35,17 @@ FEW_ACTIONS, FEW_SEGMENTS = 20, 3
 
 def valid_lapse(lapse: float | Literal["estimate"]) -> float | None:
     """Return a lapse rate, None if it is to be estimated, or say what it must be."""
-    if lapse == "estimate":
+    if isinstance(lapse, str) and lapse == "estimate":
         return None
-    if isinstance(lapse, bool) or not (isinstance(lapse, int | float) and 0 <= lapse < 1):
+    if isinstance(lapse, bool) or not (isinstance(lapse, Real) and 0 <= lapse < 1):
         raise FitError(f"lapse is {lapse!r}; it must be 'estimate' or a number from 0 to below 1.")
     return float(lapse)
+
+
+def valid_level(level: float) -> None:
+    """Raise unless a level lies between 0 and 1."""
+    if isinstance(level, bool) or not (isinstance(level, Real) and 0 < level < 1):
+        raise FitError(f"level is {level!r}; it must lie between 0 and 1.")
 
 
 def action_status(
@@ -67,10 +74,10 @@ def effort_status(channel: Channel, seen: Observed, se: Floats, informed: float)
 
 def drawn(cohort: Cohort, most: int | None) -> Cohort:
     """Return at most so many people, those whose ids have the smallest hash, in any order the same."""
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 2):
+        raise FitError(f"max_people is {most!r}; it must be a whole number, 2 or more, or None.")
     if most is None or len(cohort) <= most:
         return cohort
-    if most < 2:
-        raise FitError(f"max_people is {most}; it must be 2 or more.")
     return cohort[np.sort(smallest_hashes(cohort.ids.to_list(), most))]
 
 

@@ -22,12 +22,21 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
 from fidm.fit import joint as joints
 from fidm.fit import offsets, sensitivity
-from fidm.fit.common import FEW_ACTIONS, action_status, drawn, effort_status, one_of, threads, valid_lapse
-from fidm.fit.offsets import REPORT_NODES, Population
+from fidm.fit.common import (
+    FEW_ACTIONS,
+    action_status,
+    drawn,
+    effort_status,
+    one_of,
+    threads,
+    valid_lapse,
+    valid_level,
+)
+from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, Population
 from fidm.fit.population import FEWEST_PEOPLE, Learned, pooled, pooled_prior, random_intercepts
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.fit.sensitivity import SensitivityPrior
-from fidm.model.action import Choices, choices_of, log_likelihoods
+from fidm.model.action import Choices, choices_of
 from fidm.model.channels import Channel, paper_channels
 from fidm.model.check import cohort_problems, refuse
 from fidm.model.effort import Levels, Observed, design_names, observed, text_levels
@@ -138,8 +147,7 @@ class Model:
         one_of("population", population, ("random", "pooled"))
         if joint and method == "mle":
             raise FitError("joint=True is a prior over all parameters; it needs method='eb'.")
-        if not 0 < level < 1:
-            raise FitError(f"level is {level}; it must lie between 0 and 1.")
+        valid_level(level)
         if not isinstance(cohort, Cohort):
             raise FitError(
                 f"A model learns from a Cohort, not from a {type(cohort).__name__}. See fidm.make_cohort."
@@ -156,6 +164,8 @@ class Model:
             skipped = tuple(c.name for c in paper_channels() if c.column not in learners.segments.columns)
         say("solving", 0, 2 + len(channels))
         solved = self._values or tuple(solve(task) for task in self.tasks.tasks)
+        if len(solved) != len(self.tasks.tasks):
+            raise FitError(f"There are {len(self.tasks.tasks)} tasks, but values of {len(solved)}.")
         q = read_only(self.tasks.values(solved))
         levels = text_levels(channels, learners)
         data = _Data.of(self.tasks, q, channels, levels, learners, need_columns=True)
@@ -285,6 +295,10 @@ class Fit:
         else:
             noted = []
         found = noted + [warning for learned in self.populations.values() for warning in learned.warnings]
+        if self.prior.at_bound:
+            found.append(
+                f"{SENSITIVITY}: the data do not tell where people lie; their mean is at the edge of reason."
+            )
         if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
             found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
         if self.prior.sd <= 1.01 * sensitivity.SMALLEST_SD:
@@ -470,12 +484,11 @@ class Fit:
 
     def _likelihoods(self, data: _Data) -> joints.Likelihoods:
         """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""
-        nodes = sensitivity.prior_nodes(self.prior)
-        n = len(data.choices)
-        centre, scale = [np.full(n, self.prior.mean)], [np.full(n, self.prior.sd)]
-        entries = data.choices.entries()
-        log = [log_likelihoods(entries, np.exp(self.prior.mean + self.prior.sd * nodes), self.lapse)]
-        all_nodes = [nodes]
+        own, _ = sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=self.level)
+        centre, scale = [own.log_estimate], [own.log_se]
+        etas = np.exp(own.log_estimate[:, None] + own.log_se[:, None] * WIDE_NODES)
+        log = [sensitivity.values_on(data.choices, etas, self.lapse)]
+        all_nodes = [WIDE_NODES]
         for channel, seen in zip(self.channels, data.effort, strict=True):
             shared = self._shared(channel)
             found = offsets.in_chunks(seen, partial(_bare, channel, shared), 1)

@@ -18,6 +18,7 @@ import numpy as np
 import fidm
 from fidm.errors import FitError
 from fidm.files import whole_file
+from fidm.fit.common import one_of, valid_level
 from fidm.fit.factorized import Fit
 from fidm.fit.joint import JointPrior
 from fidm.fit.offsets import Population
@@ -140,6 +141,9 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
         known = ("kind", "coefficients", "shape", "prior", "se", "warnings")
         options = {key: value for key, value in entry.items() if key not in known}
         channel = kinds[entry["kind"]](**{**options, "design": tuple(entry["design"])})
+        levels = {column: tuple(names) for column, names in saved["levels"].items()}
+        if list(entry["coefficients"]) != list(design_names(channel, levels)):
+            raise ValueError(f"the coefficients of {channel.name} are not those of its design")
         shape = 1.0 if entry["shape"] is None else float(entry["shape"])
         shared = Population(
             np.array(list(entry["coefficients"].values()), dtype=np.float64),
@@ -150,6 +154,11 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
         channels.append(channel)
         populations[channel.name] = Learned(shared, dict(entry["se"]), tuple(entry["warnings"]))
     action = saved["action_sensitivity"]
+    one_of("method", saved["method"], ("eb", "mle"))
+    one_of("population", saved["population"], ("random", "pooled"))
+    valid_level(saved["level"])
+    if saved["method"] == "eb" and not (action["log_sd"] or 0) > 0:
+        raise ValueError("there is no prior of the action sensitivity")
     joint = saved["joint"]
     return Fit(
         tasks=tasks,

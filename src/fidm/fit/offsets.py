@@ -31,10 +31,10 @@ Result = TypeVar("Result")
 CHUNK = 4_096
 """How many people are worked on at a time; small enough for the processor's cache."""
 
-MAX_NEWTON = 100
+MAX_NEWTON = 500
 LONGEST_STEP = 2.0
 CONVERGED = 1e-12
-FARTHEST = 700.0
+FARTHEST = 500.0
 """Offsets beyond this overflow an exponential; a maximum that far away is none."""
 
 SEARCH_NODES: Floats = np.arange(-5, 6).astype(np.float64)
@@ -42,6 +42,10 @@ SEARCH_NODES: Floats = np.arange(-5, 6).astype(np.float64)
 
 REPORT_NODES: Floats = np.arange(-14, 15).astype(np.float64) / 2
 """Nodes for what is reported: closer and farther, since quantiles need more than moments."""
+
+
+WIDE_NODES: Floats = np.arange(-20, 21).astype(np.float64) * 0.4
+"""Nodes that reach farther still, for likelihoods that another prior will be laid over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,7 @@ def maximum(
     one end of the interval is finite: where the log-likelihood has fallen z²/2 below its supremum, with z
     that of a one-sided interval of the same level.
     """
-    z, drop = special.ndtri(0.5 + 0.5 * level), 0.5 * special.ndtri(level) ** 2
+    z, drop = special.ndtri(0.5 + 0.5 * level), 0.5 * max(0.0, special.ndtri(level)) ** 2
 
     def chunk(part: Observed) -> tuple[Floats, ...]:
         base = part.predictor(shared.coefficients)
@@ -141,7 +145,7 @@ def values_at(channel: Channel, data: Observed, shared: Population, theta: Float
 
     An infinite offset gives the supremum; a missing one, which belongs to no observation, gives 0.
     """
-    near = np.clip(np.nan_to_num(theta, nan=0.0, posinf=30.0, neginf=-30.0), -30.0, 30.0)
+    near = np.clip(np.nan_to_num(theta, nan=0.0, posinf=FARTHEST, neginf=-FARTHEST), -FARTHEST, FARTHEST)
 
     def chunk(part: Observed, own: Floats) -> Floats:
         base = part.predictor(shared.coefficients)
@@ -216,11 +220,12 @@ def _one_sided(channel: Channel, own: Observed, shared: Population, sign: float,
     base = own.predictor(shared.coefficients)
 
     def at(theta: float) -> float:
-        return float(channel.varying(own.y, base + theta, shared.shape).sum())
+        with np.errstate(over="ignore"):
+            return float(channel.varying(own.y, base + theta, shared.shape).sum())
 
-    far, near = sign * 30.0, -sign * 30.0
+    far, near = sign * FARTHEST, -sign * FARTHEST
     target = at(far) - drop
-    for _ in range(50):
+    for _ in range(60):
         middle = 0.5 * (far + near)
         if at(middle) >= target:
             far = middle
@@ -245,11 +250,9 @@ def on_nodes(
         theta = centre + scale * node
         xi = base + np.repeat(theta, counts)
         away = (theta - shared.mean) / shared.sd
-        density[:, q] = (
-            person_sums(channel.varying(part.y, xi, shared.shape), part.offsets)
-            - 0.5 * away**2
-            - np.log(shared.sd * np.sqrt(2 * np.pi))
-        )
+        with np.errstate(over="ignore"):
+            inside = person_sums(channel.varying(part.y, xi, shared.shape), part.offsets)
+        density[:, q] = inside - 0.5 * away**2 - np.log(shared.sd * np.sqrt(2 * np.pi))
     return centre, scale, density
 
 

@@ -179,7 +179,13 @@ def _scoring(channel: Channel, data: Observed, coefficients: Floats, shape: floa
         score, information = channel.slopes(data.y, data.predictor(coefficients), shape)
         gradient = np.array([math.fsum(score * column) for column in data.x])
         bend = np.array([[math.fsum(a * b * information) for a in data.x] for b in data.x])
-        step = np.linalg.solve(bend, gradient)
+        try:
+            step = np.linalg.solve(bend, gradient)
+        except np.linalg.LinAlgError:
+            raise FitError(
+                f"{channel.name} cannot be fitted: what it is conditioned on explains it perfectly, or its "
+                "values are too extreme. Leave a column out of its design, or the channel out of the model."
+            ) from None
         for _ in range(40):
             to = coefficients + step
             with np.errstate(over="ignore"):
@@ -326,6 +332,6 @@ def _alike(channel: Channel, shared: Population) -> tuple[str, ...]:
     found = []
     if shared.sd <= 1.01 * SMALLEST_SD:
         found.append(f"{channel.name}: people cannot be told apart; every offset is shrunk to 0.")
-    if channel.shape_name == "kappa" and shared.shape >= HUGE_SHAPE:
+    if channel.lowest is not None and channel.shape_name and shared.shape >= HUGE_SHAPE:
         found.append(f"{channel.name}: its values vary no more than by chance; a Poisson channel would do.")
     return tuple(found)

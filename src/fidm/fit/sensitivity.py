@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
+from fidm.errors import FitError
 from fidm.fit.offsets import REPORT_NODES, Moments, node_moments, node_quantiles
 from fidm.fit.population import Gradients, standard_errors
 from fidm.model import kernels
@@ -37,6 +38,9 @@ SPACING = 0.08
 
 REACH = 8.0
 """How many prior standard deviations the posterior's nodes reach to either side."""
+
+BEYOND = 5.0
+"""How much farther than the grid the prior is integrated while it is learned."""
 
 LARGEST_LAPSE = 0.5
 SMALLEST_SD, LARGEST_SD = 0.05, 2.0
@@ -54,12 +58,16 @@ FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 
 @dataclass(frozen=True, slots=True)
 class SensitivityPrior:
-    """The log-normal prior of η: mean and standard deviation of log η, and their standard errors."""
+    """The log-normal prior of η: mean and standard deviation of log η, and their standard errors.
+
+    ``at_bound`` says that the mean ran to the end of the range in which choices tell anything.
+    """
 
     mean: float
     sd: float
     mean_se: float = math.nan
     sd_se: float = math.nan
+    at_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,20 +110,13 @@ def maximum(choices: Choices, *, lapse: float, level: float, workers: int = 1) -
 def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tuple[Floats, ...]:
     n, entries = len(part), part.entries()
     scores = _extremes(entries, lapse)
-    at_zero, at_infinity, short = scores[:, 1], scores[:, 2], scores[:, 3]
+    at_zero, at_infinity = scores[:, 1], scores[:, 2]
     table = log_likelihoods(entries, np.exp(grid), lapse)
     best = table.argmax(axis=1)
-    where = np.full(n, FINITE)
-    if lapse == 0.0:
-        where[scores[:, 0] <= 0] = AT_ZERO
-        where[short == 0] = NO_MAXIMUM
-    else:  # ℓ need not be concave, so the places are compared
-        top = table[np.arange(n), best]
-        where[(at_infinity >= top) & (at_infinity > at_zero)] = NO_MAXIMUM
-        at_bottom = (at_zero >= top) & (at_zero >= at_infinity)
-        where[at_bottom & (scores[:, 0] <= 0)] = AT_ZERO
-        best[at_bottom] = 0  # where ℓ rises from 0, it is highest before the first node
-    where[np.diff(part.person_offsets) == 0] = UNDEFINED
+    top = table[np.arange(n), best]
+    where = _place(part, scores, top, lapse)
+    if lapse > 0.0:
+        best[at_zero >= top] = 0  # where ℓ rises from 0, it is highest before the first node
     finite = where == FINITE
     place, peak = _vertex(grid, table, best)
     eta = np.exp(place)
@@ -134,15 +135,36 @@ def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tupl
         peak[j] = kernels.value(j, *entries, eta[j], lapse)
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.where((bend < 0) & (where != NO_MAXIMUM), 1 / np.sqrt(-bend), np.nan)
-    two_sided, one_sided = 0.5 * special.ndtri(0.5 + level / 2) ** 2, 0.5 * special.ndtri(level) ** 2
+    two_sided, one_sided = (
+        0.5 * special.ndtri(0.5 + level / 2) ** 2,
+        0.5 * max(0.0, special.ndtri(level)) ** 2,
+    )
+    one_sided = one_sided if one_sided > 0 else np.nan  # at levels below one half there is no such bound
     target = peak - np.where(finite, two_sided, one_sided)
     left = _crossing(entries, grid, table, eta, target, at_zero, lapse, upward=False)
     right = _crossing(entries, grid, table, eta, target, at_infinity, lapse, upward=True)
     left[where == AT_ZERO] = 0.0
     right[where == NO_MAXIMUM] = np.inf
+    if np.isnan(one_sided):
+        left[where == NO_MAXIMUM], right[where == AT_ZERO] = np.inf, 0.0
     nothing = where == UNDEFINED
     left[nothing], right[nothing] = 0.0, np.inf
     return eta, se, left, right, where.astype(np.float64)
+
+
+def _place(part: Choices, scores: Floats, top: Floats, lapse: float) -> NDArray[np.int64]:
+    """Where each person's likelihood is highest: inside, at zero, at infinity, or nowhere."""
+    slope, at_zero, at_infinity, short = scores.T
+    where = np.full(len(part), FINITE)
+    if lapse == 0.0:
+        where[slope <= 0] = AT_ZERO
+        where[short == 0] = NO_MAXIMUM
+    else:  # ℓ need not be concave, so the places are compared
+        close = 1e-9 * np.maximum(1.0, np.abs(top))
+        where[(at_infinity >= top - close) & (at_infinity > at_zero)] = NO_MAXIMUM
+        where[(at_zero >= top - close) & (at_zero >= at_infinity) & (slope <= 0)] = AT_ZERO
+    where[np.diff(part.person_offsets) == 0] = UNDEFINED
+    return where
 
 
 def _extremes(entries: Entries, lapse: float) -> Floats:
@@ -254,19 +276,12 @@ def posterior(
         coarse = prior.sd * (nodes[1] - nodes[0])
         log_mass = moments.log_mass.copy()
         mean, sd = moments.mean.copy(), moments.sd.copy()
-        for j in np.flatnonzero(sd < 1.2 * coarse):  # somebody with very many choices
+        at_edge = np.maximum(moments.weight[:, 0], moments.weight[:, -1]) > 1e-10
+        for j in np.flatnonzero((sd < 1.2 * coarse) | at_edge):  # very many choices, or far from everybody
             mean[j], sd[j], low[j], high[j], raw_sd[j], log_mass[j] = _closer(
-                part.people(int(j), int(j) + 1),
-                float(mean[j]),
-                max(float(sd[j]), 0.25 * coarse),
-                prior,
-                lapse,
-                tails,
+                part.people(int(j), int(j) + 1), prior, lapse, tails
             )
-        scores = _extremes(entries, lapse)
-        where = np.where(scores[:, 0] <= 0, AT_ZERO, FINITE)
-        where[scores[:, 3] == 0] = NO_MAXIMUM
-        where[np.diff(part.person_offsets) == 0] = UNDEFINED
+        where = _place(part, _extremes(entries, lapse), table.max(axis=1), lapse)
         return mean, sd, low, high, raw_sd, where.astype(np.float64), log_mass
 
     mean, sd, low, high, raw_sd, where, marginal = over_chunks(choices, chunk, workers)
@@ -302,18 +317,50 @@ def _integrated(
 
 
 def _closer(
-    one: Choices, mean: float, sd: float, prior: SensitivityPrior, lapse: float, tails: tuple[float, float]
+    one: Choices, prior: SensitivityPrior, lapse: float, tails: tuple[float, float]
 ) -> tuple[float, ...]:
-    """The posterior of one person on nodes drawn ever closer, until they resolve it."""
-    for _ in range(12):
+    """The posterior of one person on nodes around its own mode, scaled to its own width."""
+    entries = one.entries()
+    mean, sd = _mode(entries, prior, lapse)
+    for _ in range(20):
         centre, scale = np.array([mean]), np.array([sd])
-        table = log_likelihoods(one.entries(), np.exp(mean + sd * REPORT_NODES), lapse)
+        table = log_likelihoods(entries, np.exp(mean + sd * REPORT_NODES), lapse)
         moments, low, high, raw_sd = _integrated(centre, scale, table, REPORT_NODES, prior, tails)
         new_mean, new_sd = float(moments.mean[0]), float(moments.sd[0])
-        if 0.8 * sd < new_sd < 1.25 * sd and abs(new_mean - mean) < 0.3 * sd:
-            break
-        mean, sd = new_mean, max(new_sd, 0.3 * sd)
-    return new_mean, new_sd, float(low[0]), float(high[0]), float(raw_sd[0]), float(moments.log_mass[0])
+        if 0.7 * sd < new_sd < 1.4 * sd and abs(new_mean - mean) < 0.5 * sd:
+            return (
+                new_mean,
+                new_sd,
+                float(low[0]),
+                float(high[0]),
+                float(raw_sd[0]),
+                float(moments.log_mass[0]),
+            )
+        mean, sd = new_mean, min(max(new_sd, 0.3 * sd), 3.0 * sd)
+    raise FitError(
+        "The posterior of somebody's action sensitivity could not be integrated: their choices and the prior "
+        f"(log η {prior.mean:.2f} ± {prior.sd:.2f}) are too far apart. Was it learned from such people?"
+    )
+
+
+def _mode(entries: Entries, prior: SensitivityPrior, lapse: float) -> tuple[float, float]:
+    """Where one person's posterior of log η is highest, and the width its curvature gives there."""
+    grid = np.linspace(min(-12.0, prior.mean - 10 * prior.sd), max(16.0, prior.mean + 10 * prior.sd), 561)
+    table = log_likelihoods(entries, np.exp(grid), lapse)[0] - 0.5 * ((grid - prior.mean) / prior.sd) ** 2
+    best = int(table.argmax())
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+
+    def slope(u: float) -> float:
+        eta = math.exp(u)
+        return eta * float(kernels.slopes(0, *entries, eta, lapse)[0]) - (u - prior.mean) / prior.sd**2
+
+    if slope(low) > 0 > slope(high):
+        mode = float(optimize.brentq(slope, low, high, xtol=1e-12))
+    else:
+        mode = float(grid[best])
+    step = 1e-4 * prior.sd
+    bend = (slope(mode - step) - slope(mode + step)) / (2 * step)
+    return mode, 1 / math.sqrt(max(bend, 1e-3 / prior.sd**2))
 
 
 def values_at(choices: Choices, eta: Floats, lapse: float) -> Floats:
@@ -322,6 +369,13 @@ def values_at(choices: Choices, eta: Floats, lapse: float) -> Floats:
     scores = _extremes(entries, lapse)
     found = choices.flat + _exact(entries, np.where(np.isfinite(eta), eta, 0.0), lapse)
     return np.where(np.isinf(eta), choices.flat + scores[:, 2], found)
+
+
+def values_on(choices: Choices, etas: Floats, lapse: float) -> Floats:
+    """Return everybody's log-likelihood at several sensitivities of their own, [P, Q]."""
+    found = np.empty(etas.shape)
+    kernels.values_on(*choices.entries(), etas, lapse, found)
+    return found
 
 
 def _exact(entries: Entries, eta: Floats, lapse: float) -> Floats:
@@ -356,7 +410,8 @@ def learn_prior(
         best, se = _climb(gradients, start[0], grid)
         start[0] = best
         sd = float(np.exp(best[1]))
-        found = SensitivityPrior(float(best[0]), sd, float(se[0]), float(se[1]) * sd)
+        at_bound = bool(min(best[0] - grid[0], grid[-1] - best[0]) < BEYOND + 1e-6)
+        found = SensitivityPrior(float(best[0]), sd, float(se[0]), float(se[1]) * sd, at_bound)
         return found, math.fsum(gradients(best)[0])
 
     if lapse is not None:
@@ -378,7 +433,8 @@ def _learning_grid(choices: Choices) -> Floats:
     wide = sensitivity_grid(choices.offsets, choices.q, spacing=SPACING)
     heaviest = float(np.diff(choices.person_offsets).max(initial=1))
     spacing = max(SPACING * min(1.0, math.sqrt(300.0 / max(heaviest, 1.0))), (wide[-1] - wide[0]) / 4000)
-    return np.arange(wide[0], wide[-1] + spacing, spacing)
+    # Beyond the grid ℓ hardly changes, but a wide prior has mass there.
+    return np.arange(wide[0] - BEYOND, wide[-1] + BEYOND + spacing, spacing)
 
 
 def _climb(gradients: Gradients, start: Floats, grid: Floats) -> tuple[Floats, Floats]:
@@ -388,7 +444,7 @@ def _climb(gradients: Gradients, start: Floats, grid: Floats) -> tuple[Floats, F
         value, slopes = gradients(free)
         return -math.fsum(value) / len(value), -np.array([math.fsum(c) for c in slopes.T]) / len(value)
 
-    bounds = [(grid[0], grid[-1]), (math.log(SMALLEST_SD), math.log(LARGEST_SD))]
+    bounds = [(grid[0] + BEYOND, grid[-1] - BEYOND), (math.log(SMALLEST_SD), math.log(LARGEST_SD))]
     result = optimize.minimize(
         loss,
         start,
@@ -403,7 +459,7 @@ def _climb(gradients: Gradients, start: Floats, grid: Floats) -> tuple[Floats, F
 
 def _first_guess(table: Floats, grid: Floats) -> Floats:
     inside = table.argmax(axis=1)
-    finite = grid[inside[(inside > 0) & (inside < len(grid) - 1)]]
+    finite = np.sort(grid[inside[(inside > 0) & (inside < len(grid) - 1)]])  # in any order of people the same
     if len(finite) < FEWEST:
         return np.array([0.5 * (grid[0] + grid[-1]), 0.0])
     return np.array([np.median(finite), math.log(min(1.5, max(0.2, 0.7 * float(finite.std()))))])

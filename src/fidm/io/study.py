@@ -26,7 +26,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.io.tables import Tasks, build, tables_of
+from fidm.io.tables import Tasks, build, natural, refusal, tables_of
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
@@ -138,33 +138,53 @@ class Study:
         if not frames:
             steps = [self._read("steps", number) for number in self._files["steps"]]
             frames = [
-                s.select(pl.col("participant").cast(pl.String).unique(maintain_order=True))
+                s.select(pl.col("participant").unique(maintain_order=True))
                 for s in steps
-                if s is not None
+                if s is not None and "participant" in s.columns
             ]
-        return pl.concat(frames, how="diagonal_relaxed")
+            if not frames:
+                raise DataError("The table 'steps' has no column 'participant'.", source=str(self.folder))
+        lost = [frame for frame in frames if "participant" not in frame.columns]
+        if lost:
+            raise DataError("The table 'participants' has no column 'participant'.", source=str(self.folder))
+        return pl.concat(frames, how="diagonal_relaxed").with_columns(natural(pl.col("participant")))
 
-    def batches(self, *, tasks: Tasks | None = None, strict: bool = True) -> Iterator[Cohort]:
+    def batches(
+        self, *, tasks: Tasks | None = None, strict: bool = True, only: pl.Series | None = None
+    ) -> Iterator[Cohort]:
         """Read the study part by part.
 
         Parameters
         ----------
         tasks, strict
-            As in :func:`read_cohort`. Problems are reported with the part they are in.
+            As in :func:`read_cohort`. Problems are reported with the part they are in, after the last part.
+        only : Series, optional
+            Read these participants alone. Rows of problems are then counted among theirs.
         """
         known: TaskSet | None = None
         if tasks is not None:
             known = TaskSet.of(tasks)
         elif self.task_names:
             known = TaskSet.of(self.load_tasks())
+        bad: list[pl.DataFrame] = []  # every part is read, so that one error tells everything
         for number in self._files["steps"]:
             tables = {}
             for name in TABLES:
                 table = self._read(name, number)
+                if table is not None and only is not None and "participant" in table.columns:
+                    table = table.filter(natural(pl.col("participant")).is_in(only.implode()))
                 if table is not None:
                     tables[name] = table
-            where = str(self.folder) if number == "" else str(self.folder / f"*/{number}")
-            yield build(tables, known, strict=strict, source=where)
+            cohort = build(tables, known, strict=False, source=str(self.folder))
+            if strict and cohort.problems.height:
+                where = (
+                    pl.col("table") if number == "" else pl.format("{}/{}", pl.col("table"), pl.lit(number))
+                )
+                bad.append(cohort.problems.with_columns(table=where))
+            if not bad:
+                yield cohort
+        if bad:
+            raise refusal(pl.concat(bad), str(self.folder))
 
     # ------------------------------------------------------------------ files
 
@@ -276,6 +296,9 @@ class StudyWriter:
             raise DataError("tasks must be a list of built-in names or of paths of task files.")
         self._tasks = [str(task) if str(task) in builtin_tasks() else Path(task) for task in tasks]
         lost = [task for task in self._tasks if isinstance(task, Path) and not task.is_file()]
+        files = [task.name for task in self._tasks if isinstance(task, Path)]
+        if len(set(files)) < len(files):
+            raise DataError("Two task files have the same name, so one would replace the other. Rename one.")
         if lost:
             known = ", ".join(builtin_tasks())
             raise DataError(f"There is no task file {str(lost[0])!r}, and no such built-in task ({known}).")
@@ -343,20 +366,36 @@ class StudyWriter:
             raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
 
     def _swap(self, part: Path) -> None:
-        """Put new tables in the place of old ones; a mark stands there until all are in place."""
-        mark = self.folder / f"{SWAPPING}-{os.getpid()}"
-        mark.touch()
-        for name in TABLES:
-            for old in (self.folder / f"{name}.parquet", self.folder / f"{name}.csv"):
-                old.unlink(missing_ok=True)
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-        for new in part.iterdir():
-            if new.name == "tasks" and (self.folder / "tasks").is_dir():
-                for file in new.iterdir():
-                    os.replace(file, self.folder / "tasks" / file.name)
-            else:
+        """Put new tables in the place of old ones; whatever goes wrong, the old ones come back."""
+        aside = Path(tempfile.mkdtemp(dir=self.folder, prefix=SWAPPING))  # while it stands, nobody reads
+        moved: list[Path] = []
+        placed: list[Path] = []
+        try:
+            for old in self._old_files():
+                os.replace(old, aside / old.name)
+                moved.append(old)
+            for new in sorted(part.iterdir()):
+                if new.name == "tasks" and (self.folder / "tasks").is_dir():
+                    for file in new.iterdir():
+                        os.replace(file, self.folder / "tasks" / file.name)
+                    continue
                 os.replace(new, self.folder / new.name)
-        mark.unlink()
+                placed.append(self.folder / new.name)
+        except BaseException:
+            for path in placed:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            for old in moved:
+                os.replace(aside / old.name, old)
+            aside.rmdir()
+            raise
+        for mark in self.folder.glob(f"{SWAPPING}*"):  # those of interrupted writers too
+            shutil.rmtree(mark) if mark.is_dir() else mark.unlink()
+
+    def _old_files(self) -> list[Path]:
+        names = ["study.toml"]
+        for name in TABLES:
+            names += [f"{name}.parquet", f"{name}.csv", name]
+        return [self.folder / name for name in names if (self.folder / name).exists()]
 
 
 def _umask() -> int:

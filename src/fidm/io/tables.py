@@ -15,7 +15,7 @@ one task. Null and NaN mean *not observed*.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,6 +37,18 @@ ONLY_EPISODE = "1"
 
 NOT_NEGATIVE = ("n_moves", "duration_s", "n_characters", "n_turns", "pause_s")
 """Columns of the segments that cannot be below 0."""
+
+RESERVED = ("_row", "_episode", "_task", "_end", "_person", "_name", "_code", "_p", "_place", "_known")
+"""Names of columns used while reading; a table's own are left out."""
+
+KNOWN = {
+    "participant", "episode", "step", "segment", "task", "state", "action", "end_state", "weight", "split",
+    "n_moves", "duration_s", "n_characters", "n_turns", "pause_s",
+}  # fmt: skip
+"""Documented names of columns. Messages repeat no others: a file without header has words there."""
+
+LARGEST = 2**31 - 1
+"""The largest number of a state, an action or a step."""
 
 COUNTS = ("n_moves", "n_characters", "n_turns")
 """Columns of the segments that hold whole numbers."""
@@ -120,7 +132,7 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
     episodes = _episodes(tables, people, tasks, found)
     steps = _steps(tables, episodes, tasks, found)
     segments = _segments(tables, episodes, found)
-    if "segment" in steps.columns:
+    if "segment" in steps.columns and "segments" in tables:
         _unknown_segments(steps, segments, found)
     problems = pl.concat([no_problems(), *found])
     # Whoever has sound steps is checked against the tasks too, so that one reading tells everything.
@@ -138,7 +150,7 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
     problems = problems.sort(place, "row", maintain_order=True)
     if problems.height:
         if strict:
-            raise _refusal(problems, source)
+            raise refusal(problems, source)
         bad = problems["participant"].drop_nulls().unique()
         cohort = cohort[np.flatnonzero(~cohort.ids.is_in(bad.implode()).to_numpy())]
     return cohort.with_problems(problems)
@@ -149,8 +161,8 @@ def _same_episodes(tables: Mapping[str, pl.DataFrame]) -> None:
     having = [name for name in ("steps", "segments") if name in tables and "episode" in tables[name].columns]
     if len(having) == 1 and "segments" in tables and "steps" in tables:
         other = "segments" if having == ["steps"] else "steps"
-        if tables[having[0]].select(_natural(pl.col("episode")).n_unique()).item() > 1 or (
-            tables[having[0]].select((_natural(pl.col("episode")) != ONLY_EPISODE).any()).item()
+        if tables[having[0]].select(natural(pl.col("episode")).n_unique()).item() > 1 or (
+            tables[having[0]].select((natural(pl.col("episode")) != ONLY_EPISODE).any()).item()
         ):
             raise DataError(
                 f"{having[0]} has a column 'episode', but {other} has none. Give both one, or neither."
@@ -163,9 +175,9 @@ def _same_episodes(tables: Mapping[str, pl.DataFrame]) -> None:
 def _participants(tables: Mapping[str, pl.DataFrame], found: list[pl.DataFrame]) -> pl.DataFrame:
     given = tables.get("participants")
     if given is None:
-        names = tables["steps"].select(_natural(pl.col("participant"))).unique(maintain_order=True)
+        names = tables["steps"].select(natural(pl.col("participant"))).unique(maintain_order=True)
         return names.drop_nulls()
-    table = given.with_columns(_natural(pl.col("participant")))
+    table = given.with_columns(natural(pl.col("participant")))
     _say(found, "participants", table, pl.col("participant").is_null(), "The participant is missing.")
     twice = pl.col("participant").is_duplicated() & pl.col("participant").is_not_null()
     _say(found, "participants", table, twice, "The participant has several rows.", "Ids must be unique.")
@@ -211,7 +223,9 @@ def _episodes(
     ).drop("_task")
     order = people.select("participant").with_row_index("_person")
     placed = table.join(order, on="participant", how="left", maintain_order="left")
-    return placed.sort("_person", maintain_order=True).drop("_row").with_row_index("_episode")
+    number = pl.col("episode").cast(pl.Float64, strict=False)
+    by = ["_person", number] if placed.select(number.is_not_null().all()).item() else ["_person"]
+    return placed.sort(by, maintain_order=True).drop("_row").with_row_index("_episode")
 
 
 def _steps(
@@ -254,7 +268,7 @@ def _segments(
         nothing = {"participant": pl.String, "episode": pl.String, "segment": pl.String, "n_moves": pl.Int64}
         return pl.DataFrame(schema={"_row": pl.UInt32, **nothing, "_episode": pl.UInt32})
     _need(given, "segments", ("participant", "segment"))
-    table = _with_episode(given).with_columns(_natural(pl.col("segment")))
+    table = _with_episode(given).with_columns(natural(pl.col("segment")))
     table = _placed(table, "segments", episodes, found)
     if "n_moves" in table.columns:
         seen = [column for column in NOT_NEGATIVE[1:] if column in table.columns]
@@ -276,15 +290,21 @@ def _segments(
             _say(found, "segments", table, pl.col(column).is_infinite(), f"{column} is not finite.")
             table = table.with_columns(pl.col(column).fill_nan(None))
         if column in NOT_NEGATIVE:
-            if not (kind.is_numeric() or kind == pl.Null):
+            table = _plain_kind(table, "segments", column)
+            if table.schema[column] == pl.String:
                 table = _numbers(table, "segments", column, found)
             _say(found, "segments", table, pl.col(column) < 0, f"{column} is negative.")
-        if column in COUNTS and not kind.is_integer():
+        if column in COUNTS and table.schema[column].is_float():
             part = pl.col(column).is_finite() & (pl.col(column) != pl.col(column).round())
             _say(found, "segments", table, part, f"{column} is not a whole number.")
     if "duration_s" in table.columns:
         zero = "Leave it empty where nothing was said."
         _say(found, "segments", table, pl.col("duration_s") == 0, "duration_s is 0.", zero)
+    number = pl.col("segment").cast(pl.Float64, strict=False)
+    if table.select(
+        number.is_not_null().all()
+    ).item():  # numbered segments come in the order of their numbers
+        return table.sort("_episode", number, maintain_order=True)
     return _sorted(table, ["_episode"])
 
 
@@ -359,7 +379,7 @@ def _ends(episodes: pl.DataFrame, steps: pl.DataFrame, of_step: NDArray[np.int64
 
 def _unknown_segments(steps: pl.DataFrame, segments: pl.DataFrame, found: list[pl.DataFrame]) -> None:
     known = segments.select("_episode", "segment").unique().with_columns(_known=pl.lit(True))
-    named = steps.with_columns(_natural(pl.col("segment")))
+    named = steps.with_columns(natural(pl.col("segment")))
     joined = named.join(known, on=["_episode", "segment"], how="left", maintain_order="left")
     lost = pl.col("segment").is_not_null() & pl.col("_known").is_null()
     _say(found, "steps", joined, lost, "The segment is not in the table of segments.")
@@ -372,20 +392,45 @@ def _segment_rows(
     number = np.arange(segments.height) - offsets[owner] if segments.height else np.zeros(0, np.int64)
     known = segments.select("_episode", "segment").with_columns(_place=pl.Series(number, dtype=pl.Int64))
     known = known.unique(["_episode", "segment"], keep="first", maintain_order=True)
-    named = steps.select("_episode", _natural(pl.col("segment")))
+    named = steps.select("_episode", natural(pl.col("segment")))
     joined = named.join(known, on=["_episode", "segment"], how="left", maintain_order="left")
     return joined["_place"].fill_null(-1).to_numpy().astype(np.int32)
 
 
 def _numbered(table: pl.DataFrame) -> pl.DataFrame:
     """The rows with their numbers, without those in which every cell is empty."""
+    table = table.drop(RESERVED, strict=False)
     blank = pl.all_horizontal(
         (pl.col(name).is_null() | (pl.col(name).cast(pl.String).str.strip_chars() == ""))
         if kind == pl.String
         else pl.col(name).is_null()
         for name, kind in table.schema.items()
     )
-    return table.drop("_row", strict=False).with_row_index("_row").filter(~blank)
+    return table.with_row_index("_row").filter(~blank)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    """Names of columns that are known, and how many others there are."""
+    known = [repr(name) for name in columns if name in KNOWN]
+    others = sum(name not in KNOWN and name not in RESERVED for name in columns)
+    more = f"{_counted(others, 'column')} of other names" if others else ""
+    return " and ".join(part for part in (", ".join(known), more) if part) or "no columns"
+
+
+def _plain_kind(table: pl.DataFrame, name: str, column: str) -> pl.DataFrame:
+    """A column as numbers or text; dates and the like are refused."""
+    kind = table.schema[column]
+    if kind == pl.Null or kind.is_decimal():
+        return table.with_columns(pl.col(column).cast(pl.Float64))
+    if kind in (pl.Categorical, pl.Enum):
+        return table.with_columns(pl.col(column).cast(pl.String))
+    if kind == pl.Boolean:
+        return table.with_columns(pl.col(column).cast(pl.Int64))
+    if not (kind.is_numeric() or kind == pl.String):
+        raise DataError(
+            f"The column {column!r} of {name} holds {kind}; numbers are needed. Give times in seconds."
+        )
+    return table
 
 
 def _need(table: pl.DataFrame, name: str, columns: tuple[str, ...]) -> None:
@@ -393,19 +438,19 @@ def _need(table: pl.DataFrame, name: str, columns: tuple[str, ...]) -> None:
     if missing:
         raise DataError(
             f"The table {name!r} has no column {', '.join(map(repr, missing))}. "
-            f"It has: {', '.join(repr(name) for name in table.columns if name != '_row') or 'none'}."
+            f"It has {_listed(table.columns)}."
         )
 
 
 def _with_episode(table: pl.DataFrame) -> pl.DataFrame:
     episode = (
-        _natural(pl.col("episode")) if "episode" in table.columns else pl.lit(ONLY_EPISODE).alias("episode")
+        natural(pl.col("episode")) if "episode" in table.columns else pl.lit(ONLY_EPISODE).alias("episode")
     )
-    return table.with_columns(_natural(pl.col("participant")), episode)
+    return table.with_columns(natural(pl.col("participant")), episode)
 
 
-def _natural(column: pl.Expr) -> pl.Expr:
-    """A name as text; 3.0, which a spreadsheet may make of 3, becomes 3."""
+def natural(column: pl.Expr) -> pl.Expr:
+    """Return a name as text; 3.0, which a spreadsheet may make of 3, becomes 3."""
     return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1")
 
 
@@ -444,10 +489,8 @@ def _named_codes(
     table: pl.DataFrame, source: str, column: str, tasks: TaskSet | None, found: list[pl.DataFrame]
 ) -> pl.DataFrame:
     """Names of actions or states become their numbers; numbers stay."""
-    kind = table.schema[column]
-    if kind.is_integer() or kind == pl.Null:
-        return table.with_columns(pl.col(column).cast(pl.Int64))
-    if kind.is_float():
+    table = _plain_kind(table, source, column)
+    if table.schema[column].is_numeric():
         return _whole(table, source, column, found)
     text = pl.col(column).cast(pl.String).str.strip_chars()
     as_number = text.cast(pl.Int64, strict=False)
@@ -490,13 +533,10 @@ def _say_unknown_names(
 
 def _whole(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
     """A column of whole numbers."""
-    kind = table.schema[column]
-    if kind.is_integer():
-        return table
+    table = _plain_kind(table, name, column)
     number = pl.col(column).cast(pl.Float64, strict=False)
-    bad = pl.col(column).is_not_null() & ~(number.is_finite() & (number == number.round())).fill_null(
-        value=False
-    )
+    whole = number.is_finite() & (number == number.round()) & (number.abs() <= LARGEST)
+    bad = pl.col(column).is_not_null() & ~whole.fill_null(value=False)
     _say(found, name, table, bad, f"The {column} is not a whole number.")
     whole = pl.when(bad).then(None).otherwise(number).cast(pl.Int64, strict=False)
     return table.with_columns(whole.alias(column))
@@ -504,6 +544,7 @@ def _whole(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame
 
 def _numbers(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
     """A column of numbers."""
+    table = _plain_kind(table, name, column)
     number = pl.col(column).cast(pl.Float64, strict=False)
     blank = pl.col(column).is_null()
     if table.schema[column] == pl.String:
@@ -534,7 +575,8 @@ def _say(
         )
 
 
-def _refusal(problems: pl.DataFrame, source: str) -> DataError:
+def refusal(problems: pl.DataFrame, source: str) -> DataError:
+    """Return the error that lists these problems."""
     people = problems["participant"].drop_nulls().n_unique()
     return DataError(
         f"{_counted(problems.height, 'problem')}, with {_counted(people, 'participant')}. Repair what is "

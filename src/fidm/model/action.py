@@ -165,21 +165,21 @@ def list_choices(
 def sensitivity_grid(offsets: NDArray[np.int64], q: Floats, *, spacing: float) -> Floats:
     """Return evenly spaced log η that span all these rows could tell apart, [G].
 
-    From where even the widest row is a coin toss to where nearly every gap decides. It depends on the
-    rows alone, not on who visited them, so that everybody is measured on the same grid.
+    From where hardly any gap between best and second best matters to where nearly every one decides. It
+    depends on the rows alone, not on who visited them, so that everybody is measured on the same grid.
     """
     some = np.flatnonzero(np.diff(offsets) > 0)
     if not len(some):
         return np.arange(-2.0, 2.0, spacing)
     best = np.maximum.reduceat(q, offsets[some])
     below = np.repeat(best, np.diff(offsets)[some]) - q
-    widest = float(below.max(initial=0.0))
     gap = np.minimum.reduceat(np.where(below >= TIE, below, np.inf), offsets[some])
     gap = gap[np.isfinite(gap)]
     if not len(gap):
         return np.arange(-2.0, 2.0, spacing)
-    first, last = np.log(0.05 / widest), np.log(20.0 / float(np.quantile(gap, 0.05)))
-    last = min(max(last, first + 6.0), first + 16.0)
+    narrow, wide = np.quantile(gap, (0.05, 0.95))
+    first, last = np.log(0.02 / wide), np.log(20.0 / narrow)
+    last = min(max(last, first + 6.0), first + 24.0)
     return np.asarray(first + spacing * np.arange(int(np.ceil((last - first) / spacing)) + 1))
 
 

@@ -76,8 +76,9 @@ def refuse(problems: pl.DataFrame) -> None:
     if problems.height:
         rows, people = problems.height, problems["participant"].n_unique()
         raise DataError(
-            f"{rows:,} row{'s' * (rows > 1)} of {people:,} participant{'s' * (people > 1)} cannot be used. "
-            "Repair them, or leave these people out with Model.check(cohort, strict=False).",
+            f"{rows:,} row{'s' * (rows > 1)} of {people:,} participant{'s' * (people > 1)} cannot be used; "
+            "rows are counted as in the cohort. Repair them, or leave these people out with "
+            "Model.check(cohort, strict=False).",
             problems=[
                 Problem(
                     row["problem"],

@@ -129,6 +129,14 @@ def values_at(person_offsets, entry, weight, begin, d, own, eta, lapse, found): 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def values_on(person_offsets, entry, weight, begin, d, own, etas, lapse, found):  # type: ignore[no-untyped-def] # pragma: no cover
+    """Fill ``found[j, g]`` with ℓ of person j at the g-th of that person's own ηs."""
+    for j in range(len(found)):
+        for g in range(found.shape[1]):
+            found[j, g] = value(j, person_offsets, entry, weight, begin, d, own, etas[j, g], lapse)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def fill_table(begin, d, own, etas, lapse, table):  # type: ignore[no-untyped-def] # pragma: no cover
     """Fill ``table[e, g]`` with log p of entry e at η g."""
     for e in range(len(own)):

@@ -110,6 +110,8 @@ def simulate_cohort(
     >>> cohort.ids.to_list()
     ['P0000001', 'P0000002', 'P0000003']
     """
+    if not all(isinstance(number, int | np.integer) for number in (n, seed, first, max_steps)):
+        raise DataError("n, seed, first and max_steps must be whole numbers.")
     if n < 1 or first < 0:
         raise DataError(f"n is {n} and first is {first}; there must be somebody to simulate.")
     if seed < 0:
@@ -217,7 +219,10 @@ def _root(people: People, width: int) -> Floats:
     correlation = np.asarray(people.correlation, dtype=np.float64)
     if correlation.shape != (width + 1, width + 1):
         raise DataError(f"correlation has the shape {correlation.shape}; expected {(width + 1, width + 1)}.")
-    return np.asarray(sd[:, None] * np.linalg.cholesky(correlation))
+    try:
+        return np.asarray(sd[:, None] * np.linalg.cholesky(correlation))
+    except np.linalg.LinAlgError:
+        raise DataError("correlation is not a correlation matrix: it is not positive definite.") from None
 
 
 def _one_person(
