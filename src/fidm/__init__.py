@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from fidm.cohort import Cohort
     from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
     from fidm.fit.choices import fit_choices
-    from fidm.fit.factorized import Fit, Model
+    from fidm.fit.factorized import Model
     from fidm.fit.files import load_fit
+    from fidm.fit.fitted import Fit
     from fidm.fit.profile import Profile
     from fidm.io.study import Study, read_cohort, write_cohort
     from fidm.io.tables import make_cohort
@@ -39,7 +40,7 @@ _HOME = {
     "Cohort": "fidm.cohort",
     "DataError": "fidm.errors",
     "FidmError": "fidm.errors",
-    "Fit": "fidm.fit.factorized",
+    "Fit": "fidm.fit.fitted",
     "FitError": "fidm.errors",
     "GroundingError": "fidm.errors",
     "Model": "fidm.fit.factorized",

@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted  # type: ignore[import-unty
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.fit.factorized import Fit, Model
+from fidm.fit.factorized import Model
+from fidm.fit.fitted import Fit
 from fidm.model.channels import Channel
 from fidm.tasks.model import TaskModel
 

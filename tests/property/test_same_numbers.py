@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import fidm
-from fidm.fit import factorized, offsets
+from fidm.fit import fitted as fitting
+from fidm.fit import offsets
 from fidm.fit.profile import Profile
 from fidm.model import action
 
@@ -74,7 +75,8 @@ def test_threads_and_chunks_change_no_bit(way, monkeypatch):
     monkeypatch.setattr(offsets, "CHUNK", 7)
     monkeypatch.setattr(action, "CHUNK_STEPS", 300)
     monkeypatch.setattr(action, "TABLE_BYTES", 50_000)
-    monkeypatch.setattr(factorized, "BATCH", 23)
+    monkeypatch.setattr(fitting, "BATCH", 23)
+    monkeypatch.setattr(fitting, "FEWEST_PER_THREAD", 5)
     again = fidm.Model(task, lapse=0.03).fit(cohort, workers=3, **way)
     assert_frame_equal(fit.population_table(), again.population_table(), check_exact=True)
     same(again.profile(cohort, workers=3), expected)

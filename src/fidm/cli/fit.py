@@ -22,8 +22,9 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.fit.common import smallest_hashes
-from fidm.fit.factorized import MAX_PEOPLE, Fit, Model
+from fidm.fit.factorized import MAX_PEOPLE, Model
 from fidm.fit.files import load_fit, to_dict
+from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
 from fidm.io.study import Study
 from fidm.tasks.compile import load_task

@@ -6,12 +6,7 @@ estimates every person. Constructing computes nothing; fitting returns a new obj
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
@@ -19,27 +14,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError
-from fidm.fit import joint as joints
-from fidm.fit import offsets, sensitivity
-from fidm.fit.common import (
-    FEW_ACTIONS,
-    action_status,
-    drawn,
-    effort_status,
-    one_of,
-    threads,
-    valid_lapse,
-    valid_level,
-)
-from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, Population
+from fidm.errors import FitError
+from fidm.fit import sensitivity
+from fidm.fit.common import drawn, one_of, threads, valid_lapse, valid_level
+from fidm.fit.fitted import Data, Fit, Progress
 from fidm.fit.population import FEWEST_PEOPLE, Learned, pooled, pooled_prior, random_intercepts
-from fidm.fit.profile import SENSITIVITY, Profile
+from fidm.fit.profile import SENSITIVITY
 from fidm.fit.sensitivity import SensitivityPrior
-from fidm.model.action import Choices, choices_of
+from fidm.model.action import Choices
 from fidm.model.channels import Channel, paper_channels
 from fidm.model.check import cohort_problems, refuse
-from fidm.model.effort import Levels, Observed, design_names, observed, text_levels
+from fidm.model.effort import design_names, text_levels
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet, follow
@@ -48,18 +33,8 @@ from fidm.types import Values, read_only
 Floats = NDArray[np.float64]
 Method = Literal["eb", "mle"]
 PopulationKind = Literal["random", "pooled"]
-Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how many parts of it are done, and of how many."""
-
 MAX_PEOPLE = 20_000
 """Population parameters are learned from at most so many people unless told otherwise."""
-
-JOINT_PEOPLE = 4_000
-BATCH = 50_000
-"""How many people are profiled at a time."""
-
-FEWEST_PER_THREAD = 500
-"""A thread is not worth its while for fewer people."""
 
 
 class Model:
@@ -168,7 +143,7 @@ class Model:
             raise FitError(f"There are {len(self.tasks.tasks)} tasks, but values of {len(solved)}.")
         q = read_only(self.tasks.values(solved))
         levels = text_levels(channels, learners)
-        data = _Data.of(self.tasks, q, channels, levels, learners, need_columns=True)
+        data = Data.of(self.tasks, q, channels, levels, learners, need_columns=True)
 
         say("action sensitivity", 1, 2 + len(channels))
         wants_prior = method == "eb" or self.lapse == "estimate"
@@ -204,7 +179,7 @@ class Model:
         )
         if joint:
             say("joint prior", 1 + len(channels), 2 + len(channels))
-            fit = fit._with_joint(learners)
+            fit = fit.with_joint(learners)
         say("done", 2 + len(channels), 2 + len(channels))
         return fit
 
@@ -236,335 +211,12 @@ class Model:
         return f"Model({', '.join(self.tasks.names[:3])}{more}; channels: {channels}; lapse: {self.lapse})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """What people share, learned from a training part; profiles anybody.
-
-    Parameters
-    ----------
-    tasks, q
-        The stacked tasks and the value of every legal action in them.
-    channels, levels
-        The effort channels, and the levels of text columns they are conditioned on.
-    prior : SensitivityPrior
-        Mean and sd of log η among people.
-    lapse, lapse_se : float
-        The lapse rate and its standard error (NaN where it was given).
-    populations : mapping of str to Learned
-        Coefficients, shape and prior of every channel, with standard errors. Maximum likelihood learns no
-        prior, except the spread that random intercepts have anyway.
-    method, population, level
-        As given to :meth:`Model.fit`.
-    n_people, n_learned : int
-        How many people the training part had, and how many were learned from.
-    joint : JointPrior or None
-        The joint prior of (log η, θ…), if one was learned.
-    skipped : tuple of str
-        Channels of the paper that were not fitted, because the segments lack their columns.
-    """
-
-    tasks: TaskSet
-    q: Floats
-    channels: tuple[Channel, ...]
-    levels: Levels
-    prior: SensitivityPrior
-    lapse: float
-    lapse_se: float
-    populations: Mapping[str, Learned]
-    method: str
-    population: str
-    level: float
-    n_people: int
-    n_learned: int
-    joint: joints.JointPrior | None = None
-    skipped: tuple[str, ...] = ()
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of a person's parameters."""
-        return (SENSITIVITY, *(channel.name for channel in self.channels))
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is to be said against the population parameters."""
-        missing = [c for c in paper_channels() if c.name in self.skipped]
-        if missing:
-            columns = ", ".join(dict.fromkeys(channel.column for channel in missing))
-            names = ", ".join(channel.name for channel in missing)
-            noted = [f"The segments have no column {columns}, so {names} could not be fitted."]
-        else:
-            noted = []
-        found = noted + [warning for learned in self.populations.values() for warning in learned.warnings]
-        if self.prior.at_bound:
-            found.append(
-                f"{SENSITIVITY}: the data do not tell where people lie; their mean is at the edge of reason."
-            )
-        if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
-            found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
-        if self.prior.sd <= 1.01 * sensitivity.SMALLEST_SD:
-            found.append(f"{SENSITIVITY}: people cannot be told apart; every η is shrunk to the same value.")
-        return tuple(found)
-
-    # ------------------------------------------------------------------ people
-
-    def profile(
-        self, cohort: Cohort, *, workers: int | None = None, on_progress: Progress | None = None
-    ) -> Profile:
-        """Estimate every person of a cohort, whether or not they were in the training part.
-
-        Parameters
-        ----------
-        cohort : Cohort
-            The people.
-        workers : int, optional
-            Threads; by default one per processor. Changes no number.
-        on_progress : callable, optional
-            Called as ``on_progress(doing, done, of)``.
-        """
-        parts = []
-        for first in range(0, max(1, len(cohort)), BATCH):
-            if on_progress:
-                on_progress("profiles", first, len(cohort))
-            parts += self._in_threads(cohort[first : first + BATCH], threads(workers))
-        if on_progress:
-            on_progress("profiles", len(cohort), len(cohort))
-        joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-        estimate, se, low, high, status, n, log_eta, log_se = joined
-        return Profile(
-            participants=cohort.ids,
-            parameters=self.parameters,
-            estimate=estimate,
-            se=se,
-            low=low,
-            high=high,
-            status=status,
-            n=n,
-            log_sensitivity=log_eta,
-            log_sensitivity_se=log_se,
-            method=self.method,
-            level=self.level,
-            prior_sd=self._prior_sd(),
-        )
-
-    def log_likelihood(
-        self, cohort: Cohort, *, at: Literal["estimate", "prior"] = "estimate", workers: int | None = None
-    ) -> pl.DataFrame:
-        """Return how probable each person's data are, by factor.
-
-        Parameters
-        ----------
-        cohort : Cohort
-            The people.
-        at : {"estimate", "prior"}
-            At each person's own estimate; or averaged over the prior (one parameter at a time), which does
-            not reward having fitted the person and so suits comparisons of models on people left out.
-
-        Returns
-        -------
-        DataFrame
-            ``participant``, ``action``, one column per channel, and their ``total``.
-        """
-        one_of("at", at, ("estimate", "prior"))
-        if at == "prior" and not np.isfinite(self._prior_sd()).all():
-            raise FitError("This fit has no priors to average over; fit with method='eb'.")
-        data = self._data(cohort)
-        pool = threads(workers)
-        if at == "prior":
-            columns = [
-                sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=0.95, workers=pool)[1]
-            ]
-            for channel, seen in zip(self.channels, data.effort, strict=True):
-                shared = self._shared(channel)
-                inside = offsets.posterior(channel, seen, shared, level=0.95, workers=pool)[1]
-                columns.append(inside + offsets.constants(channel, seen, shared))
-        else:
-            profile = self.profile(cohort, workers=workers)
-            columns = [sensitivity.values_at(data.choices, profile.estimate[:, 0], self.lapse)]
-            for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1):
-                columns.append(
-                    offsets.values_at(channel, seen, self._shared(channel), profile.estimate[:, k])
-                )
-        table = pl.DataFrame({"participant": cohort.ids, "action": columns[0]}).with_columns(
-            **{channel.name: pl.Series(c) for channel, c in zip(self.channels, columns[1:], strict=True)}
-        )
-        return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
-
-    def population_table(self) -> pl.DataFrame:
-        """Return every population parameter with its standard error."""
-        rows = [
-            (f"log_{SENSITIVITY}", "mean", self.prior.mean, self.prior.mean_se),
-            (f"log_{SENSITIVITY}", "sd", self.prior.sd, self.prior.sd_se),
-            ("lapse", "rate", self.lapse, self.lapse_se),
-        ]
-        rows = rows if np.isfinite(self.prior.sd) else rows[2:]
-        for channel in self.channels:
-            learned = self.populations[channel.name]
-            shared = learned.population
-            named = dict(zip(design_names(channel, self.levels), shared.coefficients.tolist(), strict=True))
-            if channel.shape_name:
-                named[channel.shape_name] = shared.shape
-            if self.population == "pooled":
-                named["mean"] = shared.mean
-            named["sd"] = shared.sd
-            if not np.isfinite(shared.sd):
-                named = {key: value for key, value in named.items() if key not in ("mean", "sd")}
-            rows += [(channel.name, key, value, learned.se.get(key, np.nan)) for key, value in named.items()]
-        names = ("parameter", "quantity", "estimate", "se")
-        return pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("se").fill_nan(None))
-
-    def save(self, path: str | Path) -> None:
-        """Write the fit to a JSON file that :func:`fidm.load_fit` reads; whole or not at all."""
-        from fidm.fit.files import save_fit
-
-        save_fit(self, path)
-
-    # ------------------------------------------------------------------ inside
-
-    def _data(self, cohort: Cohort) -> _Data:
-        return _Data.of(self.tasks, self.q, self.channels, self.levels, cohort, need_columns=False)
-
-    def _shared(self, channel: Channel) -> Population:
-        return self.populations[channel.name].population
-
-    def _prior_sd(self) -> Floats:
-        return np.array([self.prior.sd, *(self._shared(channel).sd for channel in self.channels)])
-
-    def _in_threads(self, cohort: Cohort, workers: int) -> list[tuple[NDArray[np.generic], ...]]:
-        """Estimate people in as many ranges as there are threads."""
-        n = len(cohort)
-        ranges = max(1, min(workers, n // FEWEST_PER_THREAD))
-        cuts = [n * i // ranges for i in range(ranges + 1)]
-        pieces = [cohort[first:last] for first, last in itertools.pairwise(cuts)]
-        if ranges == 1:
-            return [self._estimates(pieces[0])]
-        with ThreadPoolExecutor(ranges) as pool:
-            try:
-                return list(pool.map(self._estimates, pieces))
-            except DataError:  # say everything that is wrong, not only with the first range
-                refuse(cohort_problems(self.tasks, self.channels, cohort, follow(self.tasks, cohort)))
-                raise
-
-    def _estimates(self, cohort: Cohort) -> tuple[NDArray[np.generic], ...]:
-        data = self._data(cohort)
-        if self.method == "mle":
-            action = sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level)
-            effort = [
-                offsets.maximum(channel, seen, self._shared(channel), level=self.level)
-                for channel, seen in zip(self.channels, data.effort, strict=True)
-            ]
-        else:
-            action, _ = sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=self.level)
-            effort = [
-                offsets.posterior(channel, seen, self._shared(channel), level=self.level)[0]
-                for channel, seen in zip(self.channels, data.effort, strict=True)
-            ]
-        log_eta, log_se = action.log_estimate.copy(), action.log_se.copy()
-        columns = {
-            name: np.stack([getattr(action, name), *(getattr(part, name) for part in effort)], axis=1)
-            for name in ("estimate", "se", "low", "high")
-        }
-        if self.joint is not None and len(cohort):
-            self._apply_joint(data, columns, log_eta, log_se)
-        n = np.stack([data.choices.n_choices, *(seen.counts for seen in data.effort)], axis=1)
-        status = np.stack(
-            [
-                action_status(action, data.choices.n_choices, log_se, self._informed(0)),
-                *(
-                    effort_status(channel, seen, columns["se"][:, k], self._informed(k))
-                    for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1)
-                ),
-            ],
-            axis=1,
-        )
-        return (*columns.values(), status, n, log_eta, log_se)
-
-    def _informed(self, k: int) -> float:
-        """The standard error above which an estimate is called poorly informed."""
-        return 0.8 * float(self._prior_sd()[k]) if self.method == "eb" else 1.0
-
-    def _likelihoods(self, data: _Data) -> joints.Likelihoods:
-        """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""
-        own, _ = sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=self.level)
-        centre, scale = [own.log_estimate], [own.log_se]
-        etas = np.exp(own.log_estimate[:, None] + own.log_se[:, None] * WIDE_NODES)
-        log = [sensitivity.values_on(data.choices, etas, self.lapse)]
-        all_nodes = [WIDE_NODES]
-        for channel, seen in zip(self.channels, data.effort, strict=True):
-            shared = self._shared(channel)
-            found = offsets.in_chunks(seen, partial(_bare, channel, shared), 1)
-            for column, place in zip(zip(*found, strict=True), (centre, scale, log), strict=True):
-                place.append(np.concatenate(column))
-            all_nodes.append(REPORT_NODES)
-        return joints.Likelihoods(tuple(centre), tuple(scale), tuple(all_nodes), tuple(log))
-
-    def _with_joint(self, learners: Cohort) -> Fit:
-        """Return the same fit with a joint prior learned on top."""
-        chosen = drawn(learners, JOINT_PEOPLE)
-        data = self._data(chosen)
-        mean = np.array([self.prior.mean, *(self._shared(channel).mean for channel in self.channels)])
-        start = joints.JointPrior(mean, np.diag(self._prior_sd() ** 2))
-        fields = {name: getattr(self, name) for name in Fit.__slots__}
-        return Fit(**{**fields, "joint": joints.learn(self._likelihoods(data), start)})
-
-    def _apply_joint(self, data: _Data, columns: dict[str, Floats], log_eta: Floats, log_se: Floats) -> None:
-        """Replace one-at-a-time posteriors by those under the joint prior, but for the guarded ones."""
-        assert self.joint is not None  # noqa: S101
-        seen = self._likelihoods(data)
-        mean, sd, low, high, weights = joints.marginals(seen, self.joint, self.level)
-        for name, found in (("estimate", mean), ("se", sd), ("low", low), ("high", high)):
-            columns[name][:, 1:] = found[:, 1:]
-        enough = data.choices.n_choices >= FEW_ACTIONS
-        log_eta[enough], log_se[enough] = mean[enough, 0], sd[enough, 0]
-        relative = np.exp(seen.at(0) - mean[:, :1])
-        centre = (weights[0] * relative).sum(axis=1)
-        spread = (weights[0] * (relative - centre[:, None]) ** 2).sum(axis=1)
-        raw = np.exp(mean[:, 0]) * np.sqrt(spread)
-        for name, values in (
-            ("estimate", np.exp(mean[:, 0])),
-            ("se", raw),
-            ("low", np.exp(low[:, 0])),
-            ("high", np.exp(high[:, 0])),
-        ):
-            columns[name][enough, 0] = values[enough]
-
-    def __repr__(self) -> str:
-        prior = "joint prior" if self.joint is not None else "one parameter at a time"
-        return (
-            f"Fit({', '.join(self.parameters)}; method={self.method!r}, population={self.population!r}, "
-            f"{prior}; learned from {self.n_learned:,} people)"
-        )
-
-
 def _channels(channels: Sequence[Channel]) -> tuple[Channel, ...]:
     found = (channels,) if isinstance(channels, Channel) else tuple(channels)
     odd = [channel for channel in found if not isinstance(channel, Channel)]
     if odd:
         raise FitError(f"{odd[0]!r} is not a channel. fidm.channels has Gamma, NegativeBinomial and others.")
     return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Data:
-    """A cohort as the two factors see it."""
-
-    choices: Choices
-    effort: tuple[Observed, ...]
-
-    @classmethod
-    def of(
-        cls,
-        tasks: TaskSet,
-        q: Floats,
-        channels: Sequence[Channel],
-        levels: Levels,
-        cohort: Cohort,
-        *,
-        need_columns: bool,
-    ) -> _Data:
-        followed = follow(tasks, cohort)
-        refuse(cohort_problems(tasks, channels, cohort, followed))
-        effort = observed(channels, cohort, levels, required=need_columns)
-        return cls(choices_of(tasks, q, cohort, followed), effort)
 
 
 def _learn_sensitivity(
@@ -585,10 +237,3 @@ def _learn_sensitivity(
             "are needed to learn how people differ. method='mle' needs one."
         )
     return sensitivity.learn_prior(choices, lapse=rate, workers=workers)
-
-
-def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats, Floats, Floats]:
-    """Likelihoods on nodes, with the prior that placed the nodes taken out again."""
-    centre, scale, density = offsets.on_nodes(channel, part, shared, REPORT_NODES)
-    away = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
-    return centre, scale, density + 0.5 * away**2

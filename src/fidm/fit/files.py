@@ -19,7 +19,7 @@ import fidm
 from fidm.errors import FitError
 from fidm.files import whole_file
 from fidm.fit.common import one_of, valid_level
-from fidm.fit.factorized import Fit
+from fidm.fit.fitted import Fit
 from fidm.fit.joint import JointPrior
 from fidm.fit.offsets import Population
 from fidm.fit.population import Learned

@@ -8,7 +8,7 @@ prior × likelihood, integrated numerically; the reported marginals are those in
 m and Σ are learned by expectation–maximisation.
 
 A normal approximation of the likelihood itself (Laplace) over-shrinks η when choices are few. Sites matched
-by moments do much better; as a second guard :func:`fidm.fit.factorized.Fit.profile` takes η from its own
+by moments do much better; as a second guard :func:`fidm.Fit.profile` takes η from its own
 prior for anybody with fewer than 20 choices.
 """
 

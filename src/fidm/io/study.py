@@ -26,7 +26,8 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.io.tables import Tasks, build, natural, refusal, tables_of
+from fidm.io.columns import natural, refusal
+from fidm.io.tables import Tasks, build, tables_of
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks

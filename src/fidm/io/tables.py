@@ -14,16 +14,27 @@ one task. Null and NaN mean *not observed*.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.cohort import NO_ACTION, PROBLEM_SCHEMA, UNKNOWN_STATE, Cohort, as_frame, no_problems, offsets_of
-from fidm.errors import DataError, Problem
+from fidm.cohort import UNKNOWN_STATE, Cohort, as_frame, no_problems, offsets_of
+from fidm.errors import DataError
+from fidm.io.columns import (
+    in_order,
+    named_codes,
+    natural,
+    need,
+    numbered,
+    numbers,
+    plain_kind,
+    refusal,
+    say,
+    whole,
+)
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import UNNAMED, TaskSet, follow, replay, trace_problems
 
@@ -37,18 +48,6 @@ ONLY_EPISODE = "1"
 
 NOT_NEGATIVE = ("n_moves", "duration_s", "n_characters", "n_turns", "pause_s")
 """Columns of the segments that cannot be below 0."""
-
-RESERVED = ("_row", "_episode", "_task", "_end", "_person", "_name", "_code", "_p", "_place", "_known")
-"""Names of columns used while reading; a table's own are left out."""
-
-KNOWN = {
-    "participant", "episode", "step", "segment", "task", "state", "action", "end_state", "weight", "split",
-    "n_moves", "duration_s", "n_characters", "n_turns", "pause_s",
-}  # fmt: skip
-"""Documented names of columns. Messages repeat no others: a file without header has words there."""
-
-LARGEST = 2**31 - 1
-"""The largest number of a state, an action or a step."""
 
 COUNTS = ("n_moves", "n_characters", "n_turns")
 """Columns of the segments that hold whole numbers."""
@@ -125,8 +124,8 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
     if "steps" not in tables:
         raise DataError("There is no table of steps.", source=source)
     for name, table in tables.items():
-        _need(table, name, KEYS[name][:1])
-    tables = {name: _numbered(table) for name, table in tables.items()}
+        need(table, name, KEYS[name][:1])
+    tables = {name: numbered(table) for name, table in tables.items()}
     _same_episodes(tables)
     people = _participants(tables, found)
     episodes = _episodes(tables, people, tasks, found)
@@ -178,9 +177,9 @@ def _participants(tables: Mapping[str, pl.DataFrame], found: list[pl.DataFrame])
         names = tables["steps"].select(natural(pl.col("participant"))).unique(maintain_order=True)
         return names.drop_nulls()
     table = given.with_columns(natural(pl.col("participant")))
-    _say(found, "participants", table, pl.col("participant").is_null(), "The participant is missing.")
+    say(found, "participants", table, pl.col("participant").is_null(), "The participant is missing.")
     twice = pl.col("participant").is_duplicated() & pl.col("participant").is_not_null()
-    _say(found, "participants", table, twice, "The participant has several rows.", "Ids must be unique.")
+    say(found, "participants", table, twice, "The participant has several rows.", "Ids must be unique.")
     table = table.drop_nulls("participant").unique("participant", keep="first", maintain_order=True)
     return table.drop("_row").select("participant", pl.exclude("participant"))
 
@@ -202,12 +201,12 @@ def _episodes(
         is_known = pl.col("participant").is_in(people["participant"].implode())
         table = given.filter(is_known).with_row_index("_row")
     else:
-        _need(given, "episodes", ("participant", "task"))
+        need(given, "episodes", ("participant", "task"))
         table = _with_episode(given).with_columns(pl.col("task").cast(pl.String))
-        _say(found, "episodes", table, pl.col("task").is_null(), "The task is missing.")
+        say(found, "episodes", table, pl.col("task").is_null(), "The task is missing.")
         table = _of_known(table, "episodes", people, found)
         twice = pl.struct("participant", "episode").is_duplicated()
-        _say(
+        say(
             found,
             "episodes",
             table,
@@ -218,9 +217,9 @@ def _episodes(
         table = table.unique(["participant", "episode"], keep="first", maintain_order=True)
     if "end_state" not in table.columns:
         table = table.with_columns(end_state=pl.lit(None, dtype=pl.Int32))
-    table = _named_codes(
-        table.with_columns(_task=pl.col("task")), "episodes", "end_state", tasks, found
-    ).drop("_task")
+    table = named_codes(table.with_columns(_task=pl.col("task")), "episodes", "end_state", tasks, found).drop(
+        "_task"
+    )
     order = people.select("participant").with_row_index("_person")
     placed = table.join(order, on="participant", how="left", maintain_order="left")
     number = pl.col("episode").cast(pl.Float64, strict=False)
@@ -237,25 +236,25 @@ def _steps(
     given = tables["steps"]
     has_states = "state" in given.columns
     needed = ("participant", "step", "state", "action") if has_states else ("participant", "step", "action")
-    _need(given, "steps", needed)
+    need(given, "steps", needed)
     table = _placed(_with_episode(given), "steps", episodes, found)
     for column in needed[1:]:
-        _say(found, "steps", table, pl.col(column).is_null(), f"The {column} is missing.")
-    table = _whole(table, "steps", "step", found)
-    table = _sorted(table.drop_nulls("step"), ["_episode", "step"])
+        say(found, "steps", table, pl.col(column).is_null(), f"The {column} is missing.")
+    table = whole(table, "steps", "step", found)
+    table = in_order(table.drop_nulls("step"), ["_episode", "step"])
     same = pl.col("_episode") == pl.col("_episode").shift(1)
     gap = pl.col("step") - pl.col("step").shift(1)
-    _say(found, "steps", table, same & (gap == 0), "The step number occurs twice in its episode.")
-    _say(found, "steps", table, same & (gap > 1), "Step numbers jump: steps before this one are missing.",
+    say(found, "steps", table, same & (gap == 0), "The step number occurs twice in its episode.")
+    say(found, "steps", table, same & (gap > 1), "Step numbers jump: steps before this one are missing.",
          "Number the steps of an episode without gaps.")  # fmt: skip
     if has_states:
-        table = _named_codes(table, "steps", "state", tasks, found)
-    table = _named_codes(table, "steps", "action", tasks, found).drop_nulls(needed[1:])
+        table = named_codes(table, "steps", "state", tasks, found)
+    table = named_codes(table, "steps", "action", tasks, found).drop_nulls(needed[1:])
     if not has_states:
         table = _replayed(table, tasks)
     if "weight" in table.columns:
-        table = _numbers(table, "steps", "weight", found)
-        _say(found, "steps", table, pl.col("weight") < 0, "The weight is negative.")
+        table = numbers(table, "steps", "weight", found)
+        say(found, "steps", table, pl.col("weight") < 0, "The weight is negative.")
         table = table.with_columns(pl.col("weight").fill_null(1.0))
     return table
 
@@ -267,17 +266,17 @@ def _segments(
     if given is None:
         nothing = {"participant": pl.String, "episode": pl.String, "segment": pl.String, "n_moves": pl.Int64}
         return pl.DataFrame(schema={"_row": pl.UInt32, **nothing, "_episode": pl.UInt32})
-    _need(given, "segments", ("participant", "segment"))
+    need(given, "segments", ("participant", "segment"))
     table = _with_episode(given).with_columns(natural(pl.col("segment")))
     table = _placed(table, "segments", episodes, found)
     if "n_moves" in table.columns:
         seen = [column for column in NOT_NEGATIVE[1:] if column in table.columns]
         said = pl.any_horizontal(pl.col(seen).is_not_null()) if seen else pl.lit(True)
-        _say(found, "segments", table, pl.col("n_moves").is_null() & said, "n_moves is missing.",
+        say(found, "segments", table, pl.col("n_moves").is_null() & said, "n_moves is missing.",
              "Say how many moves the segment describes.")  # fmt: skip
-    _say(found, "segments", table, pl.col("segment").is_null(), "The segment is missing.")
+    say(found, "segments", table, pl.col("segment").is_null(), "The segment is missing.")
     twice = pl.struct("_episode", "segment").is_duplicated() & pl.col("segment").is_not_null()
-    _say(
+    say(
         found,
         "segments",
         table,
@@ -287,25 +286,25 @@ def _segments(
     )
     for column, kind in table.schema.items():
         if kind.is_float():
-            _say(found, "segments", table, pl.col(column).is_infinite(), f"{column} is not finite.")
+            say(found, "segments", table, pl.col(column).is_infinite(), f"{column} is not finite.")
             table = table.with_columns(pl.col(column).fill_nan(None))
         if column in NOT_NEGATIVE:
-            table = _plain_kind(table, "segments", column)
+            table = plain_kind(table, "segments", column)
             if table.schema[column] == pl.String:
-                table = _numbers(table, "segments", column, found)
-            _say(found, "segments", table, pl.col(column) < 0, f"{column} is negative.")
+                table = numbers(table, "segments", column, found)
+            say(found, "segments", table, pl.col(column) < 0, f"{column} is negative.")
         if column in COUNTS and table.schema[column].is_float():
             part = pl.col(column).is_finite() & (pl.col(column) != pl.col(column).round())
-            _say(found, "segments", table, part, f"{column} is not a whole number.")
+            say(found, "segments", table, part, f"{column} is not a whole number.")
     if "duration_s" in table.columns:
         zero = "Leave it empty where nothing was said."
-        _say(found, "segments", table, pl.col("duration_s") == 0, "duration_s is 0.", zero)
+        say(found, "segments", table, pl.col("duration_s") == 0, "duration_s is 0.", zero)
     number = pl.col("segment").cast(pl.Float64, strict=False)
     if table.select(
         number.is_not_null().all()
     ).item():  # numbered segments come in the order of their numbers
         return table.sort("_episode", number, maintain_order=True)
-    return _sorted(table, ["_episode"])
+    return in_order(table, ["_episode"])
 
 
 def _replayed(steps: pl.DataFrame, tasks: TaskSet | None) -> pl.DataFrame:
@@ -325,7 +324,7 @@ def _replayed(steps: pl.DataFrame, tasks: TaskSet | None) -> pl.DataFrame:
         ends = np.repeat(end, counts)
         worked = own.with_columns(state=pl.Series(state), _end=pl.Series(ends))
         parts.append(worked.filter(pl.col("state") > -2))
-    return _sorted(pl.concat(parts), ["_episode", "step"])
+    return in_order(pl.concat(parts), ["_episode", "step"])
 
 
 # ---------------------------------------------------------------------- helpers
@@ -382,7 +381,7 @@ def _unknown_segments(steps: pl.DataFrame, segments: pl.DataFrame, found: list[p
     named = steps.with_columns(natural(pl.col("segment")))
     joined = named.join(known, on=["_episode", "segment"], how="left", maintain_order="left")
     lost = pl.col("segment").is_not_null() & pl.col("_known").is_null()
-    _say(found, "steps", joined, lost, "The segment is not in the table of segments.")
+    say(found, "steps", joined, lost, "The segment is not in the table of segments.")
 
 
 def _segment_rows(
@@ -397,51 +396,6 @@ def _segment_rows(
     return joined["_place"].fill_null(-1).to_numpy().astype(np.int32)
 
 
-def _numbered(table: pl.DataFrame) -> pl.DataFrame:
-    """The rows with their numbers, without those in which every cell is empty."""
-    table = table.drop(RESERVED, strict=False)
-    blank = pl.all_horizontal(
-        (pl.col(name).is_null() | (pl.col(name).cast(pl.String).str.strip_chars() == ""))
-        if kind == pl.String
-        else pl.col(name).is_null()
-        for name, kind in table.schema.items()
-    )
-    return table.with_row_index("_row").filter(~blank)
-
-
-def _listed(columns: Sequence[str]) -> str:
-    """Names of columns that are known, and how many others there are."""
-    known = [repr(name) for name in columns if name in KNOWN]
-    others = sum(name not in KNOWN and name not in RESERVED for name in columns)
-    more = f"{_counted(others, 'column')} of other names" if others else ""
-    return " and ".join(part for part in (", ".join(known), more) if part) or "no columns"
-
-
-def _plain_kind(table: pl.DataFrame, name: str, column: str) -> pl.DataFrame:
-    """A column as numbers or text; dates and the like are refused."""
-    kind = table.schema[column]
-    if kind == pl.Null or kind.is_decimal():
-        return table.with_columns(pl.col(column).cast(pl.Float64))
-    if kind in (pl.Categorical, pl.Enum):
-        return table.with_columns(pl.col(column).cast(pl.String))
-    if kind == pl.Boolean:
-        return table.with_columns(pl.col(column).cast(pl.Int64))
-    if not (kind.is_numeric() or kind == pl.String):
-        raise DataError(
-            f"The column {column!r} of {name} holds {kind}; numbers are needed. Give times in seconds."
-        )
-    return table
-
-
-def _need(table: pl.DataFrame, name: str, columns: tuple[str, ...]) -> None:
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise DataError(
-            f"The table {name!r} has no column {', '.join(map(repr, missing))}. "
-            f"It has {_listed(table.columns)}."
-        )
-
-
 def _with_episode(table: pl.DataFrame) -> pl.DataFrame:
     episode = (
         natural(pl.col("episode")) if "episode" in table.columns else pl.lit(ONLY_EPISODE).alias("episode")
@@ -449,17 +403,12 @@ def _with_episode(table: pl.DataFrame) -> pl.DataFrame:
     return table.with_columns(natural(pl.col("participant")), episode)
 
 
-def natural(column: pl.Expr) -> pl.Expr:
-    """Return a name as text; 3.0, which a spreadsheet may make of 3, becomes 3."""
-    return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1")
-
-
 def _of_known(
     table: pl.DataFrame, name: str, people: pl.DataFrame, found: list[pl.DataFrame]
 ) -> pl.DataFrame:
     strange = ~pl.col("participant").is_in(people["participant"].implode()) | pl.col("participant").is_null()
     first = table.filter(strange).unique("participant", keep="first", maintain_order=True)
-    _say(found, name, first, pl.lit(True), "The participant is not in the table of participants.")
+    say(found, name, first, pl.lit(True), "The participant is not in the table of participants.")
     return table.filter(~strange)
 
 
@@ -473,7 +422,7 @@ def _placed(
     lost = pl.col("_episode").is_null()
     stranger = ~pl.col("participant").is_in(people) | pl.col("participant").is_null()
     strangers = placed.filter(lost & stranger).unique("participant", keep="first", maintain_order=True)
-    _say(
+    say(
         found,
         name,
         strangers,
@@ -481,118 +430,8 @@ def _placed(
         "The participant is not in the table of participants, or has no episode.",
         "Only the first such row is given.",
     )
-    _say(found, name, placed, lost & ~stranger, "The episode is not in the table of episodes.")
+    say(found, name, placed, lost & ~stranger, "The episode is not in the table of episodes.")
     return placed.filter(~lost)
-
-
-def _named_codes(
-    table: pl.DataFrame, source: str, column: str, tasks: TaskSet | None, found: list[pl.DataFrame]
-) -> pl.DataFrame:
-    """Names of actions or states become their numbers; numbers stay."""
-    table = _plain_kind(table, source, column)
-    if table.schema[column].is_numeric():
-        return _whole(table, source, column, found)
-    text = pl.col(column).cast(pl.String).str.strip_chars()
-    as_number = text.cast(pl.Int64, strict=False)
-    if tasks is None:
-        if table.select((as_number.is_null() & text.is_not_null()).any()).item():
-            raise DataError(
-                f"The {column}s are given by name; name the tasks, so that they can be understood."
-            )
-        return table.with_columns(as_number.alias(column))
-    codes = []
-    for task in tasks.tasks:
-        labels = task.actions if column == "action" else task.states
-        codes += [(task.name, label, code) for code, label in enumerate(labels)]
-        if column == "action" and task.grid is not None and task.grid.spec.exit is not None:
-            left_out = task.grid.spec.exit.action
-            if left_out not in task.actions:
-                codes.append((task.name, left_out, NO_ACTION))
-    book = pl.DataFrame(
-        codes, schema={"_task": pl.String, "_name": pl.String, "_code": pl.Int64}, orient="row"
-    )
-    named = table.with_columns(_name=text).join(
-        book, on=["_task", "_name"], how="left", maintain_order="left"
-    )
-    named = named.with_columns(pl.coalesce("_code", as_number).alias(column))
-    lost = pl.col(column).is_null() & pl.col("_name").is_not_null()
-    _say_unknown_names(found, source, named.filter(lost), column, book)
-    return named.drop("_name", "_code")
-
-
-def _say_unknown_names(
-    found: list[pl.DataFrame], source: str, rows: pl.DataFrame, column: str, book: pl.DataFrame
-) -> None:
-    """Note names nobody knows, with what may have been meant; what stood there is not shown."""
-    known = book["_name"].unique(maintain_order=True).to_list()
-    for name in rows["_name"].unique(maintain_order=True).to_list()[:200]:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known[:20]) or 'none'}."
-        _say(found, source, rows, pl.col("_name") == name, f"The task has no {column} of this name.", hint)
-
-
-def _whole(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
-    """A column of whole numbers."""
-    table = _plain_kind(table, name, column)
-    number = pl.col(column).cast(pl.Float64, strict=False)
-    whole = number.is_finite() & (number == number.round()) & (number.abs() <= LARGEST)
-    bad = pl.col(column).is_not_null() & ~whole.fill_null(value=False)
-    _say(found, name, table, bad, f"The {column} is not a whole number.")
-    whole = pl.when(bad).then(None).otherwise(number).cast(pl.Int64, strict=False)
-    return table.with_columns(whole.alias(column))
-
-
-def _numbers(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
-    """A column of numbers."""
-    table = _plain_kind(table, name, column)
-    number = pl.col(column).cast(pl.Float64, strict=False)
-    blank = pl.col(column).is_null()
-    if table.schema[column] == pl.String:
-        blank = blank | (pl.col(column).str.strip_chars() == "")
-    bad = ~blank & ~number.is_finite().fill_null(value=False) & ~number.is_nan().fill_null(value=False)
-    _say(found, name, table, bad, f"{column} is not a finite number.")
-    return table.with_columns(pl.when(bad).then(None).otherwise(number).fill_nan(None).alias(column))
-
-
-def _sorted(table: pl.DataFrame, by: list[str]) -> pl.DataFrame:
-    return table.sort(by, maintain_order=True)
-
-
-def _say(
-    found: list[pl.DataFrame], table: str, rows: pl.DataFrame, bad: pl.Expr, problem: str, hint: str = ""
-) -> None:
-    """Note a problem for every row an expression picks out."""
-    picked = rows.filter(bad.fill_null(value=False))
-    if picked.height:
-        found.append(
-            picked.select(
-                pl.lit(table).alias("table"),
-                (pl.col("_row").cast(pl.Int64) + 1).alias("row"),
-                pl.col("participant").cast(pl.String),
-                pl.lit(problem).alias("problem"),
-                pl.lit(hint).alias("hint"),
-            ).cast(dict(PROBLEM_SCHEMA))  # type: ignore[arg-type]
-        )
-
-
-def refusal(problems: pl.DataFrame, source: str) -> DataError:
-    """Return the error that lists these problems."""
-    people = problems["participant"].drop_nulls().n_unique()
-    return DataError(
-        f"{_counted(problems.height, 'problem')}, with {_counted(people, 'participant')}. Repair what is "
-        "wrong, or leave these people out with strict=False (on the command line: --skip-bad).",
-        source=source,
-        problems=[
-            Problem(
-                row["problem"], f"{row['table']}, row {row['row']}, {row['participant']}", hint=row["hint"]
-            )
-            for row in problems.iter_rows(named=True)
-        ],
-    )
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 # ---------------------------------------------------------------------- and back

@@ -1,0 +1,189 @@
+"""Columns as labs write them: names or numbers, gaps, wrong kinds; and the notes of what is wrong in them.
+
+A problem names its table, its row counted from 1, and the person; it never shows what stood in a cell.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+import polars as pl
+
+from fidm.cohort import NO_ACTION, PROBLEM_SCHEMA
+from fidm.errors import DataError, Problem
+from fidm.tasks.stack import TaskSet
+
+RESERVED = ("_row", "_episode", "_task", "_end", "_person", "_name", "_code", "_p", "_place", "_known")
+"""Names of columns used while reading; a table's own are left out."""
+
+KNOWN = {
+    "participant", "episode", "step", "segment", "task", "state", "action", "end_state", "weight", "split",
+    "n_moves", "duration_s", "n_characters", "n_turns", "pause_s",
+}  # fmt: skip
+"""Documented names of columns. Messages repeat no others: a file without header has words there."""
+
+LARGEST = 2**31 - 1
+"""The largest number of a state, an action or a step."""
+
+
+def numbered(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with their numbers, without those in which every cell is empty."""
+    table = table.drop(RESERVED, strict=False)
+    blank = pl.all_horizontal(
+        (pl.col(name).is_null() | (pl.col(name).cast(pl.String).str.strip_chars() == ""))
+        if kind == pl.String
+        else pl.col(name).is_null()
+        for name, kind in table.schema.items()
+    )
+    return table.with_row_index("_row").filter(~blank)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    """Names of columns that are known, and how many others there are."""
+    known = [repr(name) for name in columns if name in KNOWN]
+    others = sum(name not in KNOWN and name not in RESERVED for name in columns)
+    more = f"{_counted(others, 'column')} of other names" if others else ""
+    return " and ".join(part for part in (", ".join(known), more) if part) or "no columns"
+
+
+def plain_kind(table: pl.DataFrame, name: str, column: str) -> pl.DataFrame:
+    """Return the table with a column as numbers or text; dates and the like are refused."""
+    kind = table.schema[column]
+    if kind == pl.Null or kind.is_decimal():
+        return table.with_columns(pl.col(column).cast(pl.Float64))
+    if kind in (pl.Categorical, pl.Enum):
+        return table.with_columns(pl.col(column).cast(pl.String))
+    if kind == pl.Boolean:
+        return table.with_columns(pl.col(column).cast(pl.Int64))
+    if not (kind.is_numeric() or kind == pl.String):
+        raise DataError(
+            f"The column {column!r} of {name} holds {kind}; numbers are needed. Give times in seconds."
+        )
+    return table
+
+
+def need(table: pl.DataFrame, name: str, columns: tuple[str, ...]) -> None:
+    """Raise unless a table has these columns."""
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise DataError(
+            f"The table {name!r} has no column {', '.join(map(repr, missing))}. "
+            f"It has {_listed(table.columns)}."
+        )
+
+
+def natural(column: pl.Expr) -> pl.Expr:
+    """Return a name as text; 3.0, which a spreadsheet may make of 3, becomes 3."""
+    return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1")
+
+
+def named_codes(
+    table: pl.DataFrame, source: str, column: str, tasks: TaskSet | None, found: list[pl.DataFrame]
+) -> pl.DataFrame:
+    """Return the table with names of actions or states as their numbers; numbers stay."""
+    table = plain_kind(table, source, column)
+    if table.schema[column].is_numeric():
+        return whole(table, source, column, found)
+    text = pl.col(column).cast(pl.String).str.strip_chars()
+    as_number = text.cast(pl.Int64, strict=False)
+    if tasks is None:
+        if table.select((as_number.is_null() & text.is_not_null()).any()).item():
+            raise DataError(
+                f"The {column}s are given by name; name the tasks, so that they can be understood."
+            )
+        return table.with_columns(as_number.alias(column))
+    codes = []
+    for task in tasks.tasks:
+        labels = task.actions if column == "action" else task.states
+        codes += [(task.name, label, code) for code, label in enumerate(labels)]
+        if column == "action" and task.grid is not None and task.grid.spec.exit is not None:
+            left_out = task.grid.spec.exit.action
+            if left_out not in task.actions:
+                codes.append((task.name, left_out, NO_ACTION))
+    book = pl.DataFrame(
+        codes, schema={"_task": pl.String, "_name": pl.String, "_code": pl.Int64}, orient="row"
+    )
+    named = table.with_columns(_name=text).join(
+        book, on=["_task", "_name"], how="left", maintain_order="left"
+    )
+    named = named.with_columns(pl.coalesce("_code", as_number).alias(column))
+    lost = pl.col(column).is_null() & pl.col("_name").is_not_null()
+    _say_unknown_names(found, source, named.filter(lost), column, book)
+    return named.drop("_name", "_code")
+
+
+def _say_unknown_names(
+    found: list[pl.DataFrame], source: str, rows: pl.DataFrame, column: str, book: pl.DataFrame
+) -> None:
+    """Note names nobody knows, with what may have been meant; what stood there is not shown."""
+    known = book["_name"].unique(maintain_order=True).to_list()
+    for name in rows["_name"].unique(maintain_order=True).to_list()[:200]:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known[:20]) or 'none'}."
+        say(found, source, rows, pl.col("_name") == name, f"The task has no {column} of this name.", hint)
+
+
+def whole(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the table with a column of whole numbers; what is none is noted and left empty."""
+    table = plain_kind(table, name, column)
+    number = pl.col(column).cast(pl.Float64, strict=False)
+    whole = number.is_finite() & (number == number.round()) & (number.abs() <= LARGEST)
+    bad = pl.col(column).is_not_null() & ~whole.fill_null(value=False)
+    say(found, name, table, bad, f"The {column} is not a whole number.")
+    whole = pl.when(bad).then(None).otherwise(number).cast(pl.Int64, strict=False)
+    return table.with_columns(whole.alias(column))
+
+
+def numbers(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the table with a column of numbers; what is none is noted and left empty."""
+    table = plain_kind(table, name, column)
+    number = pl.col(column).cast(pl.Float64, strict=False)
+    blank = pl.col(column).is_null()
+    if table.schema[column] == pl.String:
+        blank = blank | (pl.col(column).str.strip_chars() == "")
+    bad = ~blank & ~number.is_finite().fill_null(value=False) & ~number.is_nan().fill_null(value=False)
+    say(found, name, table, bad, f"{column} is not a finite number.")
+    return table.with_columns(pl.when(bad).then(None).otherwise(number).fill_nan(None).alias(column))
+
+
+def in_order(table: pl.DataFrame, by: list[str]) -> pl.DataFrame:
+    """Return the rows sorted; rows that are equal stay as they lie."""
+    return table.sort(by, maintain_order=True)
+
+
+def say(
+    found: list[pl.DataFrame], table: str, rows: pl.DataFrame, bad: pl.Expr, problem: str, hint: str = ""
+) -> None:
+    """Note a problem for every row an expression picks out."""
+    picked = rows.filter(bad.fill_null(value=False))
+    if picked.height:
+        found.append(
+            picked.select(
+                pl.lit(table).alias("table"),
+                (pl.col("_row").cast(pl.Int64) + 1).alias("row"),
+                pl.col("participant").cast(pl.String),
+                pl.lit(problem).alias("problem"),
+                pl.lit(hint).alias("hint"),
+            ).cast(dict(PROBLEM_SCHEMA))  # type: ignore[arg-type]
+        )
+
+
+def refusal(problems: pl.DataFrame, source: str) -> DataError:
+    """Return the error that lists these problems."""
+    people = problems["participant"].drop_nulls().n_unique()
+    return DataError(
+        f"{_counted(problems.height, 'problem')}, with {_counted(people, 'participant')}. Repair what is "
+        "wrong, or leave these people out with strict=False (on the command line: --skip-bad).",
+        source=source,
+        problems=[
+            Problem(
+                row["problem"], f"{row['table']}, row {row['row']}, {row['participant']}", hint=row["hint"]
+            )
+            for row in problems.iter_rows(named=True)
+        ],
+    )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
