@@ -49,18 +49,19 @@ def _design_problems(channel: Channel, cohort: Cohort, owner_offsets: NDArray[np
     segments = cohort.segments
     rows: list[int] = []
     names: list[str] = []
-    if channel.column in segments.columns:
-        y = channel.observe(column_values(segments, channel.column))
-        for column in channel.design:
-            name = "n_moves" if column == LOG_MOVES and LOG_MOVES not in segments.columns else column
-            if name in segments.columns:
-                values = segments[name]
-                missing = values.is_null()
-                if values.dtype.is_float():
-                    missing |= values.is_nan().fill_null(value=False)
-                lost = np.flatnonzero(~np.isnan(y) & missing.to_numpy()).tolist()
-                rows += lost
-                names += [name] * len(lost)
+    for column in channel.design if channel.column in segments.columns else ():
+        name = "n_moves" if column == LOG_MOVES and LOG_MOVES not in segments.columns else column
+        if name not in segments.columns:
+            continue
+        values = segments[name]
+        missing = values.is_null()
+        if values.dtype.is_float():
+            missing |= values.is_nan().fill_null(value=False)
+        if missing.any():
+            y = channel.observe(column_values(segments, channel.column))
+            lost = np.flatnonzero(~np.isnan(y) & missing.to_numpy()).tolist()
+            rows += lost
+            names += [name] * len(lost)
     owner = np.searchsorted(owner_offsets, rows, side="right") - 1
     return problem_rows(
         "segments",

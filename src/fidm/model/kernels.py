@@ -138,10 +138,30 @@ def values_on(person_offsets, entry, weight, begin, d, own, etas, lapse, found):
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def fill_table(begin, d, own, etas, lapse, table):  # type: ignore[no-untyped-def] # pragma: no cover
-    """Fill ``table[e, g]`` with log p of entry e at η g."""
+    """Fill ``table[e, g]`` with log p of entry e at η g.
+
+    Entries of one row stand side by side; what they share is computed once.
+    """
+    shared = np.empty(len(etas))  # log Σ exp(η d) of the row
     for e in range(len(own)):
+        n = begin[e + 1] - begin[e]
+        known = e > 0 and begin[e] - begin[e - 1] == n
+        if known:
+            for k in range(n):
+                if d[begin[e] + k] != d[begin[e - 1] + k]:
+                    known = False
+                    break
+        if not known:
+            for g in range(len(etas)):
+                total = 0.0
+                for k in range(begin[e], begin[e + 1]):
+                    total += 1.0 if d[k] == 0.0 else np.exp(etas[g] * d[k])
+                shared[g] = np.log(total)
         for g in range(len(etas)):
-            table[e, g] = log_choice(e, begin, d, own, etas[g], lapse)
+            log_p = etas[g] * own[e] - shared[g]
+            if lapse > 0.0:
+                log_p = np.log((1.0 - lapse) * np.exp(log_p) + lapse / n)
+            table[e, g] = log_p
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
