@@ -87,11 +87,12 @@ def fit(
         raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(study))
     if max_people < 2:
         raise DataError(f"--max-people is {max_people}; it must be 2 or more.")
-    model = Model(tasks, lapse=_lapse(lapse))
+    earlier = None if use is None else load_fit(use, tasks)
+    model = Model(tasks, channels=None if earlier is None else earlier.channels, lapse=_lapse(lapse))
     target = out or study
     with progress_bar() as bars:
-        if use is not None:
-            fitted, part = load_fit(use, tasks), f"an earlier study, {use}"
+        if earlier is not None:
+            fitted, part = earlier, f"an earlier study, {use}"
         else:
             learners, part = _learners(opened, model, split, max_people, skip_bad, bars)
             fitted = model.fit(

@@ -75,7 +75,7 @@ def need(table: pl.DataFrame, name: str, columns: tuple[str, ...]) -> None:
 
 def natural(column: pl.Expr) -> pl.Expr:
     """Return a name as text; 3.0, which a spreadsheet may make of 3, becomes 3."""
-    return column.cast(pl.String).str.replace(r"^(-?\d+)\.0+$", "$1")
+    return column.cast(pl.String).str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1")
 
 
 def named_codes(
@@ -130,7 +130,7 @@ def whole(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]
     number = pl.col(column).cast(pl.Float64, strict=False)
     whole = number.is_finite() & (number == number.round()) & (number.abs() <= LARGEST)
     bad = pl.col(column).is_not_null() & ~whole.fill_null(value=False)
-    say(found, name, table, bad, f"The {column} is not a whole number.")
+    say(found, name, table, bad, f"The {column} is not a whole number, or too large.")
     whole = pl.when(bad).then(None).otherwise(number).cast(pl.Int64, strict=False)
     return table.with_columns(whole.alias(column))
 
