@@ -578,8 +578,6 @@ def test_log_likelihood_has_a_column_per_factor():
         assert table["total"].to_numpy() == pytest.approx(
             table.drop("participant", "total").to_numpy().sum(axis=1)
         )
-    best = fitted(method="mle").log_likelihood(cohort())["total"].to_numpy()
-    assert (best >= fitted().log_likelihood(cohort())["action"].to_numpy() - 1e9).all()
 
 
 def test_maximum_likelihood_is_at_least_as_likely_as_any_other_estimate():
@@ -775,8 +773,6 @@ def players(log_eta, n, seed):
 
 @pytest.mark.parametrize(("log_eta", "n"), [(-2.0, 5000), (0.0, 5000), (-2.0, 1000), (3.0, 400)])
 def test_somebody_unlike_the_training_part_is_integrated_where_they_are(log_eta, n):
-    from oracle.slow_fit import posterior
-
     alike = players(np.random.default_rng(0).normal(1.0, 0.05, 60), 2000, 1)
     fit = fidm.Model(bandit(), channels=()).fit(alike)
     assert fit.prior.sd < 0.12
@@ -800,7 +796,6 @@ def test_somebody_unlike_the_training_part_is_integrated_where_they_are(log_eta,
     assert profile.log_sensitivity[0] == pytest.approx(mean, abs=1e-4 * sd + 1e-7)
     assert profile.log_sensitivity_se[0] == pytest.approx(sd, rel=1e-3)
     assert profile.low[0, 0] < profile.estimate[0, 0] < profile.high[0, 0]
-    assert callable(posterior)
 
 
 def test_a_joint_prior_resolves_people_with_very_many_choices():
@@ -863,10 +858,6 @@ def test_one_sided_bounds_of_low_levels_do_not_mirror_high_ones():
 
 
 def test_an_edge_far_away_is_found():
-    zero = with_segments(
-        cohort(),
-        n_turns=pl.Series(np.where(np.arange(cohort().n_segments) == 0, 0, cohort().segments["n_turns"])),
-    )
     channel = NegativeBinomial("turns", "n_turns", design=())
     from fidm.fit import offsets as of
     from fidm.model.effort import Observed
@@ -875,7 +866,6 @@ def test_an_edge_far_away_is_found():
     found = of.maximum(channel, own, of.Population(np.array([0.0]), 0.02), level=0.95)
     drop = 1.6448536269514722**2 / 2
     assert 0.02 * math.log1p(math.exp(found.high[0]) / 0.02) == pytest.approx(drop, rel=1e-6)
-    assert len(zero) == 80
 
 
 def test_perfect_separation_is_refused_in_words():

@@ -17,7 +17,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def list_choices(  # type: ignore[no-untyped-def] # pragma: no cover
+def list_choices(
     pair, row, counted, flat, sizes, weight, step_offsets, kept, person_offsets, n_choices, said
 ):
     """List the steps of each person that say something about η; return how many there are.
@@ -49,7 +49,7 @@ def list_choices(  # type: ignore[no-untyped-def] # pragma: no cover
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def lay_out(pairs, rows, offsets, q, begin, d, own):  # type: ignore[no-untyped-def] # pragma: no cover
+def lay_out(pairs, rows, offsets, q, begin, d, own):
     """Copy the options of different pairs side by side, each below the best of its row."""
     at = 0
     for e in range(len(pairs)):
@@ -67,7 +67,7 @@ def lay_out(pairs, rows, offsets, q, begin, d, own):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def log_choice(e, begin, d, own, eta, lapse):  # type: ignore[no-untyped-def] # pragma: no cover
+def log_choice(e, begin, d, own, eta, lapse):
     """Return log p of one entry."""
     total = 0.0
     for k in range(begin[e], begin[e + 1]):
@@ -78,7 +78,7 @@ def log_choice(e, begin, d, own, eta, lapse):  # type: ignore[no-untyped-def] # 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def slopes(j, person_offsets, entry, weight, begin, d, own, eta, lapse):  # type: ignore[no-untyped-def] # pragma: no cover
+def slopes(j, person_offsets, entry, weight, begin, d, own, eta, lapse):
     """Return the first two derivatives of ℓ of one person in η."""
     slope = 0.0
     bend = 0.0
@@ -113,7 +113,7 @@ def slopes(j, person_offsets, entry, weight, begin, d, own, eta, lapse):  # type
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def value(j, person_offsets, entry, weight, begin, d, own, eta, lapse):  # type: ignore[no-untyped-def] # pragma: no cover
+def value(j, person_offsets, entry, weight, begin, d, own, eta, lapse):
     """Return ℓ of one person."""
     total = 0.0
     for i in range(person_offsets[j], person_offsets[j + 1]):
@@ -122,14 +122,14 @@ def value(j, person_offsets, entry, weight, begin, d, own, eta, lapse):  # type:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def values_at(person_offsets, entry, weight, begin, d, own, eta, lapse, found):  # type: ignore[no-untyped-def] # pragma: no cover
+def values_at(person_offsets, entry, weight, begin, d, own, eta, lapse, found):
     """Fill ``found[j]`` with ℓ of person j at that person's own η."""
     for j in range(len(found)):
         found[j] = value(j, person_offsets, entry, weight, begin, d, own, eta[j], lapse)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def values_on(person_offsets, entry, weight, begin, d, own, etas, lapse, found):  # type: ignore[no-untyped-def] # pragma: no cover
+def values_on(person_offsets, entry, weight, begin, d, own, etas, lapse, found):
     """Fill ``found[j, g]`` with ℓ of person j at the g-th of that person's own ηs."""
     for j in range(len(found)):
         for g in range(found.shape[1]):
@@ -137,7 +137,7 @@ def values_on(person_offsets, entry, weight, begin, d, own, etas, lapse, found):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def fill_table(begin, d, own, etas, lapse, table):  # type: ignore[no-untyped-def] # pragma: no cover
+def fill_table(begin, d, own, etas, lapse, table):
     """Fill ``table[e, g]`` with log p of entry e at η g.
 
     Entries of one row stand side by side; what they share is computed once.
@@ -165,7 +165,7 @@ def fill_table(begin, d, own, etas, lapse, table):  # type: ignore[no-untyped-de
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sum_table(person_offsets, entry, weight, table, summed, first):  # type: ignore[no-untyped-def] # pragma: no cover
+def sum_table(person_offsets, entry, weight, table, summed, first):
     """Add up the table's rows of each person's choices, into the columns of ``summed`` from ``first`` on."""
     n_nodes = table.shape[1]
     for j in range(len(summed)):
@@ -179,7 +179,7 @@ def sum_table(person_offsets, entry, weight, table, summed, first):  # type: ign
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def extremes(person_offsets, entry, weight, begin, d, own, lapse, tie, scores):  # type: ignore[no-untyped-def] # pragma: no cover
+def extremes(person_offsets, entry, weight, begin, d, own, lapse, tie, scores):
     """Fill ``scores[j]`` with the slope of ℓ at η = 0, ℓ there, ℓ at infinity, and Σ gap to the best."""
     facts = np.empty((len(own), 4))
     for e in range(len(own)):
@@ -216,7 +216,7 @@ def extremes(person_offsets, entry, weight, begin, d, own, lapse, tie, scores): 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def polish(person_offsets, entry, weight, begin, d, own, lapse, low, high, eta, bend):  # type: ignore[no-untyped-def] # pragma: no cover
+def polish(person_offsets, entry, weight, begin, d, own, lapse, low, high, eta, bend):
     """Bring each person's η from its place in (low, high) to the maximum, by safeguarded Newton steps.
 
     A converged step is taken before the bracket is asked, since rounding may put it a hair outside.
@@ -252,7 +252,7 @@ def polish(person_offsets, entry, weight, begin, d, own, lapse, low, high, eta, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cross_table(table, first, spacing, log_eta, target, upward, found):  # type: ignore[no-untyped-def] # pragma: no cover
+def cross_table(table, first, spacing, log_eta, target, upward, found):
     """Find for each person the log η beside the estimate where the tabulated ℓ falls below ``target``.
 
     ℓ between two nodes is the cubic through four; NaN where four nodes are not at hand.
@@ -302,7 +302,7 @@ def cross_table(table, first, spacing, log_eta, target, upward, found):  # type:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cross(person_offsets, entry, weight, begin, d, own, lapse, target, low, high, found):  # type: ignore[no-untyped-def] # pragma: no cover
+def cross(person_offsets, entry, weight, begin, d, own, lapse, target, low, high, found):
     """Find for each person the η between ``low`` and ``high`` where ℓ crosses ``target``.
 
     ``low`` and ``high`` must lie on different sides; NaN asks for nothing.
@@ -336,7 +336,7 @@ def cross(person_offsets, entry, weight, begin, d, own, lapse, target, low, high
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def negative_binomial_maximum(y, base, offsets, kappa, theta, curvature):  # type: ignore[no-untyped-def] # pragma: no cover
+def negative_binomial_maximum(y, base, offsets, kappa, theta, curvature):
     """Fill each person's θ of highest negative-binomial likelihood, and minus ℓ'' there; else NaN.
 
     In t = e^θ the score Σ (y − t m (y + κ) / (κ + t m)), with m = e^base, falls strictly; Newton steps in θ

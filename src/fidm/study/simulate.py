@@ -177,7 +177,7 @@ class _Walk:
 def _walk(  # type: ignore[no-untyped-def]
     offsets, action, q, successor_offsets, successor, cumulative, handover, start, eta, wrong, draws, states,
     actions,
-):  # pragma: no cover - compiled  # fmt: skip
+):  # fmt: skip
     s = start
     states[0] = s
     for i in range(len(draws)):

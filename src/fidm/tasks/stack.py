@@ -174,10 +174,19 @@ def follow(tasks: TaskSet, cohort: Cohort) -> Followed:
 
 
 @njit(cache=True, nogil=True)
+def _pair(state, action, offsets, legal):  # type: ignore[no-untyped-def]
+    """The pair of a state and an action; -1 where the action is not legal."""
+    for k in range(offsets[state], offsets[state + 1]):
+        if legal[k] == action:
+            return k
+    return -1
+
+
+@njit(cache=True, nogil=True)
 def _follow(  # type: ignore[no-untyped-def]
     episodes, step_offsets, state, action, end_state, offsets, legal, successor_offsets, successor, handover,
     state_base, pair_base, pair, row, fault,
-):  # pragma: no cover - compiled  # fmt: skip
+):  # fmt: skip
     n_states = len(offsets) - 1
     for e in episodes:
         last = step_offsets[e + 1]
@@ -192,11 +201,7 @@ def _follow(  # type: ignore[no-untyped-def]
                 if follower != -1 and follower != s:
                     fault[i] = 3
                 continue
-            found = -1
-            for k in range(offsets[s], offsets[s + 1]):
-                if legal[k] == action[i]:
-                    found = k
-                    break
+            found = _pair(s, action[i], offsets, legal)
             if found < 0:
                 fault[i] = 2
                 continue
@@ -227,7 +232,7 @@ def replay(
 
 
 @njit(cache=True, nogil=True)
-def _replay(action, episodes, offsets, legal, successor, handover, start, state, end):  # type: ignore[no-untyped-def] # pragma: no cover
+def _replay(action, episodes, offsets, legal, successor, handover, start, state, end):  # type: ignore[no-untyped-def]
     for e in range(len(episodes) - 1):
         s = start
         end[e] = s
@@ -235,11 +240,7 @@ def _replay(action, episodes, offsets, legal, successor, handover, start, state,
             state[i] = s
             if action[i] == -1:
                 continue
-            found = -1
-            for k in range(offsets[s], offsets[s + 1]):
-                if legal[k] == action[i]:
-                    found = k
-                    break
+            found = _pair(s, action[i], offsets, legal)
             if found < 0:
                 end[e] = -1
                 break
