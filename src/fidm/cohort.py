@@ -31,6 +31,9 @@ NO_ACTION = -1
 UNKNOWN_STATE = -1
 """The code of an end state nobody recorded."""
 
+PER_STEP = ("state", "action", "weight", "segment", "inferred")
+"""The arrays with one entry per step."""
+
 PROBLEM_SCHEMA = {
     "table": pl.String,
     "row": pl.Int64,
@@ -72,6 +75,8 @@ class Cohort:
         How much each step counts in the action likelihood; None counts every step once.
     segment : int array [N] or None
         The row of the segment each step belongs to, counted within its episode; -1 for none.
+    inferred : bool array [N] or None
+        Whether a step was filled in by a planner, not said by the person; None where no step was.
     problems : DataFrame
         What was wrong with the people who were left out when it was read with ``strict=False``.
     """
@@ -87,6 +92,7 @@ class Cohort:
     segment_offsets: Integers
     weight: NDArray[np.float64] | None = None
     segment: NDArray[np.int32] | None = None
+    inferred: NDArray[np.bool_] | None = None
     problems: pl.DataFrame = field(default_factory=no_problems)
 
     def __post_init__(self) -> None:
@@ -106,6 +112,7 @@ class Cohort:
             ("end_state", episodes),
             ("weight", len(self.state)),
             ("segment", len(self.state)),
+            ("inferred", len(self.state)),
         ):
             array = getattr(self, name)
             if array is not None and array.shape != (expected,):
@@ -117,6 +124,12 @@ class Cohort:
                 object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), np.int32)))
         if self.weight is not None:
             object.__setattr__(self, "weight", read_only(np.asarray(self.weight, np.float64)))
+        if self.inferred is not None:
+            if self.inferred.dtype != np.bool_:
+                raise DataError(
+                    f"inferred holds {self.inferred.dtype}; True or False is needed for every step."
+                )
+            object.__setattr__(self, "inferred", read_only(self.inferred))
 
     # ------------------------------------------------------------------ making one
 
@@ -359,14 +372,16 @@ class Cohort:
             episodes=self.episodes[episodes],
             episode_offsets=episode_offsets,
             step_offsets=step_offsets,
-            state=self.state[steps],
-            action=self.action[steps],
             end_state=self.end_state[episodes],
             segments=self.segments[segments],
             segment_offsets=segment_offsets,
-            weight=None if self.weight is None else self.weight[steps],
-            segment=None if self.segment is None else self.segment[steps],
+            **self._steps(steps),
         )
+
+    def _steps(self, chosen: Any) -> dict[str, Any]:
+        """Everything that is known of these steps."""
+        arrays = {name: getattr(self, name) for name in PER_STEP}
+        return {name: None if array is None else array[chosen] for name, array in arrays.items()}
 
     def _range(self, first: int, last: int) -> Cohort:
         """People who stand side by side; arrays are views, so this costs next to nothing."""
@@ -381,13 +396,10 @@ class Cohort:
             episodes=self.episodes[e0:e1],
             episode_offsets=self.episode_offsets[first : last + 1] - e0,
             step_offsets=self.step_offsets[e0 : e1 + 1] - steps.start,
-            state=self.state[steps],
-            action=self.action[steps],
             end_state=self.end_state[e0:e1],
             segments=self.segments[segments],
             segment_offsets=self.segment_offsets[e0 : e1 + 1] - segments.start,
-            weight=None if self.weight is None else self.weight[steps],
-            segment=None if self.segment is None else self.segment[steps],
+            **self._steps(steps),
         )
 
     @staticmethod
@@ -399,8 +411,6 @@ class Cohort:
         if participants["participant"].is_duplicated().any():
             twice = participants["participant"].filter(participants["participant"].is_duplicated()).unique()
             raise DataError(f"People occur in several cohorts: {', '.join(map(repr, twice.sort()[:5]))}.")
-        has_weight = any(c.weight is not None for c in cohorts)
-        has_segment = any(c.segment is not None for c in cohorts)
         return Cohort(
             participants=participants,
             episodes=_stacked([c.episodes for c in cohorts], "episodes"),
@@ -411,14 +421,9 @@ class Cohort:
             end_state=np.concatenate([c.end_state for c in cohorts]),
             segments=_stacked([c.segments for c in cohorts], "segments"),
             segment_offsets=offsets_of(np.concatenate([np.diff(c.segment_offsets) for c in cohorts])),
-            weight=np.concatenate([np.ones(c.n_steps) if c.weight is None else c.weight for c in cohorts])
-            if has_weight
-            else None,
-            segment=np.concatenate(
-                [np.full(c.n_steps, -1, np.int32) if c.segment is None else c.segment for c in cohorts]
-            )
-            if has_segment
-            else None,
+            weight=_filled(cohorts, "weight", np.float64(1.0)),
+            segment=_filled(cohorts, "segment", np.int32(-1)),
+            inferred=_filled(cohorts, "inferred", np.bool_(False)),
             problems=pl.concat([c.problems for c in cohorts]),
         )
 
@@ -494,6 +499,16 @@ def _check_offsets(name: str, offsets: Integers, owners: int, owned: int) -> Non
 
 def _joined(parts: Sequence[NDArray[np.int32]]) -> NDArray[np.int32]:
     return np.concatenate([np.zeros(0, dtype=np.int32), *parts])
+
+
+def _filled(cohorts: Sequence[Cohort], name: str, usual: np.generic) -> NDArray[Any] | None:
+    """What cohorts say of their steps, the usual value where one says nothing; None if none says anything."""
+    arrays = [getattr(cohort, name) for cohort in cohorts]
+    if all(array is None for array in arrays):
+        return None
+    return np.concatenate(
+        [np.full(c.n_steps, usual) if a is None else a for c, a in zip(cohorts, arrays, strict=True)]
+    )
 
 
 def _replace(cohort: Cohort, **changes: Any) -> Cohort:

@@ -32,7 +32,7 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         As in :class:`fidm.Model`.
     cohort : Cohort, optional
         Where to look people up if ``X`` holds ids: one column, or a one-dimensional array.
-    channels, lapse
+    channels, lapse, inferred
         As in :class:`fidm.Model`.
     method, population, joint
         As in :meth:`fidm.Model.fit`.
@@ -65,6 +65,7 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         channels: Sequence[Channel] | None = None,
         lapse: float | Literal["estimate"] = 0.0,
+        inferred: float = 0.0,
         method: Literal["eb", "mle"] = "eb",
         population: Literal["random", "pooled"] = "random",
         joint: bool = False,
@@ -74,6 +75,7 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.cohort = cohort
         self.channels = channels
         self.lapse = lapse
+        self.inferred = inferred
         self.method = method
         self.population = population
         self.joint = joint
@@ -82,7 +84,7 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def fit(self, X: Cohort | ArrayLike, y: Any = None) -> FactorizedFeatures:  # noqa: N803
         """Learn from these people what people share; ``y`` is not looked at."""
         people = self._people(X)
-        model = Model(self.task, channels=self.channels, lapse=self.lapse)
+        model = Model(self.task, channels=self.channels, lapse=self.lapse, inferred=self.inferred)
         self.fit_: Fit = model.fit(people, method=self.method, population=self.population, joint=self.joint)
         self.n_features_in_ = 1
         return self

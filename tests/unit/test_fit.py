@@ -605,8 +605,8 @@ def test_a_saved_fit_is_readable_and_refuses_another_task(tmp_path):
         (lambda text: "not json", "it is not JSON"),
         (lambda text: "[]", "is not a saved fit"),
         (
-            lambda text: text.replace('"schema": 1', '"schema": 9'),
-            "has the schema 9; this version of fidm reads 1",
+            lambda text: text.replace('"schema": 2', '"schema": 9'),
+            "has the schema 9; this version of fidm reads 1 and 2",
         ),
         (lambda text: text.replace('"prior"', '"before"'), "is damaged: KeyError 'prior'"),
         (lambda text: text.replace('"errands"', '"elsewhere"'), "'elsewhere', which is not built in"),

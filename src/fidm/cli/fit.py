@@ -16,6 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fidm.cli.both_ways import Ways, compare, learn_other, report_inferred, say_inferred, with_other
 from fidm.cli.console import page
 from fidm.cli.progress import Bars, progress_bar
 from fidm.cohort import Cohort
@@ -25,6 +26,7 @@ from fidm.fit.common import smallest_hashes
 from fidm.fit.factorized import MAX_PEOPLE, Model
 from fidm.fit.files import load_fit, to_dict
 from fidm.fit.fitted import Fit
+from fidm.fit.inferred import other_way
 from fidm.fit.profile import Profile
 from fidm.io.study import Study
 from fidm.tasks.compile import load_task
@@ -38,6 +40,7 @@ def fit(
     population: Literal["random", "pooled"] = "random",
     joint: bool = False,
     lapse: str = "0",
+    inferred: float | None = None,
     split: str | None = None,
     use: Path | None = None,
     skip_bad: Annotated[bool, Parameter(negative=())] = False,
@@ -65,6 +68,10 @@ def fit(
         Learn one prior over all parameters together.
     lapse
         The share of choices made at random: a number, or "estimate".
+    inferred
+        How much a move counts that a planner filled in (column "inferred" of the steps): from 0, the default,
+        which leaves such moves out, to 1, like any other. Where there are such moves, the sensitivity is also
+        estimated the other way: with all moves, or with 1 without the inferred ones.
     split
         Learn from the participants with this value of "split"; by default from "train" where there is a
         split, else from everybody. "all" learns from everybody. Everybody is profiled.
@@ -88,11 +95,25 @@ def fit(
     if max_people < 2:
         raise DataError(f"--max-people is {max_people}; it must be 2 or more.")
     earlier = None if use is None else load_fit(use, tasks)
-    model = Model(tasks, channels=None if earlier is None else earlier.channels, lapse=_lapse(lapse))
+    if earlier is not None and inferred not in (None, earlier.inferred):
+        raise DataError(
+            f"--inferred is {inferred:g}, but the fit was made with {earlier.inferred:g}, and its prior "
+            "belongs to that. Leave --inferred out, or fit again.",
+            source=str(use),
+        )
+    model = Model(
+        tasks,
+        channels=None if earlier is None else earlier.channels,
+        lapse=_lapse(lapse),
+        inferred=inferred or 0.0,
+    )
+    compares = opened.has_column("steps", "inferred")
     target = out or study
     with progress_bar() as bars:
+        other: Fit | str | None = None
         if earlier is not None:
             fitted, part = earlier, f"an earlier study, {use}"
+            other = other_way(earlier) if compares else None
         else:
             learners, part = _learners(opened, model, split, max_people, skip_bad, bars)
             fitted = model.fit(
@@ -104,13 +125,15 @@ def fit(
                 workers=workers,
                 on_progress=bars.step,
             )
+            other = learn_other(fitted, learners, model, workers) if compares else None
             del learners
-        profile, problems = _profiles(fitted, opened, model, skip_bad, workers, bars)
-    _write(fitted, profile, problems, target, is_new=use is None)
+        profile, others, problems = _profiles(fitted, other, opened, model, skip_bad, workers, bars)
+    ways = compare(profile, others, other)
+    _write(fitted, profile, ways, problems, target, is_new=use is None)
     if json:
         print(
             jsons.dumps(
-                _report(fitted, profile, problems, part, target, is_new=use is None),
+                _report(fitted, profile, ways, problems, part, target, is_new=use is None),
                 indent=2,
                 ensure_ascii=False,
                 allow_nan=False,
@@ -118,7 +141,15 @@ def fit(
         )
     else:
         _show(
-            fitted, profile, problems, part, target, page(), estimated=lapse == "estimate", is_new=use is None
+            fitted,
+            profile,
+            ways,
+            problems,
+            part,
+            target,
+            page(),
+            estimated=lapse == "estimate",
+            is_new=use is None,
         )
     return 0
 
@@ -194,22 +225,38 @@ def _checked(study: Study, model: Model, skip_bad: bool, only: pl.Series | None 
 
 
 def _profiles(
-    fitted: Fit, study: Study, model: Model, skip_bad: bool, workers: int | None, bars: Bars
-) -> tuple[Profile, pl.DataFrame]:
-    found, problems = [], []
+    fitted: Fit,
+    other: Fit | str | None,
+    study: Study,
+    model: Model,
+    skip_bad: bool,
+    workers: int | None,
+    bars: Bars,
+) -> tuple[Profile, Profile | None, pl.DataFrame]:
+    found, others, problems = [], [], []
     for done, batch in enumerate(_checked(study, model, skip_bad)):
         bars.step("profiles", done, study.n_parts)
         problems.append(batch.problems)
         found.append(fitted.profile(batch, workers=workers))
-    return Profile.concat(found), pl.concat(problems)
+        if isinstance(other, Fit):
+            others.append(other.profile(batch, workers=workers))
+    return Profile.concat(found), Profile.concat(others) if others else None, pl.concat(problems)
 
 
 def _written(is_new: bool) -> list[str]:
     return [*(["fit.json"] if is_new else []), "profile.parquet", "profile.csv"]
 
 
-def _write(fitted: Fit, profile: Profile, problems: pl.DataFrame, target: Path, *, is_new: bool) -> None:
-    wide = profile.wide
+def _write(
+    fitted: Fit,
+    profile: Profile,
+    ways: Ways,
+    problems: pl.DataFrame,
+    target: Path,
+    *,
+    is_new: bool,
+) -> None:
+    wide = with_other(profile.wide, ways)
     if is_new:
         fitted.save(target / "fit.json")
     with whole_file(target / "profile.parquet") as part:
@@ -224,7 +271,14 @@ def _write(fitted: Fit, profile: Profile, problems: pl.DataFrame, target: Path, 
 
 
 def _report(
-    fitted: Fit, profile: Profile, problems: pl.DataFrame, part: str, target: Path, *, is_new: bool
+    fitted: Fit,
+    profile: Profile,
+    ways: Ways,
+    problems: pl.DataFrame,
+    part: str,
+    target: Path,
+    *,
+    is_new: bool,
 ) -> dict[str, object]:
     summary = profile.summary()
     rows = [
@@ -239,6 +293,7 @@ def _report(
         "left_out": problems["participant"].n_unique(),
         "learned_from": {"part": part, "participants": fitted.n_learned},
         "parameters": rows,
+        "inferred": None if ways is None else report_inferred(profile, ways, is_new=is_new),
         "fit": to_dict(fitted),
         "warnings": list(fitted.warnings),
         "wrote": [str(target / name) for name in _written(is_new)],
@@ -261,6 +316,7 @@ def show_summary(profile: Profile, console: Console) -> None:
 def _show(
     fitted: Fit,
     profile: Profile,
+    ways: Ways,
     problems: pl.DataFrame,
     part: str,
     target: Path,
@@ -276,6 +332,8 @@ def _show(
         f"what people share was learned from {fitted.n_learned:,} ({part})", style="dim", soft_wrap=True
     )
     show_summary(profile, console)
+    if ways is not None:
+        console.print(Text(say_inferred(ways, is_new=is_new)), soft_wrap=True)
     if fitted.lapse or estimated:
         known = f" ± {fitted.lapse_se:.3f}" if math.isfinite(fitted.lapse_se) else ""
         console.print(f"lapse rate {fitted.lapse:.3f}{known}")

@@ -42,6 +42,16 @@ def valid_lapse(lapse: float | Literal["estimate"]) -> float | None:
     return float(lapse)
 
 
+def valid_inferred(inferred: float) -> float:
+    """Return how much an inferred move counts, or say what it must be."""
+    if isinstance(inferred, bool) or not (isinstance(inferred, Real) and 0 <= inferred <= 1):
+        raise FitError(
+            f"inferred is {inferred!r}; it must be a number from 0 (inferred moves are left out) to 1 (they "
+            "count like any other)."
+        )
+    return float(inferred)
+
+
 def valid_level(level: float) -> None:
     """Raise unless a level lies between 0 and 1."""
     if isinstance(level, bool) or not (isinstance(level, Real) and 0 < level < 1):

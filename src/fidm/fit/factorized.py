@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort
 from fidm.errors import FitError
 from fidm.fit import sensitivity
-from fidm.fit.common import drawn, one_of, threads, valid_lapse, valid_level
+from fidm.fit.common import drawn, one_of, threads, valid_inferred, valid_lapse, valid_level
 from fidm.fit.fitted import Data, Fit, Progress
 from fidm.fit.population import FEWEST_PEOPLE, Learned, pooled, pooled_prior, random_intercepts
 from fidm.fit.profile import SENSITIVITY
 from fidm.fit.sensitivity import SensitivityPrior
-from fidm.model.action import Choices
 from fidm.model.channels import Channel, paper_channels
 from fidm.model.check import cohort_problems, refuse
 from fidm.model.effort import design_names, text_levels
@@ -50,6 +49,9 @@ class Model:
     lapse : float or "estimate"
         The share of choices made at random among the legal actions: 0 as in the paper, a number below 1, or
         estimated from the training part. It absorbs wrongly grounded moves.
+    inferred : float
+        How much a move counts in the action likelihood if a planner filled it in, from 0 (left out, the
+        default: nobody chose it) to 1 (like any other). No matter where no step of a cohort is inferred.
     values : Values, or several, optional
         The tasks' values, where they are solved already.
 
@@ -70,6 +72,7 @@ class Model:
         *,
         channels: Sequence[Channel] | None = None,
         lapse: float | Literal["estimate"] = 0.0,
+        inferred: float = 0.0,
         values: Values | Iterable[Values] | None = None,
     ) -> None:
         self.tasks = TaskSet.of(task)
@@ -79,6 +82,7 @@ class Model:
             raise FitError(f"Every channel needs a name of its own, other than {SENSITIVITY!r}; got {names}.")
         valid_lapse(lapse)
         self.lapse = lapse
+        self.inferred = valid_inferred(inferred)
         self._values = (values,) if isinstance(values, Values) else None if values is None else tuple(values)
 
     def fit(
@@ -143,11 +147,11 @@ class Model:
             raise FitError(f"There are {len(self.tasks.tasks)} tasks, but values of {len(solved)}.")
         q = read_only(self.tasks.values(solved))
         levels = text_levels(channels, learners)
-        data = Data.of(self.tasks, q, channels, levels, learners, need_columns=True)
+        data = Data.of(self.tasks, q, channels, levels, learners, need_columns=True, inferred=self.inferred)
 
         say("action sensitivity", 1, 2 + len(channels))
         wants_prior = method == "eb" or self.lapse == "estimate"
-        prior, lapse, lapse_se = _learn_sensitivity(data.choices, self.lapse, pool, wanted=wants_prior)
+        prior, lapse, lapse_se = learn_sensitivity(data, self.lapse, pool, wanted=wants_prior)
         populations = {}
         for i, channel in enumerate(channels):
             say(channel.name, 2 + i, 2 + len(channels))
@@ -176,6 +180,7 @@ class Model:
             n_people=len(cohort),
             n_learned=len(learners),
             skipped=skipped,
+            inferred=self.inferred,
         )
         if joint:
             say("joint prior", 1 + len(channels), 2 + len(channels))
@@ -208,7 +213,11 @@ class Model:
     def __repr__(self) -> str:
         channels = "the paper's" if self.channels is None else [c.name for c in self.channels]
         more = f" and {len(self.tasks.names) - 3} more" if len(self.tasks.names) > 3 else ""
-        return f"Model({', '.join(self.tasks.names[:3])}{more}; channels: {channels}; lapse: {self.lapse})"
+        inferred = f"; inferred: {self.inferred:g}" if self.inferred else ""
+        return (
+            f"Model({', '.join(self.tasks.names[:3])}{more}; channels: {channels}; "
+            f"lapse: {self.lapse}{inferred})"
+        )
 
 
 def _channels(channels: Sequence[Channel]) -> tuple[Channel, ...]:
@@ -219,21 +228,34 @@ def _channels(channels: Sequence[Channel]) -> tuple[Channel, ...]:
     return found
 
 
-def _learn_sensitivity(
-    choices: Choices, lapse: float | Literal["estimate"], workers: int, *, wanted: bool
+def learn_sensitivity(
+    data: Data, lapse: float | Literal["estimate"], workers: int, *, wanted: bool
 ) -> tuple[SensitivityPrior, float, float]:
+    """Return the prior of log η, the lapse rate and its standard error; NaN where none is wanted."""
+    choices = data.choices
     rate = valid_lapse(lapse)
     if not wanted and rate is not None:
         return SensitivityPrior(np.nan, np.nan), rate, np.nan
     if not len(choices.row):
         raise FitError(
             "No choice of the training part says anything about action sensitivity: in no counted step do "
-            "two legal actions differ in value."
+            f"two legal actions differ in value.{_left_out(data)}"
         )
     people = int((np.diff(choices.person_offsets) > 0).sum())
     if people < FEWEST_PEOPLE:
         raise FitError(
             f"{people} participants of the training part made a choice that tells something; {FEWEST_PEOPLE} "
-            "are needed to learn how people differ. method='mle' needs one."
+            f"are needed to learn how people differ. method='mle' needs one.{_left_out(data)}"
         )
     return sensitivity.learn_prior(choices, lapse=rate, workers=workers)
+
+
+def _left_out(data: Data) -> str:
+    """What inferred moves have to do with it, if they are left out."""
+    inferred = float(np.nansum(data.n_inferred))
+    if not inferred or data.choices.n_choices.sum() >= np.nansum(data.n_steps):
+        return ""
+    return (
+        f" {inferred / np.nansum(data.n_steps):.0%} of the counted steps are inferred and left out; "
+        "inferred=1 counts them, but then η says how well the planner chooses."
+    )

@@ -18,7 +18,7 @@ import numpy as np
 import fidm
 from fidm.errors import FitError
 from fidm.files import whole_file
-from fidm.fit.common import one_of, valid_level
+from fidm.fit.common import one_of, valid_inferred, valid_level
 from fidm.fit.fitted import Fit
 from fidm.fit.joint import JointPrior
 from fidm.fit.offsets import Population
@@ -34,7 +34,9 @@ from fidm.tasks.stack import TaskSet
 from fidm.types import read_only
 
 FORMAT = "fidm fit"
-SCHEMA = 1
+SCHEMA = 2
+READABLE = (1, 2)
+"""Files of schema 1 do not say how much inferred moves count; they are older than the column of that name."""
 
 
 def save_fit(fit: Fit, path: str | Path) -> None:
@@ -82,6 +84,7 @@ def to_dict(fit: Fit) -> dict[str, Any]:
             "se": {"log_mean": _plain(fit.prior.mean_se), "log_sd": _plain(fit.prior.sd_se)},
             "lapse": fit.lapse,
             "lapse_se": _plain(fit.lapse_se),
+            "inferred": fit.inferred,
         },
         "levels": {column: list(levels) for column, levels in fit.levels.items()},
         "channels": channels,
@@ -115,9 +118,9 @@ def load_fit(
         raise FitError("is not a saved fit: it is not JSON.", source=str(where)) from None
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise FitError("is not a saved fit.", source=str(where))
-    if saved.get("schema") != SCHEMA:
+    if saved.get("schema") not in READABLE:
         raise FitError(
-            f"has the schema {saved.get('schema')}; this version of fidm reads {SCHEMA}. "
+            f"has the schema {saved.get('schema')}; this version of fidm reads 1 and 2. "
             f"It was written by fidm {saved.get('fidm_version')}.",
             source=str(where),
         )
@@ -160,6 +163,7 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
     if saved["method"] == "eb" and not (action["log_sd"] or 0) > 0:
         raise ValueError("there is no prior of the action sensitivity")
     joint = saved["joint"]
+    inferred = valid_inferred(action["inferred"] if saved["schema"] > 1 else 0.0)
     return Fit(
         tasks=tasks,
         q=read_only(tasks.values([solve(model) for model in tasks.tasks])),
@@ -180,6 +184,7 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
         n_people=int(saved["people"]["training"]),
         n_learned=int(saved["people"]["learned_from"]),
         joint=None if joint is None else JointPrior(np.array(joint["mean"]), np.array(joint["covariance"])),
+        inferred=inferred,
     )
 
 

@@ -23,7 +23,7 @@ from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, Population
 from fidm.fit.population import Learned
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.fit.sensitivity import SensitivityPrior
-from fidm.model.action import Choices, choices_of
+from fidm.model.action import Choices, choices_of, count_inferred
 from fidm.model.channels import Channel, paper_channels
 from fidm.model.check import cohort_problems, refuse
 from fidm.model.effort import Levels, Observed, design_names, observed
@@ -66,6 +66,8 @@ class Fit:
         The joint prior of (log η, θ…), if one was learned.
     skipped : tuple of str
         Channels of the paper that were not fitted, because the segments lack their columns.
+    inferred : float
+        How much an inferred move counts in the action likelihood; see :class:`fidm.Model`.
     """
 
     tasks: TaskSet
@@ -83,6 +85,7 @@ class Fit:
     n_learned: int
     joint: joints.JointPrior | None = None
     skipped: tuple[str, ...] = ()
+    inferred: float = 0.0
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -134,7 +137,7 @@ class Fit:
         if on_progress:
             on_progress("profiles", len(cohort), len(cohort))
         joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-        estimate, se, low, high, status, n, log_eta, log_se = joined
+        estimate, se, low, high, status, n, log_eta, log_se, n_steps, n_inferred = joined
         return Profile(
             participants=cohort.ids,
             parameters=self.parameters,
@@ -149,6 +152,9 @@ class Fit:
             method=self.method,
             level=self.level,
             prior_sd=self._prior_sd(),
+            n_steps=n_steps,
+            n_inferred=n_inferred,
+            inferred=self.inferred,
         )
 
     def log_likelihood(
@@ -226,7 +232,15 @@ class Fit:
     # ------------------------------------------------------------------ inside
 
     def _data(self, cohort: Cohort) -> Data:
-        return Data.of(self.tasks, self.q, self.channels, self.levels, cohort, need_columns=False)
+        return Data.of(
+            self.tasks,
+            self.q,
+            self.channels,
+            self.levels,
+            cohort,
+            need_columns=False,
+            inferred=self.inferred,
+        )
 
     def _shared(self, channel: Channel) -> Population:
         return self.populations[channel.name].population
@@ -281,7 +295,7 @@ class Fit:
             ],
             axis=1,
         )
-        return (*columns.values(), status, n, log_eta, log_se)
+        return (*columns.values(), status, n, log_eta, log_se, data.n_steps, data.n_inferred)
 
     def _informed(self, k: int) -> float:
         """The standard error above which an estimate is called poorly informed."""
@@ -334,18 +348,25 @@ class Fit:
 
     def __repr__(self) -> str:
         prior = "joint prior" if self.joint is not None else "one parameter at a time"
+        inferred = f", inferred={self.inferred:g}" if self.inferred else ""
         return (
-            f"Fit({', '.join(self.parameters)}; method={self.method!r}, population={self.population!r}, "
-            f"{prior}; learned from {self.n_learned:,} people)"
+            f"Fit({', '.join(self.parameters)}; method={self.method!r}, population={self.population!r}"
+            f"{inferred}, {prior}; learned from {self.n_learned:,} people)"
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Data:
-    """A cohort as the two factors see it."""
+    """A cohort as the two factors see it.
+
+    ``n_steps`` and ``n_inferred`` say how many steps of each person would count if none were inferred, and
+    how many of these are; NaN where the cohort does not say.
+    """
 
     choices: Choices
     effort: tuple[Observed, ...]
+    n_steps: Floats
+    n_inferred: Floats
 
     @classmethod
     def of(
@@ -357,12 +378,14 @@ class Data:
         cohort: Cohort,
         *,
         need_columns: bool,
+        inferred: float,
     ) -> Data:
         """Check a cohort and lay out its choices and observations."""
         followed = follow(tasks, cohort)
         refuse(cohort_problems(tasks, channels, cohort, followed))
         effort = observed(channels, cohort, levels, required=need_columns)
-        return cls(choices_of(tasks, q, cohort, followed), effort)
+        choices = choices_of(tasks, q, cohort, followed, inferred=inferred)
+        return cls(choices, effort, *count_inferred(tasks, cohort, followed))
 
 
 def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats, Floats, Floats]:

@@ -36,6 +36,12 @@ STATUSES = ("ok", "low_information", "few_observations", "at_zero", "at_edge", "
 - ``no_observation``: there is nothing to estimate it from.
 """
 
+PER_PERSON = (
+    "estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se", "n_steps",
+    "n_inferred",
+)  # fmt: skip
+"""The arrays of a profile with a row per person."""
+
 OK, LOW_INFORMATION, FEW_OBSERVATIONS, AT_ZERO, AT_EDGE, NO_MAXIMUM, NO_OBSERVATION = range(7)
 
 
@@ -62,6 +68,17 @@ class Profile:
         How it was estimated, and the level of the intervals.
     prior_sd : float array [K]
         The spread of each parameter among people (log η first); NaN where none was learned.
+    n_steps, n_inferred : float array [P]
+        How many steps of each person would count if none were inferred, and how many of these a planner
+        filled in; NaN where the cohort does not say. Means over the groundings in an averaged profile.
+    inferred : float
+        How much an inferred move counted in the action likelihood.
+    n_draws : int
+        How many groundings the profile is averaged over (see :func:`fidm.fit.averaged.average_profiles`).
+    grounding_share : float array [P, K] or None
+        The share of the variance, of log η or θ, that comes from doubt about the grounding: 0 if all draws
+        give the same estimate, near 1 if they differ by far more than the data of one leave open. NaN where
+        not all draws have a finite estimate; None if the profile is not averaged.
     """
 
     participants: pl.Series
@@ -77,10 +94,17 @@ class Profile:
     method: str
     level: float
     prior_sd: Floats
+    n_steps: Floats
+    n_inferred: Floats
+    inferred: float = 0.0
+    n_draws: int = 1
+    grounding_share: Floats | None = None
 
     def __post_init__(self) -> None:
-        for name in ("estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se"):
+        for name in PER_PERSON:
             object.__setattr__(self, name, read_only(getattr(self, name)))
+        if self.grounding_share is not None:
+            object.__setattr__(self, "grounding_share", read_only(self.grounding_share))
 
     @staticmethod
     def concat(profiles: Sequence[Profile]) -> Profile:
@@ -88,14 +112,22 @@ class Profile:
         if not profiles:
             raise DataError("There are no profiles to put together.")
         first = profiles[0]
-        arrays = ("estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se")
+        if len({(profile.inferred, profile.n_draws) for profile in profiles}) > 1:
+            raise DataError(
+                "These profiles count inferred moves differently, or are averaged over different numbers of "
+                "groundings, so they do not belong together. Make them with one fit and as many draws."
+            )
+        shares = [profile.grounding_share for profile in profiles if profile.grounding_share is not None]
         return Profile(
             participants=pl.concat([profile.participants for profile in profiles]),
             parameters=first.parameters,
-            **{name: np.concatenate([getattr(profile, name) for profile in profiles]) for name in arrays},
+            **{name: np.concatenate([getattr(profile, name) for profile in profiles]) for name in PER_PERSON},
             method=first.method,
             level=first.level,
             prior_sd=first.prior_sd,
+            inferred=first.inferred,
+            n_draws=first.n_draws,
+            grounding_share=np.concatenate(shares) if shares else None,
         )
 
     def __len__(self) -> int:
@@ -113,9 +145,19 @@ class Profile:
         return self[SENSITIVITY]
 
     @property
+    def inferred_share(self) -> Floats:
+        """The share of inferred moves among everybody's counted steps, [P]; NaN where it is not known."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.n_inferred / self.n_steps)
+
+    @property
     def table(self) -> pl.DataFrame:
-        """A table with one row per person and parameter, its estimate, se, low, high, status and n."""
+        """A table with one row per person and parameter, its estimate, se, low, high, status and n.
+
+        Of an averaged profile also the ``grounding_share``.
+        """
         width = len(self.parameters)
+        shares = {} if self.grounding_share is None else {"grounding_share": _column(self.grounding_share)}
         return pl.DataFrame(
             {
                 "participant": self.participants.gather(np.repeat(np.arange(len(self)), width)),
@@ -126,12 +168,17 @@ class Profile:
                 "high": _column(self.high),
                 "status": _status(self.status.reshape(-1)),
                 "n": self.n.reshape(-1),
+                **shares,
             }
         )
 
     @property
     def wide(self) -> pl.DataFrame:
-        """A table with one row per person, each estimate beside its ``_se``, ``_low``, ``_high``, ``_n``."""
+        """A table with one row per person, each estimate beside its ``_se``, ``_low``, ``_high``, ``_n``.
+
+        ``inferred_share`` is the share of inferred moves among the person's counted steps, null where it is
+        not known. An averaged profile also has the ``_grounding_share`` of each parameter.
+        """
         columns: dict[str, Any] = {"participant": self.participants}
         for k, name in enumerate(self.parameters):
             columns[name] = _column(self.estimate[:, k])
@@ -140,6 +187,10 @@ class Profile:
             columns[f"{name}_high"] = _column(self.high[:, k])
             columns[f"{name}_status"] = _status(self.status[:, k])
             columns[f"{name}_n"] = self.n[:, k]
+            if self.grounding_share is not None:
+                columns[f"{name}_grounding_share"] = _column(self.grounding_share[:, k])
+            if k == 0:
+                columns["inferred_share"] = _column(self.inferred_share)
         return pl.DataFrame(columns)
 
     def to_pandas(self, *, wide: bool = False) -> pd.DataFrame:
@@ -197,7 +248,30 @@ class Profile:
                     },
                 }
             )
-        return ProfileSummary(pl.DataFrame(rows), len(self), self.method, self.level)
+        return ProfileSummary(pl.DataFrame(rows), len(self), self.method, self.level, self._notes())
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = []
+        inferred = float(np.nansum(self.n_inferred))
+        if inferred:
+            how = f"counted with weight {self.inferred:g} in action sensitivity"
+            if self.inferred in (0.0, 1.0):
+                how = "left out of" if self.inferred == 0.0 else "counted like any other in"
+                how += f" action sensitivity (weight {self.inferred:g})"
+            share = 100 * inferred / float(np.nansum(self.n_steps))
+            notes.append(f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of moves, {how}")
+        if self.grounding_share is not None:
+            known = [column[np.isfinite(column)] for column in self.grounding_share.T]
+            said = [
+                f"{name} {np.median(shares):.0%}"
+                for name, shares in zip(self.parameters, known, strict=True)
+                if len(shares)
+            ]
+            notes.append(
+                f"averaged over {self.n_draws} groundings; median share of the variance that is theirs: "
+                f"{', '.join(said) or 'unknown'}"
+            )
+        return tuple(notes)
 
     def __repr__(self) -> str:
         return f"Profile({len(self):,} participants × {', '.join(self.parameters)}; method={self.method!r})"
@@ -215,26 +289,29 @@ class ProfileSummary:
         ``"eb"`` only) and how many people have each status.
     participants, method, level
         Of the profile.
+    notes : tuple of str
+        What is to be said of the profile as a whole: inferred moves, and groundings averaged over.
     """
 
     table: pl.DataFrame
     participants: int
     method: str
     level: float
+    notes: tuple[str, ...] = ()
 
     def lines(self) -> tuple[list[str], list[list[str]], list[str]]:
         """Return the header, the rows and the notes of the printed table."""
         header = ["parameter", "median", "80 % of people", "typical error", "reliability", "ok"]
         rows, notes = [], []
         for row in self.table.iter_rows(named=True):
-            error = _number(row["typical_error"])
+            error = number_text(row["typical_error"])
             if row["parameter"] == SENSITIVITY and math.isfinite(row["typical_error"]):
                 error = f"{row['typical_error']:.0%}"
             rows.append(
                 [
                     row["parameter"],
-                    _number(row["median"]),
-                    f"{_number(row['p10'])} to {_number(row['p90'])}",
+                    number_text(row["median"]),
+                    f"{number_text(row['p10'])} to {number_text(row['p90'])}",
                     error,
                     f"{row['reliability']:.2f}" if math.isfinite(row["reliability"]) else "–",
                     f"{row['ok']:,}",
@@ -243,7 +320,7 @@ class ProfileSummary:
             said = [f"{row[status]:,} {status}" for status in STATUSES[1:] if row[status]]
             if said:
                 notes.append(f"{row['parameter']}: {', '.join(said)}")
-        return header, rows, notes
+        return header, rows, [*notes, *self.notes]
 
     def __str__(self) -> str:
         header, rows, notes = self.lines()
@@ -281,7 +358,8 @@ def _status(codes: NDArray[np.int8]) -> pl.Series:
     return pl.Series(names[codes], dtype=pl.Enum(STATUSES))
 
 
-def _number(value: float) -> str:
+def number_text(value: float) -> str:
+    """Return a number as summaries print it."""
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞"
     text = f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"

@@ -19,7 +19,7 @@ RESERVED = ("_row", "_episode", "_task", "_end", "_person", "_name", "_code", "_
 
 KNOWN = {
     "participant", "episode", "step", "segment", "task", "state", "action", "end_state", "weight", "split",
-    "n_moves", "duration_s", "n_characters", "n_turns", "pause_s",
+    "inferred", "n_moves", "duration_s", "n_characters", "n_turns", "pause_s",
 }  # fmt: skip
 """Documented names of columns. Messages repeat no others: a file without header has words there."""
 
@@ -145,6 +145,24 @@ def numbers(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFram
     bad = ~blank & ~number.is_finite().fill_null(value=False) & ~number.is_nan().fill_null(value=False)
     say(found, name, table, bad, f"{column} is not a finite number.")
     return table.with_columns(pl.when(bad).then(None).otherwise(number).fill_nan(None).alias(column))
+
+
+def flags(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:
+    """Return the table with a column of true and false; empty is false, and what is neither is noted.
+
+    True and false may also be written 1 and 0, or as words.
+    """
+    kind = table.schema[column]
+    if kind.is_temporal() or kind.is_nested() or kind in (pl.Binary, pl.Object):
+        raise DataError(
+            f"The column {column!r} of {name} holds {kind}; true and false, or 1 and 0, are needed."
+        )
+    text = pl.col(column).cast(pl.String).str.strip_chars().str.to_lowercase()
+    blank = text.is_null() | text.is_in(["", "nan"])
+    yes, no = text.is_in(["true", "1", "1.0"]), text.is_in(["false", "0", "0.0"])
+    bad = ~(blank | yes.fill_null(value=False) | no.fill_null(value=False))
+    say(found, name, table, bad, f"{column} is neither true nor false.", "Write true or false, or 1 or 0.")
+    return table.with_columns(yes.fill_null(value=False).alias(column))
 
 
 def in_order(table: pl.DataFrame, by: list[str]) -> pl.DataFrame:

@@ -19,6 +19,7 @@ import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -150,6 +151,16 @@ class Study:
             raise DataError("The table 'participants' has no column 'participant'.", source=str(self.folder))
         return pl.concat(frames, how="diagonal_relaxed").with_columns(natural(pl.col("participant")))
 
+    def has_column(self, table: str, column: str) -> bool:
+        """Return whether a table has a column, in any of the parts."""
+        for path in self._files[table].values():
+            with _readable(path):
+                if column in (
+                    pl.read_parquet_schema(path) if path.suffix == ".parquet" else _csv_header(path)
+                ):
+                    return True
+        return False
+
     def batches(
         self, *, tasks: Tasks | None = None, strict: bool = True, only: pl.Series | None = None
     ) -> Iterator[Cohort]:
@@ -223,7 +234,7 @@ class Study:
         path = self._files[name].get(number)
         if path is None:
             return None
-        try:
+        with _readable(path):
             if path.suffix == ".parquet":
                 return pl.read_parquet(path)
             header = _csv_header(path)
@@ -233,19 +244,26 @@ class Study:
                 null_values=MISSING,
                 infer_schema_length=None,
             )
-        except OSError as error:
-            raise DataError(f"cannot be read: {error.strerror or 'input error'}.", source=str(path)) from None
-        except pl.exceptions.PolarsError as error:
-            # The library's own message may quote a cell; a participant's words must not reach a log.
-            kind = type(error).__name__
-            hint = "Do all rows have as many cells as the first? " if path.suffix == ".csv" else ""
-            raise DataError(
-                f"is not a table that can be read ({kind}). {hint}".strip(), source=str(path)
-            ) from None
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.task_names) or "not named"
         return f"Study({str(self.folder)!r}: {self.n_parts} parts, tasks {tasks})"
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Say in a sentence why a file cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror or 'input error'}.", source=str(path)) from None
+    except pl.exceptions.PolarsError as error:
+        # The library's own message may quote a cell; a participant's words must not reach a log.
+        kind = type(error).__name__
+        hint = "Do all rows have as many cells as the first? " if path.suffix == ".csv" else ""
+        raise DataError(
+            f"is not a table that can be read ({kind}). {hint}".strip(), source=str(path)
+        ) from None
 
 
 def _csv_header(path: Path) -> list[str]:

@@ -5,7 +5,7 @@ The tables, their columns and their meaning are documented in ``docs/reference/s
 - ``participants``: ``participant``, and any covariates;
 - ``episodes``: ``participant``, ``episode``, ``task`` and optionally ``end_state``;
 - ``steps``: ``participant``, ``episode``, ``step``, ``state``, ``action``, and optionally ``weight``,
-  ``segment``;
+  ``segment``, ``inferred``;
 - ``segments``: ``participant``, ``episode``, ``segment``, ``n_moves``, observations and design columns.
 
 ``episode`` may be left out of all tables where everybody has one, and the table ``episodes`` where there is
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from fidm.cohort import UNKNOWN_STATE, Cohort, as_frame, no_problems, offsets_of
 from fidm.errors import DataError
 from fidm.io.columns import (
+    flags,
     in_order,
     named_codes,
     natural,
@@ -256,6 +257,8 @@ def _steps(
         table = numbers(table, "steps", "weight", found)
         say(found, "steps", table, pl.col("weight") < 0, "The weight is negative.")
         table = table.with_columns(pl.col("weight").fill_null(1.0))
+    if "inferred" in table.columns:
+        table = flags(table, "steps", "inferred", found)
     return table
 
 
@@ -362,6 +365,7 @@ def _assemble(
         segment=_segment_rows(steps, segments, segment_offsets, of_segment)
         if "segment" in steps.columns
         else None,
+        inferred=steps["inferred"].to_numpy() if "inferred" in steps.columns else None,
     )
     return cohort, steps["_row"].to_numpy().astype(np.int64)
 
@@ -465,6 +469,8 @@ def tables_of(cohort: Cohort) -> dict[str, pl.DataFrame]:
     )
     if cohort.weight is not None:
         steps = steps.with_columns(weight=pl.Series(cohort.weight))
+    if cohort.inferred is not None:
+        steps = steps.with_columns(inferred=pl.Series(cohort.inferred))
     if cohort.segment is not None:
         row = np.where(cohort.segment < 0, -1, cohort.segment + cohort.segment_offsets[of_step])
         known = pl.Series(row).set(pl.Series(row < 0), None)

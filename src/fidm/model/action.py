@@ -4,6 +4,9 @@ The log-likelihood of person j is (paper, equation 8, first term)
 
 .. math:: \ell_j(\eta) = \sum_i w_i \log \pi_\eta(a_i \mid s_i).
 
+The weight w_i is the step's own, times ``inferred`` where a planner filled the step in: nobody chose it, and
+it is a best action by construction.
+
 Steps in states that are not counted, steps of weight 0, actions the task leaves out, and rows in which all
 legal actions are worth the same say nothing about η and are dropped at once. What remains depends on a
 person only through which state-action pairs occurred how often, so log π is tabulated once per pair over
@@ -109,18 +112,48 @@ class Choices:
         return self.person_offsets, entry, self.weight, begin, d, own
 
 
-def choices_of(tasks: TaskSet, q: Floats, cohort: Cohort, followed: Followed) -> Choices:
-    """Find the choices of a cohort that enter the action likelihood."""
-    weight = np.zeros(0) if cohort.weight is None else cohort.weight
+def choices_of(
+    tasks: TaskSet, q: Floats, cohort: Cohort, followed: Followed, *, inferred: float = 0.0
+) -> Choices:
+    """Find the choices of a cohort that enter the action likelihood; an inferred step counts ``inferred``."""
     return list_choices(
         tasks.offsets,
         q,
         cohort.step_offsets[cohort.episode_offsets],
         followed.row,
         followed.pair,
-        weight,
+        effective_weight(cohort, inferred),
         tasks.counted,
     )
+
+
+def effective_weight(cohort: Cohort, inferred: float) -> Floats:
+    """Return how much each step counts, [N]; empty where every step counts once."""
+    own = np.zeros(0) if cohort.weight is None else cohort.weight
+    if cohort.inferred is None or inferred == 1.0:
+        return own
+    factor = np.where(cohort.inferred, inferred, 1.0)
+    return own * factor if len(own) else factor
+
+
+def count_inferred(tasks: TaskSet, cohort: Cohort, followed: Followed) -> tuple[Floats, Floats]:
+    """Return how many steps of each person would count if none were inferred, and how many are inferred, [P].
+
+    NaN where the cohort does not say which steps are inferred.
+    """
+    if cohort.inferred is None:
+        unknown = np.full(len(cohort), np.nan)
+        return unknown, unknown
+    counts = (followed.pair >= 0) & tasks.counted[followed.row]
+    if cohort.weight is not None:
+        counts &= cohort.weight > 0
+    edges = cohort.step_offsets[cohort.episode_offsets]
+
+    def per_person(flags: NDArray[np.bool_]) -> Floats:
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(flags)])
+        return np.diff(before[edges]).astype(np.float64)
+
+    return per_person(counts), per_person(counts & cohort.inferred)
 
 
 def list_choices(

@@ -51,6 +51,9 @@ Symbol = Annotated[str, AfterValidator(_one_symbol)]
 Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
 Name = Annotated[str, AfterValidator(_plain_name)]
 Names = Annotated[tuple[Name, ...], Field(strict=False)]
+Words = Annotated[dict[str, Annotated[tuple[Label, ...], Field(strict=False)]], Field(max_length=50)]
+"""What people call a place, by language: ``words.yue = ["菜", "蔬菜"]``."""
+
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
 
 
@@ -93,6 +96,7 @@ class SectionSpec(_Table):
     reach: Literal["adjacent", "on", "anywhere"] | None = None
     reward: Number | None = None
     requires: Names = ()
+    words: Words = {}
 
 
 class PhaseSpec(_Table):
@@ -114,6 +118,7 @@ class FinishSpec(_Table):
     reward_early: Number = 0.0
     early: Literal["nothing", "illegal"] = "nothing"
     ends: bool = True
+    words: Words = {}
 
 
 class ExitSpec(_Table):
@@ -123,6 +128,7 @@ class ExitSpec(_Table):
     action: Label = "OUT"
     label: Label | None = None
     in_likelihood: bool = False
+    words: Words = {}
 
 
 class RulesSpec(_Table):

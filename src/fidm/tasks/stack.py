@@ -145,7 +145,7 @@ def follow(tasks: TaskSet, cohort: Cohort) -> Followed:
 
     A step is at fault if its state does not exist, if its action is not legal there, or if the next
     recorded state is not one it can lead to. A task whose phases are opened by the transcript also
-    allows the same place and progress in a later phase.
+    allows the same place and progress in a later phase, or in the same one until the next is opened.
     """
     task = tasks.task_of(cohort)
     pair = np.full(cohort.n_steps, -1, dtype=np.int32)
@@ -258,7 +258,7 @@ def _forgive_told(
     row: NDArray[np.int32],
     fault: NDArray[np.int8],
 ) -> None:
-    """Clear the fault of steps after which somebody opened a later phase."""
+    """Clear the fault of steps after which somebody opened a later phase, or the next is not open yet."""
     grid = model.grid
     if grid is None or grid.spec.rules.phase_change != "transcript":
         return
@@ -281,12 +281,12 @@ def _forgive_told(
     inside = (there < end) & (follower >= 0) & (follower < end)
     n_cells = grid.grid.n_cells
     mode, told = there // n_cells, np.where(inside, follower, 0) // n_cells
-    mode = np.where(inside, mode, 0)
+    mode, begun = np.where(inside, mode, 0), np.where(inside, here, 0) // n_cells
     fits = (
         inside
         & (there % n_cells == follower % n_cells)
         & (grid.progress[mode] == grid.progress[told])
-        & (grid.phase[mode] <= grid.phase[told])
+        & (grid.phase[begun] <= grid.phase[told])
     )
     fault[broken[fits]] = FINE
 

@@ -1,0 +1,127 @@
+"""Action sensitivity both ways: with the moves that a planner filled in, and without them.
+
+An inferred move is a best action by construction, so counting it raises η. How far the two estimates lie
+apart says how much a study's η would rest on the planner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.fit.common import threads
+from fidm.fit.factorized import learn_sensitivity
+from fidm.fit.fitted import Data, Fit
+from fidm.fit.profile import SENSITIVITY, Profile, number_text
+
+Floats = NDArray[np.float64]
+
+
+def other_way(
+    fit: Fit,
+    learners: Cohort | None = None,
+    *,
+    lapse: float | Literal["estimate"] = 0.0,
+    workers: int | None = None,
+) -> Fit:
+    """Return a fit of choices alone that treats inferred moves the other way.
+
+    Where they count less than fully, they count fully in it; where they count fully, it leaves them out.
+
+    Parameters
+    ----------
+    fit : Fit
+        The fit to be compared with.
+    learners : Cohort, optional
+        Those whom the fit was learned from, to learn the prior of η and the lapse rate again. Left out, those
+        of the fit are kept.
+    lapse : float or "estimate"
+        As it was given to the fit's model; looked at only where there are learners.
+    workers : int, optional
+        Threads; changes no number.
+    """
+    inferred = 0.0 if fit.inferred == 1.0 else 1.0
+    other = replace(
+        fit, channels=(), levels={}, populations={}, joint=None, skipped=(), inferred=inferred
+    )  # choices alone
+    if learners is None:
+        return other
+    data = Data.of(fit.tasks, fit.q, (), {}, learners, need_columns=False, inferred=inferred)
+    wanted = fit.method == "eb" or lapse == "estimate"
+    prior, rate, rate_se = learn_sensitivity(data, lapse, threads(workers), wanted=wanted)
+    return replace(other, prior=prior, lapse=rate, lapse_se=rate_se)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BothWays:
+    """Everybody's η as it was estimated, and with inferred moves treated the other way.
+
+    Parameters
+    ----------
+    profile, other : Profile
+        The two profiles of the same people; the second from a fit of :func:`other_way`.
+    """
+
+    profile: Profile
+    other: Profile
+
+    def __post_init__(self) -> None:
+        if not self.profile.participants.equals(self.other.participants):
+            raise DataError("The two profiles are of different people, or of the same in another order.")
+
+    @property
+    def name(self) -> str:
+        """What the other η is called: that of all moves, or of the stated ones."""
+        return f"{SENSITIVITY}_{'all' if self.other.inferred == 1.0 else 'stated'}_moves"
+
+    @property
+    def median(self) -> tuple[float, float]:
+        """The median η each way, of the people who have an estimate both ways; infinite ones count."""
+        mine, others = self._pairs()
+        return (float(np.median(mine)), float(np.median(others))) if len(mine) else (np.nan, np.nan)
+
+    @property
+    def rank_correlation(self) -> float:
+        """Spearman's rank correlation of the two; NaN where it is not defined."""
+        mine, others = (stats.rankdata(values) for values in self._pairs())
+        if len(mine) < 2 or not (np.ptp(mine) and np.ptp(others)):
+            return np.nan
+        return float(np.corrcoef(mine, others)[0, 1])
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The other η of everybody with its interval and status, one row per person."""
+        wide = self.other.wide
+        return wide.select(
+            pl.col(SENSITIVITY).alias(self.name),
+            *(
+                pl.col(f"{SENSITIVITY}_{part}").alias(f"{self.name}_{part}")
+                for part in ("low", "high", "status")
+            ),
+        )
+
+    def _pairs(self) -> tuple[Floats, Floats]:
+        mine, others = self.profile.action_sensitivity, self.other.action_sensitivity
+        known = ~(np.isnan(mine) | np.isnan(others))
+        return mine[known], others[known]
+
+    def __str__(self) -> str:
+        (mine, others), together = self.median, self.rank_correlation
+        correlation = f"{together:.2f}" if np.isfinite(together) else "unknown"
+        return (
+            f"median η {number_text(mine)} with {_way(self.profile.inferred)}, "
+            f"{number_text(others)} with {_way(self.other.inferred)}; rank correlation {correlation}"
+        )
+
+
+def _way(inferred: float) -> str:
+    if inferred in (0.0, 1.0):
+        return "inferred moves left out" if inferred == 0.0 else "all moves counted"
+    return f"inferred moves counted {inferred:g}"

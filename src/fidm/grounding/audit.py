@@ -1,0 +1,215 @@
+"""A manual audit: a random sample of dialogs on a sheet, judged by a person, and scored with an interval.
+
+The paper judged 20 transcript–trajectory pairs and found 19 consistent. The sheet has one row per segment of the
+sampled dialogs: what was said, the program, the moves. A person writes ``ok`` or ``wrong`` in the column
+``verdict``. A dialog counts as consistent if all its segments do.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from scipy.stats import binomtest
+
+from fidm.errors import DataError, GroundingError, Problem
+from fidm.files import whole_file
+from fidm.grounding.store import FOLDER, has_grounding
+
+COLUMNS = (
+    "participant", "episode", "segment", "start_s", "said", "program", "moves", "status", "verdict", "comment",
+)  # fmt: skip
+OK = ("ok", "yes", "y", "right", "correct", "consistent", "1", "true", "✓")
+WRONG = ("wrong", "no", "n", "incorrect", "inconsistent", "0", "false", "✗", "x")
+_RISKY = ("=", "+", "-", "@", "\t", "\r")
+"""A spreadsheet takes cells that begin so for formulas."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditScore:
+    """What an audit found.
+
+    Parameters
+    ----------
+    level : float
+        The level of the intervals.
+    n_dialogs, n_consistent : int
+        Dialogs judged, and those without a wrong segment.
+    dialogs : tuple of float
+        Wilson interval of the share of consistent dialogs.
+    n_segments, n_right : int
+        Segments judged, and those that are right.
+    segments : tuple of float
+        Wilson interval of the share of right segments; segments of a dialog go together, so it is a little
+        too narrow.
+    """
+
+    level: float
+    n_dialogs: int
+    n_consistent: int
+    dialogs: tuple[float, float]
+    n_segments: int
+    n_right: int
+    segments: tuple[float, float]
+
+
+def wilson(right: int, n: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the Wilson interval of a share.
+
+    Examples
+    --------
+    >>> low, high = wilson(19, 20)
+    >>> round(low, 3), round(high, 3)
+    (0.764, 0.991)
+    """
+    if n == 0:
+        return 0.0, 1.0
+    found = binomtest(right, n).proportion_ci(confidence_level=level, method="wilson")
+    return float(found.low), float(found.high)
+
+
+def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | None = None) -> Path:
+    """Write the sheet for a manual audit of randomly drawn dialogs.
+
+    Parameters
+    ----------
+    study : path
+        A grounded study.
+    n : int
+        How many dialogs; all of them if there are fewer.
+    seed : int
+        The same seed draws the same dialogs, whatever their order.
+    path : path, optional
+        The sheet; by default ``grounding/audit-SEED.csv`` in the study, readable by its owner alone.
+    """
+    if n < 1 or seed < 0:
+        raise GroundingError(f"n is {n} and seed is {seed}; n must be 1 or more and seed 0 or more.")
+    segments, turns, moves = _tables(study)
+    keys = segments.select("participant", "episode").unique().sort("participant", "episode")
+    rng = np.random.default_rng(seed)
+    rows = np.sort(rng.permutation(keys.height)[:n])
+    drawn = keys[rows]
+    said = {
+        (row["participant"], row["episode"], row["turn"]): row["text"] for row in turns.iter_rows(named=True)
+    }
+    made = moves.group_by("participant", "episode", "segment", maintain_order=True).agg(pl.col("action"))
+    steps = {
+        (row["participant"], row["episode"], row["segment"]): row["action"]
+        for row in made.iter_rows(named=True)
+    }
+    target = Path(path) if path is not None else Path(study) / FOLDER / f"audit-{seed}.csv"
+    if target.exists():
+        raise DataError(
+            "exists already, perhaps with verdicts. Choose another seed or path.", source=str(target)
+        )
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    for row in segments.join(drawn, on=["participant", "episode"], maintain_order="left").iter_rows(
+        named=True
+    ):
+        who, episode, number = row["participant"], row["episode"], row["segment"]
+        spoken = " / ".join(said[who, episode, int(turn)] for turn in row["turns"].split())
+        writer.writerow(
+            [
+                _safe(str(cell))
+                for cell in (
+                    who, episode, number, "" if row["start_s"] is None else f"{row['start_s']:.1f}", spoken,
+                    row["program"], _short(steps.get((who, episode, number), [])), row["status"], "", "",
+                )
+            ]
+        )  # fmt: skip
+    with whole_file(target) as part:
+        part.write_text(text.getvalue(), "utf-8-sig")
+    target.chmod(0o600)
+    return target
+
+
+def _short(actions: list[str]) -> str:
+    """Actions with repeats counted: 'N×3 E BUY meat'."""
+    found: list[list[str | int]] = []
+    for action in actions:
+        if found and found[-1][0] == action:
+            found[-1][1] = int(found[-1][1]) + 1
+        else:
+            found.append([action, 1])
+    return ", ".join(f"{name}×{count}" if int(count) > 1 else str(name) for name, count in found)
+
+
+def _safe(cell: str) -> str:
+    return f"'{cell}" if cell.startswith(_RISKY) else cell
+
+
+def _tables(study: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    if not has_grounding(study):
+        raise GroundingError("has no grounding. Run: fidm ground STUDY.", source=str(study))
+    folder = Path(study) / FOLDER
+    try:
+        return tuple(pl.read_parquet(folder / f"{name}.parquet") for name in ("segments", "turns", "moves"))  # type: ignore[return-value]
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise GroundingError(f"cannot be read ({type(error).__name__}).", source=str(folder)) from None
+
+
+def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) -> AuditScore:
+    """Read a judged sheet back and give the share of dialogs that are right, with a Wilson interval.
+
+    Parameters
+    ----------
+    study : path
+        The study the sheet was drawn from.
+    sheet : path
+        The sheet, with ``ok`` or ``wrong`` in every row's ``verdict``.
+    level : float
+        The level of the intervals.
+    """
+    if not 0 < level < 1:
+        raise GroundingError(f"level is {level}; it must be between 0 and 1.")
+    segments, _, _ = _tables(study)
+    now = {
+        (r["participant"], r["episode"], r["segment"]): r["program"] for r in segments.iter_rows(named=True)
+    }
+    try:
+        text = Path(sheet).read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError('is not UTF-8 text. Save it as "CSV UTF-8".', source=str(sheet)) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}.", source=str(sheet)) from None
+    first = text.partition("\n")[0]
+    rows = list(
+        csv.DictReader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ",")
+    )
+    missing = [
+        name
+        for name in ("participant", "episode", "segment", "program", "verdict")
+        if rows and name not in rows[0]
+    ]
+    if not rows or missing:
+        what = f"has no column {missing[0]!r}" if missing else "has no rows"
+        raise DataError(f"{what}; it must be a sheet of 'fidm audit sample'.", source=str(sheet))
+    problems: list[Problem] = []
+    verdicts: dict[tuple[str, str], list[bool]] = {}
+    for number, row in enumerate(rows, start=2):
+        key = tuple((row[name] or "").removeprefix("'") for name in ("participant", "episode", "segment"))
+        said = (row["verdict"] or "").strip().lower()
+        where = f"row {number}"
+        if key not in now:
+            problems.append(Problem("is about a segment the study does not have.", where))
+        elif now[key] != (row["program"] or "").removeprefix("'"):  # type: ignore[index]
+            problems.append(Problem("was drawn from an older grounding; the program has changed.", where))
+        elif said not in (*OK, *WRONG):
+            what = "has no verdict" if not said else "has a verdict that is neither ok nor wrong"
+            problems.append(Problem(f"{what}. Write ok or wrong.", where))
+        else:
+            verdicts.setdefault((key[0], key[1]), []).append(said in OK)
+    if problems:
+        raise DataError("cannot be scored.", source=str(sheet), problems=problems)
+    whole = [all(found) for found in verdicts.values()]
+    single = [right for found in verdicts.values() for right in found]
+    return AuditScore(
+        level, len(whole), sum(whole), wilson(sum(whole), len(whole), level), len(single), sum(single),
+        wilson(sum(single), len(single), level),
+    )  # fmt: skip

@@ -1,0 +1,159 @@
+"""What a grounder is given and what it gives back.
+
+A grounder reads one segment of talk in its context and proposes what it says about the way: one route program,
+or several with probabilities. It never makes moves, so no grounder can make an illegal one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from fidm.grounding.program import NOTHING, Program, same_program
+from fidm.grounding.terrain import Position, Terrain
+from fidm.talk import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A run of participant talk about the way, until the figure is moved.
+
+    Parameters
+    ----------
+    number : int
+        Counted from 1 within the dialog.
+    text : str
+        What the participant said, one line per turn.
+    turns : tuple of int
+        The participant's turns, as numbers of the transcript's turns, from 0.
+    starts : tuple of int
+        Where each of them begins in the text.
+    dialog : tuple of int
+        All turns from the first to the last of them, those of the assessor included.
+    opened : tuple of str
+        The phases that were opened since the segment before.
+    closed_by : str
+        What ended it: ``moved``, ``event``, ``request``, ``instruction``, ``prompt`` or ``end``.
+    """
+
+    number: int
+    text: str
+    turns: tuple[int, ...]
+    starts: tuple[int, ...]
+    dialog: tuple[int, ...]
+    opened: tuple[str, ...] = ()
+    closed_by: str = "end"
+
+    def turn_of(self, place: int) -> tuple[int, int]:
+        """Return the turn a place of the text belongs to, and the place within that turn's own text."""
+        row = max(i for i, start in enumerate(self.starts) if start <= max(0, place))
+        return self.turns[row], place - self.starts[row]
+
+    def __repr__(self) -> str:
+        return f"Segment({self.number}, {len(self.turns)} turns, {len(self.text)} characters)"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """What is known when a segment is read.
+
+    Parameters
+    ----------
+    terrain : Terrain
+        The map.
+    position : Position
+        Where the person is.
+    language : str
+        The language spoken, such as ``"yue"`` or ``"en"``.
+    told : frozenset of str
+        The phases somebody opens in this dialog.
+    preceding : tuple of (role, text)
+        The turns before the segment, the latest last.
+    """
+
+    terrain: Terrain
+    position: Position
+    language: str = "en"
+    told: frozenset[str] = frozenset()
+    preceding: tuple[tuple[Role, str], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to understand a segment.
+
+    Parameters
+    ----------
+    program : tuple of Instruction
+        What it says about the way.
+    probability : float
+        How probable this reading is.
+    """
+
+    program: Program
+    probability: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a grounder makes of one segment.
+
+    Parameters
+    ----------
+    readings : tuple of Reading
+        The most probable first; never empty.
+    doubts : tuple of str
+        Why a person should look at it, in short codes; empty where the grounder is confident.
+    grounder : str
+        Who proposed it: ``rules``, ``llm``, or in a hybrid the one that was followed.
+    """
+
+    readings: tuple[Reading, ...] = (Reading(NOTHING),)
+    doubts: tuple[str, ...] = ()
+    grounder: str = ""
+
+    @property
+    def program(self) -> Program:
+        """The most probable reading."""
+        return self.readings[0].program
+
+    @property
+    def is_confident(self) -> bool:
+        """Whether nobody needs to look at it."""
+        return not self.doubts
+
+    @classmethod
+    def of(
+        cls, weighed: list[tuple[Program, float]], doubts: tuple[str, ...] = (), grounder: str = ""
+    ) -> Proposal:
+        """Put readings together: equal ones are added up, and probabilities sum to one."""
+        merged: list[tuple[Program, float]] = []
+        for program, weight in weighed:
+            for i, (known, total) in enumerate(merged):
+                if same_program(known, program):
+                    merged[i] = (known, total + weight)
+                    break
+            else:
+                merged.append((program, weight))
+        whole = sum(weight for _, weight in merged) or 1.0
+        merged.sort(key=lambda pair: -pair[1])
+        readings = tuple(Reading(program, weight / whole) for program, weight in merged)
+        return cls(readings or (Reading(NOTHING),), doubts, grounder)
+
+
+class Grounder(Protocol):
+    """Anything that reads a segment and proposes a route program."""
+
+    @property
+    def name(self) -> str:
+        """A short name, such as ``rules``."""
+
+    def provenance(self) -> Mapping[str, Any]:
+        """Return what a later reader must know to repeat the work: versions, hashes, settings."""
+
+    def ground(self, segment: Segment, context: Context) -> Proposal:
+        """Propose what a segment says about the way."""
+
+    def close(self) -> None:
+        """Let go of files and connections."""

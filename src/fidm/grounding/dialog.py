@@ -1,0 +1,281 @@
+"""One dialog from words to moves: cut it, ground each segment where the one before ended, and replay.
+
+The position is carried from segment to segment. After a segment that needs review the position is in doubt, and so
+are the moves that follow, until the participant names a place and the figure is there: from then on they count again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fidm.errors import GroundingError
+from fidm.grounding.base import Context, Grounder, Proposal, Segment
+from fidm.grounding.effort import Counting, Effort, measure
+from fidm.grounding.language import Vocabulary, languages, load_language
+from fidm.grounding.program import Program
+from fidm.grounding.replay import DOUBTFUL, Replay, replay
+from fidm.grounding.segment import Cut, Segmenting, cut_dialog
+from fidm.grounding.terrain import Terrain
+from fidm.talk import Transcript
+
+Status = Literal["confident", "needs_review", "no_route", "reviewed"]
+"""Whether a segment can be used as it is, should be looked at, says nothing about the way, or was looked at."""
+
+ALIASES = {
+    "yue": ("yue", "zh-hk", "zh-yue", "cantonese", "yue-hk", "yue-hant", "yue-hant-hk", "zh-hant-hk"),
+    "en": ("en", "eng", "english", "en-gb", "en-us", "en-hk", "en-au", "en-ca"),
+}
+"""What files call the languages that come with the package."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """How much moves count in the action likelihood, apart from being stated or inferred.
+
+    Parameters
+    ----------
+    doubtful : float
+        The weight of moves in segments that need review, and of those after them until the position is
+        certain again. 0 leaves them out until somebody has looked.
+    keep_talk : bool
+        Whether runs of talk that say nothing about the way are segments, with 0 moves, in the effort channels.
+    """
+
+    doubtful: float = 0.0
+    keep_talk: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.doubtful <= 1:
+            raise GroundingError(f"doubtful is {self.doubtful}; a weight is between 0 and 1.")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settings:
+    """Everything between words and moves that changes a number.
+
+    Parameters
+    ----------
+    counting : Counting
+        What counts as a character, a turn and a pause.
+    segmenting : Segmenting
+        What ends a segment.
+    weighing : Weighing
+        What moves in doubt count.
+    language : str
+        The language of all dialogs, or the path of a language file; empty to take each file's own, or where it has
+        none the one its script suggests.
+    context_turns : int
+        How many turns before a segment a grounder may see.
+    """
+
+    counting: Counting = field(default_factory=Counting)
+    segmenting: Segmenting = field(default_factory=Segmenting)
+    weighing: Weighing = field(default_factory=Weighing)
+    language: str = ""
+    context_turns: int = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroundedSegment:
+    """A segment, what it means and what it cost.
+
+    Parameters
+    ----------
+    segment : Segment
+        The talk.
+    proposal : Proposal
+        What the grounder made of it.
+    effort : Effort
+        What it cost.
+    status : str
+        Whether it can be used as it is.
+    doubts : tuple of str
+        Why it should be looked at.
+    """
+
+    segment: Segment
+    proposal: Proposal
+    effort: Effort
+    status: Status
+    doubts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroundedDialog:
+    """A dialog whose segments have been read.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        The dialog.
+    segments : tuple of GroundedSegment
+        Its segments, in order.
+    told : frozenset of str
+        The phases that are opened in words.
+    language : str
+        The language it was read in.
+    kinds : tuple of str
+        What each turn of the assessor does.
+    """
+
+    transcript: Transcript
+    segments: tuple[GroundedSegment, ...]
+    told: frozenset[str]
+    language: str
+    kinds: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Path:
+    """The moves of a dialog, one entry per action, for a choice of readings.
+
+    Parameters
+    ----------
+    states, actions : list of int
+        Each action and the state it was taken in.
+    inferred : list of bool
+        Whether the planner filled it in.
+    weight : list of float
+        How much it counts.
+    segment : list of int
+        The segment it belongs to, counted among the segments that are kept; -1 for others.
+    source : list of (int, int)
+        The segment's place in the dialog and the instruction within its program.
+    end : int
+        The state afterwards.
+    n_moves : list of int
+        Movements per kept segment.
+    kept : list of int
+        The places in the dialog of the segments that are kept.
+    """
+
+    states: list[int] = field(default_factory=list)
+    actions: list[int] = field(default_factory=list)
+    inferred: list[bool] = field(default_factory=list)
+    weight: list[float] = field(default_factory=list)
+    segment: list[int] = field(default_factory=list)
+    source: list[tuple[int, int]] = field(default_factory=list)
+    end: int = 0
+    n_moves: list[int] = field(default_factory=list)
+    kept: list[int] = field(default_factory=list)
+
+
+class Reader:
+    """A task's map and the vocabularies to read talk about it, made once and used for every dialog."""
+
+    def __init__(self, terrain: Terrain, settings: Settings) -> None:
+        self.terrain, self.settings = terrain, settings
+        self._vocabularies: dict[str, Vocabulary] = {}
+
+    def language_of(self, transcript: Transcript) -> str:
+        """Return the language to read a dialog in: the setting, the file's own, or the one of its script."""
+        said = self.settings.language or transcript.language
+        if not said:
+            letters = "".join(turn.text for turn in transcript.turns if turn.role == "participant")
+            wide = sum(1 for letter in letters if "\u3400" <= letter <= "\u9fff" or letter > "\U00020000")
+            return "yue" if 3 * wide > len(letters) else "en"
+        small = said.lower().replace("_", "-")
+        return next((code for code, names in ALIASES.items() if small in names), said)
+
+    def vocabulary(self, language: str) -> Vocabulary:
+        """Return the words of a language for this task."""
+        if language not in self._vocabularies:
+            self._vocabularies[language] = Vocabulary(load_language(language), self.terrain.spec)
+        return self._vocabularies[language]
+
+
+def ground_dialog(transcript: Transcript, grounder: Grounder, reader: Reader) -> GroundedDialog:
+    """Read every segment of a dialog, each where the one before left the figure."""
+    settings, terrain = reader.settings, reader.terrain
+    language = reader.language_of(transcript)
+    vocabulary = reader.vocabulary(language)
+    cut: Cut = cut_dialog(transcript, vocabulary, terrain.spec, settings.segmenting)
+    position = terrain.start()
+    found: list[GroundedSegment] = []
+    for segment in cut.segments:
+        for phase in segment.opened:
+            position = terrain.tell(position, phase, cut.told)
+        first = segment.turns[0]
+        before = transcript.turns[max(0, first - settings.context_turns) : first]
+        context = Context(
+            terrain, position, language, cut.told, tuple((turn.role, turn.text) for turn in before)
+        )
+        proposal = grounder.ground(segment, context)
+        done = replay(proposal.program, terrain, position, told=cut.told)
+        position = done.end
+        effort = measure(transcript, segment.dialog, settings.counting, vocabulary.language.fillers)
+        doubts = _doubts(proposal, done)
+        status: Status = (
+            "needs_review" if doubts else "no_route" if proposal.program[0].op == "NONE" else "confident"
+        )
+        found.append(GroundedSegment(segment, proposal, effort, status, doubts))
+    return GroundedDialog(transcript, tuple(found), cut.told, language, cut.kinds)
+
+
+def _doubts(proposal: Proposal, done: Replay) -> tuple[str, ...]:
+    """The grounder's doubts, and those of the replay; a grounder cannot argue the map away."""
+    more = [issue.code for issue in done.issues if issue.code in DOUBTFUL]
+    return tuple(dict.fromkeys((*proposal.doubts, *more)))
+
+
+def follow_path(
+    dialog: GroundedDialog,
+    terrain: Terrain,
+    weighing: Weighing,
+    *,
+    chosen: Mapping[int, Program] | Sequence[Program] | None = None,
+) -> Path:
+    """Replay a dialog from the start and list its moves.
+
+    Parameters
+    ----------
+    dialog : GroundedDialog
+        The dialog.
+    terrain : Terrain
+        The map.
+    weighing : Weighing
+        What moves in doubt count.
+    chosen : sequence of Program, optional
+        The program of each segment instead of the most probable one; doubt is then in the choice, and every move
+        counts.
+    """
+    path = Path()
+    position = terrain.start()
+    is_sure = True
+    moves = set(terrain.move_code)
+    for i, one in enumerate(dialog.segments):
+        for phase in one.segment.opened:
+            position = terrain.tell(position, phase, dialog.told)
+        program = one.proposal.program if chosen is None else chosen[i]
+        done = replay(program, terrain, position, told=dialog.told)
+        position = done.end
+        kept = -1
+        if weighing.keep_talk or len(done) or program[0].op != "NONE" or one.status == "needs_review":
+            kept = len(path.kept)
+            path.kept.append(i)
+            path.n_moves.append(sum(1 for action in done.actions if action in moves))
+        in_doubt = chosen is None and one.status == "needs_review"
+        for k, action in enumerate(done.actions):
+            anchored = action not in moves  # taking something fixes the place
+            if anchored and not in_doubt:
+                is_sure = True
+            counts = 1.0 if chosen is not None or (is_sure and not in_doubt) else weighing.doubtful
+            path.weight.append(counts)
+            path.source.append((i, done.instruction[k]))
+        path.states += done.states
+        path.actions += done.actions
+        path.inferred += done.inferred
+        path.segment += [kept] * len(done)
+        if in_doubt:
+            is_sure = False
+        elif not is_sure and any(step.op in ("GOTO", "BUY", "PAY") for step in program):
+            is_sure = True
+    path.end = position.state
+    return path
+
+
+def known_languages() -> tuple[str, ...]:
+    """Return the codes of the languages that can be read without a file of one's own."""
+    return languages()

@@ -1,0 +1,356 @@
+"""Many dialogs become a cohort, with everything needed to lead each move back to the words.
+
+:func:`ground` is what :func:`fidm.ground` runs. What it returns holds the cohort, a table of segments with their
+programs and alternatives, a table of moves with the words they came from, and where it all came from.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import fidm
+from fidm.cohort import Cohort, offsets_of
+from fidm.errors import GroundingError
+from fidm.grounding.base import Grounder, Reading
+from fidm.grounding.checks import trace_checks
+from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
+from fidm.grounding.program import Program, write_program
+from fidm.grounding.rules import Rules
+from fidm.grounding.terrain import Terrain
+from fidm.talk import Transcript
+from fidm.tasks.model import TaskModel
+
+Progress = Callable[[str, int, int], None]
+
+SEGMENT_SCHEMA = {
+    "participant": pl.String,
+    "episode": pl.String,
+    "segment": pl.String,
+    "status": pl.String,
+    "grounder": pl.String,
+    "program": pl.String,
+    "probability": pl.Float64,
+    "doubts": pl.String,
+    "n_actions": pl.Int32,
+    "n_moves": pl.Int32,
+    "n_inferred": pl.Int32,
+    "turns": pl.String,
+    "first_turn": pl.Int32,
+    "last_turn": pl.Int32,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
+    "opened": pl.String,
+    "closed_by": pl.String,
+    "readings": pl.String,
+}
+"""The columns of the table of grounded segments; turns are counted from 1, several are set apart by spaces."""
+
+MOVE_SCHEMA = {
+    "participant": pl.String,
+    "episode": pl.String,
+    "step": pl.Int32,
+    "segment": pl.String,
+    "action": pl.String,
+    "inferred": pl.Boolean,
+    "instruction": pl.String,
+    "turn": pl.Int32,
+    "word_start": pl.Int32,
+    "word_end": pl.Int32,
+    "probability": pl.Float64,
+}
+"""The columns of the table that leads every action back to the words it came from."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grounded:
+    """Dialogs turned into moves.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The people, their steps and their segments; ready to be fitted.
+    segments : DataFrame
+        Every segment with its program, its alternatives and its doubts.
+    moves : DataFrame
+        Every action with the words it came from.
+    checks : DataFrame
+        What structural checks found wrong; empty where every trace is sound.
+    provenance : mapping
+        Which grounder, which version, which settings.
+    dialogs : tuple of GroundedDialog
+        The dialogs themselves.
+    terrain : Terrain
+        The map.
+    settings : Settings
+        What was set.
+    """
+
+    cohort: Cohort
+    segments: pl.DataFrame
+    moves: pl.DataFrame
+    checks: pl.DataFrame
+    provenance: Mapping[str, Any]
+    dialogs: tuple[GroundedDialog, ...] = field(repr=False)
+    terrain: Terrain = field(repr=False)
+    settings: Settings = field(repr=False)
+
+    def shares(self) -> dict[str, float]:
+        """Return the share of segments of each status, and the share of moves that are inferred."""
+        counts = self.segments.group_by("status").len().sort("status")
+        total = max(1, self.segments.height)
+        found = {str(status): n / total for status, n in counts.iter_rows()}
+        moves = int(self.segments["n_moves"].sum())
+        found["inferred_moves"] = int(self.segments["n_inferred"].sum()) / moves if moves else 0.0
+        return found
+
+    def draws(self, n: int, *, seed: int) -> Iterator[Cohort]:
+        """Sample whole groundings: every segment's reading by its probability, then replayed.
+
+        In a draw every move counts, since the doubt is in the sampling. Readings of later segments are those
+        proposed after the best reading of the earlier ones.
+
+        Parameters
+        ----------
+        n : int
+            How many cohorts.
+        seed : int
+            The same seed gives the same draws, in any order of the people.
+        """
+        if n < 1 or seed < 0:
+            raise GroundingError(f"n is {n} and seed is {seed}; n must be 1 or more and seed 0 or more.")
+        for draw in range(n):
+            paths = []
+            for dialog in self.dialogs:
+                who = f"{dialog.transcript.participant}\0{dialog.transcript.episode}"
+                rng = np.random.default_rng([seed, draw, zlib.crc32(who.encode())])
+                chosen = [_drawn(one.proposal.readings, rng) for one in dialog.segments]
+                paths.append(follow_path(dialog, self.terrain, self.settings.weighing, chosen=chosen))
+            yield _cohort(self.dialogs, paths, self.terrain.task.name).with_participants(
+                self.cohort.participants
+            )
+
+    def __repr__(self) -> str:
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
+        return f"Grounded({len(self.dialogs)} dialogs, {self.segments.height} segments: {shares})"
+
+
+def _drawn(readings: Sequence[Reading], rng: np.random.Generator) -> Program:
+    if len(readings) == 1:
+        rng.random()
+        return readings[0].program
+    total = np.cumsum([reading.probability for reading in readings])
+    return readings[int(np.searchsorted(total, rng.random() * total[-1], side="right"))].program
+
+
+def ground(
+    transcripts: Iterable[Transcript],
+    task: TaskModel,
+    *,
+    by: Grounder | None = None,
+    settings: Settings | None = None,
+    workers: int = 1,
+    on_progress: Progress | None = None,
+) -> Grounded:
+    """Turn dialogs into moves.
+
+    Parameters
+    ----------
+    transcripts : iterable of Transcript
+        The dialogs, for instance from :func:`fidm.read`.
+    task : TaskModel
+        The task they are about; it must have been drawn as a map.
+    by : Grounder, optional
+        Who reads them; the rules of this package if left out.
+    settings : Settings, optional
+        What counts as a character and as a pause, what ends a segment, what doubtful moves count.
+    workers : int
+        How many dialogs are read at the same time. Worth it for a language-model server; changes no number.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.talk import Transcript, Turn
+    >>> said = Turn("PAR", 0.0, 2.0, "go left one square and up three squares", role="participant")
+    >>> task = fidm.load_task("grocery")
+    >>> grounded = fidm.ground([Transcript("P1", (said,))], task)
+    >>> [task.actions[action] for action in grounded.cohort.action]
+    ['W', 'N', 'N', 'N']
+    """
+    grounder = by if by is not None else Rules()
+    chosen = settings or Settings()
+    terrain = Terrain(task)
+    reader = Reader(terrain, chosen)
+    items = list(transcripts)
+    keys = [(item.participant, item.episode) for item in items]
+    if len(set(keys)) < len(keys):
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise GroundingError(f"Two dialogs are of {twice[0]!r}, episode {twice[1]!r}.")
+    for language in sorted({reader.language_of(item) for item in items}):
+        reader.vocabulary(language)
+    say = on_progress or (lambda doing, done, of: None)
+    dialogs: list[GroundedDialog] = []
+
+    def one(item: Transcript) -> GroundedDialog:
+        return ground_dialog(item, grounder, reader)
+
+    say("grounding", 0, len(items))
+    if workers <= 1:
+        for item in items:
+            dialogs.append(one(item))
+            say("grounding", len(dialogs), len(items))
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            for dialog in pool.map(one, items):
+                dialogs.append(dialog)
+                say("grounding", len(dialogs), len(items))
+    provenance = {
+        **grounder.provenance(),
+        "fidm": fidm.__version__,
+        "task": task.name,
+        "task_fingerprint": task.fingerprint,
+        "counting": asdict(chosen.counting),
+        "segmenting": asdict(chosen.segmenting),
+        "weighing": asdict(chosen.weighing),
+        "language": chosen.language,
+        "context_turns": chosen.context_turns,
+    }
+    return assemble(dialogs, terrain, chosen, provenance)
+
+
+def assemble(
+    dialogs: Sequence[GroundedDialog], terrain: Terrain, settings: Settings, provenance: Mapping[str, Any]
+) -> Grounded:
+    """Put grounded dialogs together: the cohort, the tables, the checks."""
+    order = list(dict.fromkeys(dialog.transcript.participant for dialog in dialogs))
+    place = {name: i for i, name in enumerate(order)}
+    dialogs = sorted(dialogs, key=lambda dialog: place[dialog.transcript.participant])
+    paths = [follow_path(dialog, terrain, settings.weighing) for dialog in dialogs]
+    cohort = _cohort(dialogs, paths, terrain.task.name)
+    return Grounded(
+        cohort=cohort,
+        segments=_segment_table(dialogs, paths, terrain),
+        moves=_move_table(dialogs, paths, terrain),
+        checks=trace_checks(terrain.task, cohort, dialogs),
+        provenance=provenance,
+        dialogs=tuple(dialogs),
+        terrain=terrain,
+        settings=settings,
+    )
+
+
+def _cohort(dialogs: Sequence[GroundedDialog], paths: Sequence[Path], task: str) -> Cohort:
+    people = list(dict.fromkeys(dialog.transcript.participant for dialog in dialogs))
+    counts = {name: 0 for name in people}
+    for dialog in dialogs:
+        counts[dialog.transcript.participant] += 1
+    kept = [(dialog.segments[i], n) for dialog, path in zip(dialogs, paths, strict=True)
+            for i, n in zip(path.kept, path.n_moves, strict=True)]  # fmt: skip
+    segments = pl.DataFrame(
+        {
+            "segment": [str(one.segment.number) for one, _ in kept],
+            "n_moves": [n for _, n in kept],
+            "duration_s": [one.effort.duration_s for one, _ in kept],
+            "n_characters": [one.effort.n_characters for one, _ in kept],
+            "n_turns": [one.effort.n_turns for one, _ in kept],
+            "pause_s": [one.effort.pause_s for one, _ in kept],
+            "start_s": [one.effort.start_s for one, _ in kept],
+            "end_s": [one.effort.end_s for one, _ in kept],
+            "status": [one.status for one, _ in kept],
+        },
+        schema={
+            "segment": pl.String, "n_moves": pl.Int32, "duration_s": pl.Float64, "n_characters": pl.Int32,
+            "n_turns": pl.Int32, "pause_s": pl.Float64, "start_s": pl.Float64, "end_s": pl.Float64,
+            "status": pl.String,
+        },
+    )  # fmt: skip
+    return Cohort(
+        participants=pl.DataFrame({"participant": people}, schema={"participant": pl.String}),
+        episodes=pl.DataFrame(
+            {"episode": [dialog.transcript.episode for dialog in dialogs], "task": [task] * len(dialogs)},
+            schema={"episode": pl.String, "task": pl.String},
+        ),
+        episode_offsets=offsets_of([counts[name] for name in people]),
+        step_offsets=offsets_of([len(path.actions) for path in paths]),
+        state=np.array([s for path in paths for s in path.states], dtype=np.int32),
+        action=np.array([a for path in paths for a in path.actions], dtype=np.int32),
+        end_state=np.array([path.end for path in paths], dtype=np.int32),
+        segments=segments,
+        segment_offsets=offsets_of([len(path.kept) for path in paths]),
+        weight=np.array([w for path in paths for w in path.weight], dtype=np.float64),
+        segment=np.array([s for path in paths for s in path.segment], dtype=np.int32),
+        inferred=np.array([flag for path in paths for flag in path.inferred], dtype=np.bool_),
+    )
+
+
+def _segment_table(
+    dialogs: Sequence[GroundedDialog], paths: Sequence[Path], terrain: Terrain
+) -> pl.DataFrame:
+    rows: dict[str, list[Any]] = {name: [] for name in SEGMENT_SCHEMA}
+    moves = set(terrain.move_code)
+    for dialog, path in zip(dialogs, paths, strict=True):
+        actions = [0] * len(dialog.segments)
+        moved = [0] * len(dialog.segments)
+        inferred = [0] * len(dialog.segments)
+        for (i, _), action, flag in zip(path.source, path.actions, path.inferred, strict=True):
+            actions[i] += 1
+            moved[i] += action in moves
+            inferred[i] += flag
+        for i, one in enumerate(dialog.segments):
+            values = (
+                dialog.transcript.participant, dialog.transcript.episode, str(one.segment.number), one.status,
+                one.proposal.grounder, write_program(one.proposal.program), one.proposal.readings[0].probability,
+                " ".join(one.doubts), actions[i], moved[i], inferred[i],
+                " ".join(str(turn + 1) for turn in one.segment.turns), one.segment.dialog[0] + 1,
+                one.segment.dialog[-1] + 1, one.effort.start_s, one.effort.end_s, " ".join(one.segment.opened),
+                one.segment.closed_by, write_readings(one.proposal.readings),
+            )  # fmt: skip
+            for name, value in zip(SEGMENT_SCHEMA, values, strict=True):
+                rows[name].append(value)
+    return pl.DataFrame(rows, schema=SEGMENT_SCHEMA)
+
+
+def write_readings(readings: Sequence[Reading]) -> str:
+    """Return readings as JSON: program, probability, and the words each instruction came from."""
+    return json.dumps(
+        [
+            {
+                "program": write_program(reading.program),
+                "probability": round(reading.probability, 6),
+                "spans": [list(step.span) for step in reading.program],
+                "sure": [round(step.probability, 4) for step in reading.program],
+            }
+            for reading in readings
+        ]
+    )
+
+
+def _move_table(dialogs: Sequence[GroundedDialog], paths: Sequence[Path], terrain: Terrain) -> pl.DataFrame:
+    rows: dict[str, list[Any]] = {name: [] for name in MOVE_SCHEMA}
+    names = (*terrain.task.actions, terrain.spec.exit.action if terrain.spec.exit else "")
+    for dialog, path in zip(dialogs, paths, strict=True):
+        who, episode = dialog.transcript.participant, dialog.transcript.episode
+        for k, ((i, number), action, flag) in enumerate(
+            zip(path.source, path.actions, path.inferred, strict=True), start=1
+        ):
+            segment = dialog.segments[i].segment
+            step = dialog.segments[i].proposal.program[number]
+            turn, start = segment.turn_of(step.span[0])
+            last, end = segment.turn_of(max(step.span[0], step.span[1] - 1))
+            end = end + 1 if last == turn else len(dialog.transcript.turns[turn].text)
+            values = (
+                who, episode, k, str(segment.number), names[action], flag, str(step), turn + 1, start, end,
+                step.probability,
+            )  # fmt: skip
+            for name, value in zip(MOVE_SCHEMA, values, strict=True):
+                rows[name].append(value)
+    return pl.DataFrame(rows, schema=MOVE_SCHEMA)

@@ -1,0 +1,289 @@
+"""A study folder's grounding: written whole beside the tables, and read back for draws, audits and reviews.
+
+    study/
+      grounding.toml            settings, if any differ from the defaults
+      talks/                    the dialogs, in any format
+      steps.parquet, …          the tables that everything after reads
+      grounding/
+        segments.parquet        every segment: program, alternatives, doubts
+        moves.parquet           every action, and the words it came from
+        turns.parquet           what was said (this file and the answers hold participants' words)
+        provenance.json         grounder, versions, hashes, settings
+        problems.csv            what was wrong with dialogs or traces
+        answers.sqlite          a language model's answers, if one was asked
+
+Only the owner of the study can read the folder ``grounding``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fidm.errors import DataError, GroundingError
+from fidm.grounding.base import Proposal, Reading, Segment
+from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings
+from fidm.grounding.effort import Effort
+from fidm.grounding.ground import Grounded, assemble
+from fidm.grounding.program import parse_program
+from fidm.grounding.terrain import Terrain
+from fidm.io.columns import natural
+from fidm.io.study import MISSING, StudyWriter
+from fidm.talk import Transcript, Turn
+from fidm.tasks.model import TaskModel
+
+FOLDER = "grounding"
+ANSWERS = "answers.sqlite"
+KEPT = (ANSWERS, f"{ANSWERS}-wal", f"{ANSWERS}-shm")
+"""What stays when a grounding is written anew."""
+
+TURN_SCHEMA = {
+    "participant": pl.String,
+    "episode": pl.String,
+    "turn": pl.Int32,
+    "speaker": pl.String,
+    "role": pl.String,
+    "kind": pl.String,
+    "start_s": pl.Float64,
+    "end_s": pl.Float64,
+    "text": pl.String,
+    "line": pl.Int32,
+    "source": pl.String,
+    "language": pl.String,
+}
+
+
+def private_folder(study: str | Path) -> Path:
+    """Return the study's folder of groundings, made if need be, for its owner alone."""
+    folder = Path(study) / FOLDER
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}.", source=str(folder)) from None
+    return folder
+
+
+def write_grounding(
+    study: str | Path,
+    grounded: Grounded,
+    *,
+    tasks: Sequence[str | Path],
+    problems: pl.DataFrame | None = None,
+) -> None:
+    """Write a grounding into a study folder: its tables, and the folder ``grounding``.
+
+    A table of participants that is already there is kept: its columns are joined, and people without a dialog
+    stay in it.
+
+    Parameters
+    ----------
+    study : path
+        The folder.
+    grounded : Grounded
+        What to write.
+    tasks : sequence
+        The task, by its built-in name or the path of its file.
+    problems : DataFrame, optional
+        What was wrong with dialogs that could not be read.
+    """
+    folder = private_folder(study)
+    cohort = grounded.cohort
+    people = known_participants(study)
+    if people is not None:
+        joined = cohort.participants.select("participant").join(
+            people, on="participant", how="left", maintain_order="left"
+        )
+        cohort = cohort.with_participants(joined)
+        absent = people.join(cohort.participants, on="participant", how="anti")
+        if absent.height:
+            nobody = cohort[:0].with_participants(cohort.participants.clear())
+            cohort = type(cohort).concat([cohort, _without_episodes(nobody, absent)])
+    wrong = grounded.checks if problems is None else pl.concat([problems, grounded.checks])
+    part = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
+    try:
+        grounded.segments.write_parquet(part / "segments.parquet")
+        grounded.moves.write_parquet(part / "moves.parquet")
+        _turns(grounded).write_parquet(part / "turns.parquet")
+        provenance = {
+            **grounded.provenance,
+            "n_steps": cohort.n_steps,
+            "n_segments": grounded.segments.height,
+        }
+        text = json.dumps(provenance, indent=2, ensure_ascii=False, default=str)
+        (part / "provenance.json").write_text(text + "\n", "utf-8")
+        if wrong.height:
+            wrong.write_csv(part / "problems.csv")
+        with StudyWriter(study, tasks=tasks, overwrite=True) as writer:
+            writer.add(cohort)
+        (folder / "problems.csv").unlink(missing_ok=True)
+        for file in part.iterdir():
+            file.chmod(0o600)
+            os.replace(file, folder / file.name)
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}.", source=str(folder)) from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _without_episodes(nobody: Any, absent: pl.DataFrame) -> Any:
+    """People of whom there is no dialog, as a cohort."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    return replace(nobody, participants=absent, episode_offsets=np.zeros(absent.height + 1, dtype=np.int64))
+
+
+def known_participants(study: str | Path) -> pl.DataFrame | None:
+    """Return the table of participants that lies in a study folder, if there is one."""
+    folder = Path(study)
+    parts = [
+        *sorted((folder / "participants").glob("*.parquet")),
+        *(folder / name for name in ("participants.parquet", "participants.csv") if (folder / name).exists()),
+    ]
+    if not parts:
+        return None
+    frames = []
+    for path in parts:
+        try:
+            if path.suffix == ".parquet":
+                frames.append(pl.read_parquet(path))
+            else:
+                text = {"participant": pl.String}
+                frames.append(
+                    pl.read_csv(path, schema_overrides=text, null_values=MISSING, infer_schema_length=None)
+                )
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise DataError(
+                f"is not a table that can be read ({type(error).__name__}).", source=str(path)
+            ) from None
+    people = pl.concat(frames, how="diagonal_relaxed")
+    if "participant" not in people.columns:
+        raise DataError("has no column 'participant'.", source=str(parts[0]))
+    people = people.with_columns(natural(pl.col("participant"))).drop_nulls("participant")
+    if people["participant"].is_duplicated().any():
+        raise DataError("names a participant twice.", source=str(parts[0]))
+    return people.select("participant", pl.exclude("participant"))
+
+
+def _turns(grounded: Grounded) -> pl.DataFrame:
+    rows: dict[str, list[Any]] = {name: [] for name in TURN_SCHEMA}
+    for dialog in grounded.dialogs:
+        item = dialog.transcript
+        for i, turn in enumerate(item.turns):
+            kind = dialog.kinds[i] if i < len(dialog.kinds) else ""
+            values = (
+                item.participant, item.episode, i + 1, turn.speaker, turn.role, kind, turn.start_s, turn.end_s,
+                turn.text, turn.line, Path(item.source).name, dialog.language,
+            )  # fmt: skip
+            for name, value in zip(TURN_SCHEMA, values, strict=True):
+                rows[name].append(value)
+    return pl.DataFrame(rows, schema=TURN_SCHEMA)
+
+
+def has_grounding(study: str | Path) -> bool:
+    """Whether a study's steps were grounded from dialogs."""
+    return (Path(study) / FOLDER / "provenance.json").is_file()
+
+
+def read_grounding(study: str | Path, task: TaskModel, *, settings: Settings | None = None) -> Grounded:
+    """Read back the grounding of a study, to sample from it or to look at it.
+
+    Parameters
+    ----------
+    study : path
+        The folder.
+    task : TaskModel
+        Its task.
+    settings : Settings, optional
+        What doubtful moves count; only that matters here.
+    """
+    folder = Path(study) / FOLDER
+    if not has_grounding(study):
+        raise GroundingError("has no grounding. Run: fidm ground STUDY.", source=str(study))
+    try:
+        segments = pl.read_parquet(folder / "segments.parquet")
+        turns = pl.read_parquet(folder / "turns.parquet")
+        provenance = json.loads((folder / "provenance.json").read_text("utf-8"))
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        raise GroundingError(
+            f"cannot be read ({type(error).__name__}). Run fidm ground again.", source=str(folder)
+        ) from None
+    if provenance.get("task_fingerprint") != task.fingerprint:
+        raise GroundingError(
+            f"was grounded on another version of {task.name}. Run fidm ground again.", source=str(study)
+        )
+    terrain = Terrain(task)
+    said = {key: table for key, table in _by_dialog(turns)}
+    dialogs = [_dialog(key, table, said, terrain) for key, table in _by_dialog(segments)]
+    have = {(d.transcript.participant, d.transcript.episode) for d in dialogs}
+    for key, table in said.items():
+        if key not in have:
+            dialogs.append(GroundedDialog(_transcript(key, table), (), frozenset(), table["language"][0]))
+    return assemble(dialogs, terrain, settings or Settings(), provenance)
+
+
+def _by_dialog(table: pl.DataFrame) -> list[tuple[tuple[str, str], pl.DataFrame]]:
+    parts = table.partition_by("participant", "episode", maintain_order=True)
+    return [((part["participant"][0], part["episode"][0]), part) for part in parts]
+
+
+def _transcript(key: tuple[str, str], table: pl.DataFrame) -> Transcript:
+    turns = tuple(
+        Turn(row["speaker"], row["start_s"], row["end_s"], row["text"], role=row["role"], line=row["line"])
+        for row in table.iter_rows(named=True)
+    )
+    return Transcript(key[0], turns, source=table["source"][0], episode=key[1])
+
+
+def _dialog(
+    key: tuple[str, str],
+    table: pl.DataFrame,
+    said: dict[tuple[str, str], pl.DataFrame],
+    terrain: Terrain,
+) -> GroundedDialog:
+    spoken = said[key]
+    transcript = _transcript(key, spoken)
+    found = []
+    told: set[str] = set()
+    for row in table.iter_rows(named=True):
+        own = tuple(int(turn) - 1 for turn in row["turns"].split())
+        texts = [transcript.turns[i].text for i in own]
+        starts = tuple(sum(len(text) + 1 for text in texts[:i]) for i in range(len(texts)))
+        opened = tuple(row["opened"].split())
+        told |= set(opened)
+        dialog = tuple(range(row["first_turn"] - 1, row["last_turn"]))
+        segment = Segment(
+            int(row["segment"]), "\n".join(texts), own, starts, dialog, opened, row["closed_by"]
+        )
+        doubts = tuple(row["doubts"].split())
+        proposal = Proposal(read_readings(row["readings"], terrain), doubts, row["grounder"])
+        effort = Effort(row["start_s"], row["end_s"], None, 0, 0, None)
+        found.append(GroundedSegment(segment, proposal, effort, row["status"], doubts))
+    return GroundedDialog(
+        transcript, tuple(found), frozenset(told), spoken["language"][0], tuple(spoken["kind"].to_list())
+    )
+
+
+def read_readings(text: str, terrain: Terrain) -> tuple[Reading, ...]:
+    """Read back the readings of a segment."""
+    found = []
+    for item in json.loads(text):
+        program = parse_program(item["program"], terrain.places)
+        spans = item.get("spans", [])
+        sure = item.get("sure", [])
+        if len(spans) == len(program) == len(sure):
+            program = tuple(
+                type(step)(step.op, step.way, step.squares, step.to_end, step.place, (span[0], span[1]), p)
+                for step, span, p in zip(program, spans, sure, strict=True)
+            )
+        found.append(Reading(program, float(item["probability"])))
+    return tuple(found)

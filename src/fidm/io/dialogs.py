@@ -1,0 +1,288 @@
+"""Timed dialogs: reading them from the files that labs and recognisers write, and writing them.
+
+What a file keeps of a transcript when it is written and read again, always with the speakers and texts:
+
+==========  ===================  ========  =====  =====  ==============================  ========  ===========
+format      suffix               times     roles  words  marks                           language  participant
+==========  ===================  ========  =====  =====  ==============================  ========  ===========
+chat        .cha                 1 ms      yes    yes    pauses, fillers, retracings,    yes       no
+                                                         events
+elan        .eaf                 1 ms      no     no     events                          no        no
+textgrid    .TextGrid            1 µs      no     no     events                          no        no
+srt         .srt                 1 ms      no     no     none                            no        no
+vtt         .vtt                 1 ms      no     no     none                            yes       no
+whisper     .json                1 µs      yes    yes    all                             yes       yes
+csv         .csv                 1 µs      yes    no     none                            yes       yes
+jsonl       .jsonl               1 µs      yes    yes    all                             yes       yes
+==========  ===================  ========  =====  =====  ==============================  ========  ===========
+
+Where roles are not kept, they are found by the speakers' names, or given as ``roles``. Where the
+participant is not kept, it is the name of the file. CHAT keeps fillers and retracings that cover whole
+words; TextGrid loses turns without words; subtitles, ELAN and TextGrid cannot keep turns without times.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+
+from fidm.cohort import PROBLEM_SCHEMA
+from fidm.errors import DataError, Problem
+from fidm.files import whole_file
+from fidm.io.formats import chat, elan, srt, table, textgrid, vtt, whisper
+from fidm.io.formats.base import BrokenError, Flaw, Format, Options, RawFile, clean, tidy
+from fidm.io.formats.checks import Asked, same_talk, transcripts_of
+from fidm.io.formats.opening import Source, find_files, read_file
+from fidm.io.formats.speakers import KNOWN, load_roles
+from fidm.talk import Transcript, Transcripts
+
+logger = logging.getLogger(__name__)
+
+FORMATS: tuple[Format, ...] = (
+    chat.FORMAT,
+    elan.FORMAT,
+    textgrid.FORMAT,
+    srt.FORMAT,
+    vtt.FORMAT,
+    whisper.FORMAT,
+    table.CSV,
+    table.JSONL,
+)
+BY_SUFFIX = {suffix: one for one in FORMATS for suffix in one.suffixes}
+BY_NAME = {one.name: one for one in FORMATS}
+TABLES = ("csv", "jsonl")
+UTF16 = ("textgrid",)
+"""Formats whose usual program writes UTF-16."""
+
+
+def formats() -> tuple[Format, ...]:
+    """Return the file formats of dialogs: their names, suffixes, and what each keeps.
+
+    Examples
+    --------
+    >>> from fidm.io.dialogs import formats
+    >>> [one.name for one in formats() if "pauses" in one.keeps]
+    ['chat', 'whisper', 'jsonl']
+    """
+    return FORMATS
+
+
+def read(
+    source: Source,
+    *,
+    participant: str | Callable[[Path], str] | None = None,
+    roles: Mapping[str, str] | str | Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    language: str = "",
+    strict: bool = True,
+    untimed: Literal["problem", "keep"] = "problem",
+    format: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Transcripts:
+    r"""Read timed dialogs: who said what, and when.
+
+    Parameters
+    ----------
+    source : path, pattern, or several
+        A file, a folder (all files of known suffixes in it, however deep, but hidden ones), a pattern such as
+        ``"visit1/*.cha"``, or a list of these.
+    participant : str or callable, optional
+        Whose dialog it is: a text for a single file, or a function from the file's path. By default the
+        column ``participant`` of a table, else the file's name without its suffix.
+    roles : mapping or path, optional
+        Who the speakers are, such as ``{"SPEAKER_00": "participant", "SPEAKER_01": "assessor"}``, or the
+        path of a TOML, JSON or CSV file with that. Upper and lower case are alike. Comes before what the
+        file says and before the usual names (PAR, participant, child, patient; INV, assessor, examiner,
+        interviewer, …).
+    columns : mapping, optional
+        What a table calls ``speaker``, ``start_s``, ``end_s``, ``text``, ``participant``, ``episode``,
+        ``language`` or ``role``, such as ``{"text": "utterance"}``.
+    language : str
+        The language of files that do not say theirs, such as ``"yue"``.
+    strict : bool
+        Raise if anything is wrong, with all problems of all files. With False the files concerned are left
+        out whole, and the problems are in ``problems`` of the result: ``table`` is the file, ``row`` the
+        line.
+    untimed : {"problem", "keep"}
+        Whether a turn without times is a problem, or kept with unknown times.
+    format : str, optional
+        The format of all files, whatever their suffix; see :func:`formats`.
+    on_progress : callable, optional
+        Called as ``on_progress(done, of)`` after each file.
+
+    Returns
+    -------
+    Transcripts
+        In the order of the files; of a table, in the order in which participants appear in it.
+
+    Notes
+    -----
+    Different speakers may talk at once. Turns of one speaker may overlap, and turns may start before the one
+    above them, by no more than 0.05 s.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fidm.io.dialogs import read
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     file = Path(place) / "P001.csv"
+    ...     _ = file.write_text("speaker,start_s,end_s,text\nINV,0,1.5,And then?\nPAR,2,3.25,Left.\n")
+    ...     transcripts = read(file)
+    >>> transcripts[0]
+    Transcript('P001', 2 turns)
+    >>> [turn.role for turn in transcripts[0]]
+    ['assessor', 'participant']
+    """
+    if untimed not in ("problem", "keep"):
+        raise DataError("untimed must be 'problem' or 'keep'.")
+    forced = _format(format) if format is not None else None
+    known = load_roles(roles)
+    roles_file = None if roles is None or isinstance(roles, Mapping) else Path(roles)
+    suffixes = forced.suffixes if forced else tuple(BY_SUFFIX)
+    files = find_files(source, suffixes, but=roles_file)
+    if isinstance(participant, str) and (len(files) != 1 or not clean(participant)):
+        raise DataError(
+            f"participant= names one file, and there are {len(files)}. Give a function from the path instead."
+        )
+    options = Options(_columns(columns, files, forced), frozenset(KNOWN) | frozenset(known))
+    done: list[tuple[str, list[Transcript]]] = []
+    problems: list[tuple[str, str, Flaw]] = []
+    for count, (path, name) in enumerate(files, 1):
+
+        def name_of(path: Path = path) -> str:
+            return _participant(path, participant)
+
+        asked = Asked(
+            known, language, untimed, participant if isinstance(participant, str) else None, name_of
+        )
+        try:
+            one = forced or _by_suffix(path)
+            raw = one.read_text(read_file(path, takes_utf16=one.name in UTF16), options)
+            found, flaws = transcripts_of(raw, asked, source=str(path), format=one.name)
+        except BrokenError as broken:
+            found, flaws = [], [(name_of(), broken.flaw)]
+        problems += [(name, who, flaw) for who, flaw in flaws]
+        done.append((name, found))
+        if on_progress is not None:
+            on_progress(count, len(files))
+    problems += _repeated(done)
+    noted = _problem_table(problems)
+    logger.info("read %d files, %d problems", len(files), noted.height)
+    if noted.height and strict:
+        raise _refusal(noted, len(files))
+    bad = set(noted["table"].to_list())
+    return Transcripts(tuple(item for name, found in done if name not in bad for item in found), noted)
+
+
+def write(transcript: Transcript, path: str | Path, *, format: str | None = None) -> None:
+    """Write a dialog to a file, whole or not at all.
+
+    The file is read again before it takes its place. A text or a speaker that the format cannot show, such
+    as angle brackets in CHAT, is refused rather than changed. Marks and times of words are dropped where
+    the format has no place for them; the table at the head of :mod:`fidm.io.dialogs` says where.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        What to write.
+    path : path
+        Where to; an older file is replaced.
+    format : str, optional
+        The format; by default what the suffix says.
+    """
+    target = Path(path)
+    try:
+        one = _format(format) if format is not None else _by_suffix(target)
+    except BrokenError as broken:
+        raise DataError(f"{broken.flaw.what} {broken.flaw.hint}", source=str(target)) from None
+    whole = replace(transcript, turns=tuple(tidy(turn) for turn in transcript))
+    text = one.write_text(whole)
+    try:
+        again = one.read_text(text, Options())
+    except BrokenError:
+        again = RawFile()
+    if not same_talk(whole, again):
+        raise DataError(
+            f"{one.title} cannot show every text, speaker and time of {whole.participant!r} as they are. "
+            "Write another format, such as JSONL."
+        )
+    with whole_file(target) as part:
+        part.write_bytes(text.encode("utf-8"))
+
+
+def _format(name: str) -> Format:
+    if name not in BY_NAME:
+        raise DataError(f"There is no format of this name. There are {', '.join(BY_NAME)}.")
+    return BY_NAME[name]
+
+
+def _by_suffix(path: Path) -> Format:
+    found = BY_SUFFIX.get(path.suffix.casefold())
+    if found is None:
+        raise BrokenError(
+            "has a suffix that no known format has.",
+            None,
+            f"Known are {', '.join(BY_SUFFIX)}; or name the format with format=.",
+        )
+    return found
+
+
+def _participant(path: Path, given: str | Callable[[Path], str] | None) -> str:
+    name = given if isinstance(given, str) else given(path) if given is not None else path.stem
+    if not isinstance(name, str) or not clean(name):
+        raise DataError("participant= must give a text that is not empty.", source=str(path))
+    return clean(name)
+
+
+def _columns(
+    columns: Mapping[str, str] | None, files: list[tuple[Path, str]], forced: Format | None
+) -> dict[str, str]:
+    if not columns:
+        return {}
+    known = (*table.NEEDED, *table.OPTIONAL)
+    odd = [name for name in columns if name not in known]
+    if odd:
+        raise DataError(f"columns= renames {', '.join(known)}; there is no {odd[0]!r}.")
+    suffixes = forced.suffixes if forced else {path.suffix.casefold() for path, _ in files}
+    if not any(one.name in TABLES for suffix, one in BY_SUFFIX.items() if suffix in suffixes):
+        raise DataError("columns= is for tables (CSV and JSONL), and there is none among the files.")
+    return dict(columns)
+
+
+def _repeated(done: list[tuple[str, list[Transcript]]]) -> list[tuple[str, str, Flaw]]:
+    """Participants and episodes that more than one file holds."""
+    holders: dict[tuple[str, str], list[str]] = {}
+    for name, found in done:
+        for item in found:
+            holders.setdefault((item.participant, item.episode), []).append(name)
+    hint = "Rename one file, or tell episodes apart with a column 'episode'."
+    return [
+        (name, who, Flaw(f"{len(names)} files hold the same episode of this participant.", None, hint))
+        for (who, _), names in holders.items()
+        if len(names) > 1
+        for name in names
+    ]
+
+
+def _problem_table(problems: list[tuple[str, str, Flaw]]) -> pl.DataFrame:
+    rows = [(name, flaw.line, who, flaw.what, flaw.hint) for name, who, flaw in problems]
+    return pl.DataFrame(rows, schema=PROBLEM_SCHEMA, orient="row")
+
+
+def _refusal(problems: pl.DataFrame, n_files: int) -> DataError:
+    bad = problems["table"].n_unique()
+    return DataError(
+        f"{problems.height:,} problem{'' if problems.height == 1 else 's'} in {bad:,} of {n_files:,} "
+        f"file{'' if n_files == 1 else 's'}. Repair what is wrong, or leave these files out with "
+        "strict=False (on the command line: --skip-bad).",
+        problems=[
+            Problem(row["problem"], row["table"], row["row"], row["hint"])
+            for row in problems.iter_rows(named=True)
+        ],
+    )

@@ -1,0 +1,1 @@
+"""File formats of timed dialogs, one module each."""

@@ -1,0 +1,194 @@
+"""From the turns of a file to checked transcripts: roles, times, events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from fidm.io.formats.base import Flaw, Happening, RawFile, RawTurn
+from fidm.io.formats.speakers import shown_names, who_is
+from fidm.talk import Mark, Role, Transcript, Turn
+
+LONGEST_S = 24 * 3600.0
+"""No dialog lasts longer; times beyond are in the wrong unit."""
+
+SLACK_S = 0.05
+"""How far times may run back, or turns of one speaker overlap: times set by hand touch a little."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the caller of ``read`` asked for."""
+
+    roles: Mapping[str, Role]
+    language: str
+    untimed: str
+    participant: str | None
+    """Given as a text, for the one file there is."""
+
+    name_of: Callable[[], str]
+    """Gives the participant of a file that names none."""
+
+
+def transcripts_of(
+    file: RawFile, asked: Asked, *, source: str, format: str
+) -> tuple[list[Transcript], list[tuple[str, Flaw]]]:
+    """Return the transcripts of a file, and what is wrong with them, each with its participant."""
+    flaws: list[tuple[str, Flaw]] = []
+    groups: dict[tuple[str, str], list[RawTurn]] = {}
+    own = asked.name_of()
+    flaws += [(own, flaw) for flaw in file.flaws]
+    if (
+        asked.participant is not None
+        and len({turn.participant for turn in file.turns if turn.participant}) > 1
+    ):
+        flaws.append((own, Flaw("names several participants itself, so participant= cannot be given.")))
+    for turn in file.turns:
+        who = own if asked.participant is not None else turn.participant or own
+        groups.setdefault((who, turn.episode or "1"), []).append(turn)
+    if not file.turns and not file.flaws:
+        flaws.append((own, Flaw("has no turns.", None, "Is it the right file?")))
+    found: list[Transcript] = []
+    for (who, episode), turns in groups.items():
+        named, wrong = _named(turns, asked.roles)
+        wrong += _wrong_times(turns, asked.untimed, in_order=file.in_order)
+        flaws += [(who, flaw) for flaw in wrong]
+        if not file.in_order:
+            named.sort(key=lambda turn: math.inf if math.isnan(turn.start_s) else turn.start_s)
+        named = _with_events(named, file.events)
+        said = next((turn.language for turn in turns if turn.language), file.language)
+        found.append(Transcript(who, tuple(named), source, format, episode, said or asked.language))
+    return found, flaws
+
+
+def _named(turns: list[RawTurn], roles: Mapping[str, Role]) -> tuple[list[Turn], list[Flaw]]:
+    """The turns with their roles, and speakers nobody knows."""
+    found: list[Turn] = []
+    unknown: dict[str, int] = {}
+    for turn in turns:
+        name, role = who_is(turn, roles)
+        if role is None:
+            unknown.setdefault(name, turn.line)
+        found.append(
+            Turn(
+                name, turn.start_s, turn.end_s, turn.text, role or "other", turn.line, turn.words, turn.marks
+            )
+        )
+    flaws: list[Flaw] = []
+    speakers = list(dict.fromkeys(turn.speaker for turn in found))
+    if unknown:
+        few = len(unknown) == 1
+        flaws.append(
+            Flaw(
+                f"{len(unknown)} speaker{' is' if few else 's are'} not known: {shown_names(list(unknown))}.",
+                next(iter(unknown.values())) or None,
+                f"The speakers of the file are {shown_names(speakers)}. "
+                'Say who they are: roles={"NAME": "participant", …}.',
+            )
+        )
+    elif not any(turn.role == "participant" for turn in found):
+        flaws.append(
+            Flaw(
+                "Nobody in it is the participant.",
+                None,
+                f"The speakers of the file are {shown_names(speakers)}. "
+                'Say who they are: roles={"NAME": "participant", …}.',
+            )
+        )
+    return found, flaws
+
+
+def _wrong_times(turns: list[RawTurn], untimed: str, *, in_order: bool) -> list[Flaw]:
+    """What is wrong with the times of one transcript."""
+    flaws: list[Flaw] = []
+    latest = -math.inf
+    for turn in turns:
+        start, end, line = turn.start_s, turn.end_s, turn.line or None
+        known = [time for time in (start, end) if not math.isnan(time)]
+        if len(known) < 2 and untimed == "problem":
+            flaws.append(
+                Flaw("The turn has no times.", line, 'Turns without times pass with untimed="keep".')
+            )
+        if any(time < 0 for time in known):
+            flaws.append(Flaw("A time is negative.", line))
+        elif any(time > LONGEST_S for time in known):
+            flaws.append(
+                Flaw("A time is beyond 24 hours.", line, "Times are in seconds; are these milliseconds?")
+            )
+        elif end < start:
+            flaws.append(Flaw("The turn ends before it starts.", line))
+        elif in_order and start < latest - SLACK_S:
+            flaws.append(
+                Flaw("The turn starts before the one above it.", line, "Put turns in the order of time.")
+            )
+        else:
+            latest = max(latest, start) if not math.isnan(start) else latest
+    return flaws + _overlaps(turns)
+
+
+def _overlaps(turns: list[RawTurn]) -> list[Flaw]:
+    """Turns of one speaker that overlap; different speakers may."""
+    flaws: list[Flaw] = []
+    until: dict[str, tuple[float, int]] = {}
+    timed = [turn for turn in turns if turn.end_s >= turn.start_s]
+    for turn in sorted(timed, key=lambda turn: turn.start_s):
+        before, line = until.get(turn.speaker, (-math.inf, 0))
+        if turn.start_s < before - SLACK_S:
+            which = f"the one of line {line}" if line else "another one"
+            flaws.append(
+                Flaw(
+                    f"The turn overlaps {which}, of the same speaker.",
+                    turn.line or None,
+                    "Two people can talk at once; one cannot.",
+                )
+            )
+        if turn.end_s > before:
+            until[turn.speaker] = (turn.end_s, turn.line)
+    return flaws
+
+
+def _with_events(turns: list[Turn], events: list[Happening]) -> list[Turn]:
+    """The turns with what happened: a mark on the turn it happened in, or a turn of its own."""
+    found = list(turns)
+    for event in sorted(events, key=lambda event: event.start_s):
+        middle = (event.start_s + event.end_s) / 2
+        within = [
+            (abs((turn.start_s + turn.end_s) / 2 - middle), place)
+            for place, turn in enumerate(found)
+            if turn.role != "other" and turn.start_s <= event.end_s and event.start_s <= turn.end_s
+        ]
+        if within:
+            place = min(within)[1]
+            turn = found[place]
+            mark = Mark("event", len(turn.text), len(turn.text))
+            found[place] = replace(turn, marks=(*turn.marks, mark))
+        else:
+            mark = Mark("event", 0, 0)
+            own = Turn("events", event.start_s, event.end_s, "", "assessor", event.line, marks=(mark,))
+            after = [place for place, turn in enumerate(found) if turn.start_s <= event.start_s]
+            found.insert(after[-1] + 1 if after else 0, own)
+    return found
+
+
+def same_talk(wanted: Transcript, found: RawFile) -> bool:
+    """Whether a file says what a transcript says: the speakers, texts and times of all turns with words."""
+    said = [turn for turn in wanted if turn.text]
+    heard = [turn for turn in found.turns if turn.text]
+    if not found.in_order:  # by speaker, then by time, as files with tiers keep them
+        said.sort(key=lambda turn: (turn.speaker, turn.start_s))
+        heard.sort(key=lambda turn: (turn.speaker, turn.start_s))
+    return (
+        not found.flaws
+        and len(said) == len(heard)
+        and all(
+            (a.speaker, a.text) == (b.speaker, b.text)
+            and _close(a.start_s, b.start_s)
+            and _close(a.end_s, b.end_s)
+            for a, b in zip(said, heard, strict=True)
+        )
+    )
+
+
+def _close(one_s: float, other_s: float) -> bool:
+    return (math.isnan(one_s) and math.isnan(other_s)) or abs(one_s - other_s) < 0.002

@@ -1,0 +1,23 @@
+"""Grounds a few segments one after the other, as a run does; killed in the middle by a test."""
+
+from __future__ import annotations
+
+import sys
+
+from dialogs import context, segment
+
+from fidm.grounding.llm import LanguageModel
+
+TEXTS = ("go up three squares", "I go to the meat", "turn left", "hm, let me see", "down one and left two")
+
+
+def main(url: str, cache: str) -> None:
+    model = LanguageModel(url, "smollm2", cache=cache, max_instructions=2)
+    for number, text in enumerate(TEXTS, start=1):
+        model.ground(segment(text, number), context())
+        print(number, flush=True)
+    model.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
