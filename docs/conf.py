@@ -145,16 +145,25 @@ class TaskFile(SphinxDirective):
 
 
 class RunPython(SphinxDirective):
-    """``{python-run}``: show Python code and run it in the folder of the page's commands."""
+    """``{python-run}``: show Python code and run it in the folder of the page's commands.
+
+    ``:output:`` also shows what it printed.
+    """
 
     has_content = True
+    option_spec: ClassVar[dict[str, Any]] = {"output": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
         shown = "\n".join(self.content)
-        with contextlib.chdir(_folder(self.env.docname)):
+        said = io.StringIO()
+        with contextlib.chdir(_folder(self.env.docname)), contextlib.redirect_stdout(said):
             exec(compile(shown, f"code in {self.env.docname}", "exec"), {"__name__": "__main__"})
-        return [nodes.literal_block(shown, shown, language="python")]
+        blocks: list[nodes.Node] = [nodes.literal_block(shown, shown, language="python")]
+        if "output" in self.options:
+            text = "\n".join(line.rstrip() for line in said.getvalue().splitlines())
+            blocks.append(nodes.literal_block(text, text, language="text"))
+        return blocks
 
 
 class Picture(SphinxDirective):

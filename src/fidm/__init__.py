@@ -17,14 +17,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fidm.cohort import Cohort
     from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
+    from fidm.fit.averaged import average_profiles, profile_draws
     from fidm.fit.choices import fit_choices
     from fidm.fit.factorized import Model
     from fidm.fit.files import load_fit
     from fidm.fit.fitted import Fit
     from fidm.fit.profile import Profile
+    from fidm.grounding.ground import Grounded, ground
+    from fidm.io.dialogs import read
     from fidm.io.study import Study, read_cohort, write_cohort
     from fidm.io.tables import make_cohort
     from fidm.study.simulate import simulate_cohort
+    from fidm.study.talk import simulate_talks
+    from fidm.talk import Transcript, Transcripts, Turn
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
     from fidm.tasks.compile import compile_task, load_task
@@ -42,6 +47,7 @@ _HOME = {
     "FidmError": "fidm.errors",
     "Fit": "fidm.fit.fitted",
     "FitError": "fidm.errors",
+    "Grounded": "fidm.grounding.ground",
     "GroundingError": "fidm.errors",
     "Model": "fidm.fit.factorized",
     "Problem": "fidm.errors",
@@ -53,20 +59,28 @@ _HOME = {
     "TaskRules": "fidm.tasks.rules",
     "TaskSpec": "fidm.tasks.spec",
     "Trace": "fidm.types",
+    "Transcript": "fidm.talk",
+    "Transcripts": "fidm.talk",
+    "Turn": "fidm.talk",
     "Values": "fidm.types",
+    "average_profiles": "fidm.fit.averaged",
     "builtin_tasks": "fidm.tasks.spec",
     "builtin_text": "fidm.tasks.spec",
     "check_task": "fidm.tasks.check",
     "choice_probabilities": "fidm.tasks.behaviour",
     "compile_task": "fidm.tasks.compile",
     "fit_choices": "fidm.fit.choices",
+    "ground": "fidm.grounding.ground",
     "load_fit": "fidm.fit.files",
     "load_task": "fidm.tasks.compile",
     "make_cohort": "fidm.io.tables",
     "parse_task": "fidm.tasks.spec",
+    "profile_draws": "fidm.fit.averaged",
+    "read": "fidm.io.dialogs",
     "read_cohort": "fidm.io.study",
     "read_task": "fidm.tasks.spec",
     "simulate_cohort": "fidm.study.simulate",
+    "simulate_talks": "fidm.study.talk",
     "solve": "fidm.tasks.solve",
     "walk": "fidm.tasks.behaviour",
     "write_cohort": "fidm.io.study",
@@ -78,6 +92,7 @@ __all__ = [
     "FidmError",
     "Fit",
     "FitError",
+    "Grounded",
     "GroundingError",
     "Model",
     "Problem",
@@ -89,20 +104,28 @@ __all__ = [
     "TaskRules",
     "TaskSpec",
     "Trace",
+    "Transcript",
+    "Transcripts",
+    "Turn",
     "Values",
+    "average_profiles",
     "builtin_tasks",
     "builtin_text",
     "check_task",
     "choice_probabilities",
     "compile_task",
     "fit_choices",
+    "ground",
     "load_fit",
     "load_task",
     "make_cohort",
     "parse_task",
+    "profile_draws",
+    "read",
     "read_cohort",
     "read_task",
     "simulate_cohort",
+    "simulate_talks",
     "solve",
     "walk",
     "write_cohort",

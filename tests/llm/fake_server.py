@@ -174,7 +174,9 @@ class _Handler(BaseHTTPRequestHandler):
         text = self.text(body, number)
         found = self.completion(body, text)
         tokens = re.findall(r"\w+|\W", text)
-        found["choices"][0]["logprobs"] = {"content": [{"token": t, "logprob": float(argument)} for t in tokens]}
+        found["choices"][0]["logprobs"] = {
+            "content": [{"token": t, "logprob": float(argument)} for t in tokens]
+        }
         self.send_json(found)
 
     # ------------------------------------------------------------------ how it does it

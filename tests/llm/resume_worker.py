@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dialogs import context, segment
+from llm_dialogs import context, segment
 
 from fidm.grounding.llm import LanguageModel
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from dialogs import context, segment, terrain
+from llm_dialogs import context, segment, terrain
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Reading, Segment
@@ -59,8 +59,9 @@ def test_agreement_of_moves_clears_doubts() -> None:
 
 @pytest.mark.parametrize("doubt", ["missed", "cut_off", "prompt_cut"])
 def test_a_model_that_doubts_itself_is_no_witness(doubt: str) -> None:
-    found, _ = both(Stub("rules", "NONE", ("unread",)), Stub("llm", "NONE", (doubt,)))
+    found, hybrid = both(Stub("rules", "NONE", ("unread",)), Stub("llm", "NONE", (doubt,)))
     assert found.doubts == ("unread", doubt)
+    assert hybrid.agreement() == Agreement(n_asked=1)
 
 
 def test_disagreement_keeps_both_readings() -> None:
@@ -100,6 +101,8 @@ def test_a_share_of_confident_segments_is_checked() -> None:
     assert drawn[0] == drawn[1]
     found, hybrid = both(Stub("rules"), Stub("llm"), check_share=1.0)
     assert (found.is_confident, hybrid.agreement()) == (True, Agreement(n_checked=1, n_confirmed=1))
+    found, hybrid = both(Stub("rules"), Stub("llm", "GOTO meat", ("unquoted",)), check_share=1.0)
+    assert (found.is_confident, hybrid.agreement()) == (True, Agreement(n_checked=1))
     found, hybrid = both(Stub("rules"), Stub("llm", doubts=("no_answer",)), check_share=1.0)
     assert (found.is_confident, hybrid.agreement()) == (True, Agreement())
 

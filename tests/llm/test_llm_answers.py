@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from dialogs import terrain
+from llm_dialogs import terrain
 
 from fidm.errors import GroundingError
 from fidm.grounding.answers import VARIANTS, AnswerForm, InvalidAnswerError
@@ -46,7 +46,10 @@ def test_every_instruction_of_the_language_can_be_answered(form: AnswerForm) -> 
 def test_the_schema_gives_each_instruction_exactly_its_own_fields(form: AnswerForm) -> None:
     items = form.schema["properties"]["instructions"]["items"]["anyOf"]
     found = [
-        (item["properties"]["op"]["enum"][0], tuple(k for k in item["properties"] if k not in ("op", "words")))
+        (
+            item["properties"]["op"]["enum"][0],
+            tuple(k for k in item["properties"] if k not in ("op", "words")),
+        )
         for item in items
     ]
     assert found == list(VARIANTS)

@@ -86,7 +86,7 @@ def test_processes_share_it(tmp_path: Path) -> None:
 def test_files_that_cannot_be_used_say_what_to_do(tmp_path: Path) -> None:
     garbage = tmp_path / "garbage"
     garbage.write_bytes(b"not a database at all" * 100)
-    with pytest.raises(GroundingError, match="damaged.*Move it away"):
+    with pytest.raises(GroundingError, match=r"damaged.*Move it away"):
         AnswerCache(garbage)
     other = sqlite3.connect(tmp_path / "other")
     other.execute("CREATE TABLE notes (a)")

@@ -8,8 +8,8 @@ import sys
 import time
 
 import pytest
-from dialogs import context, segment
 from fake_server import FakeServer
+from llm_dialogs import context, segment
 
 from fidm.errors import GroundingError
 from fidm.grounding import address, client
@@ -170,8 +170,9 @@ def test_a_call_takes_no_longer_than_allowed(what: str) -> None:
     assert proposal.doubts == ("no_answer", "timeout")
 
 
-def test_many_calls_without_an_answer_end_the_run() -> None:
-    with FakeServer("garbage") as server:
+@pytest.mark.parametrize("what", ["garbage", 'object {"error": "no"}'])
+def test_many_calls_without_an_answer_end_the_run(what: str) -> None:
+    with FakeServer(what) as server:
         model = LanguageModel(server.url, retries=0)
         for _ in range(4):
             assert "no_answer" in model.ground(segment(), context()).doubts
@@ -181,7 +182,8 @@ def test_many_calls_without_an_answer_end_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "hint"), [(400, "chat server"), (401, "api_key"), (403, "api_key"), (404, "/v1"), (422, "refuses")]
+    ("status", "hint"),
+    [(400, "chat server"), (401, "api_key"), (403, "api_key"), (404, "/v1"), (422, "refuses")],
 )
 def test_refusals_say_what_to_do_and_nothing_that_was_said(status: int, hint: str) -> None:
     with FakeServer(f"status {status}") as server:
@@ -200,6 +202,12 @@ def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GroundingError, match="Start it"):
         model.ground(segment(), context())
     model.close()
+
+
+def test_a_key_that_is_none_is_refused_without_repeating_it() -> None:
+    with pytest.raises(GroundingError, match="copied whole") as found:
+        LanguageModel(api_key="schlüssel\n")
+    assert "schl" not in str(found.value)
 
 
 def test_nothing_said_is_logged(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:

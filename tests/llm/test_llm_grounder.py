@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from dialogs import context, segment
 from fake_server import UP_THREE, FakeServer
+from llm_dialogs import context, segment
 
 from fidm.errors import GroundingError
 from fidm.grounding import client
@@ -182,7 +182,11 @@ def test_a_distance_nobody_mentioned_is_no_reason_to_ask_again() -> None:
         ('{"instructions":[]}', "the meat, please", ("missed",)),
         ('{"instructions":[]}', "hmm, wait", ()),
         (UP_THREE, "hmm, wait", ("unquoted",)),
-        (steps(*[{"op": "MOVE", "way": way, "squares": 1} for way in ("up", "down") * 8]), "up three", ("full",)),
+        (
+            steps(*[{"op": "MOVE", "way": way, "squares": 1} for way in ("up", "down") * 8]),
+            "up three",
+            ("full",),
+        ),
     ],
 )
 def test_what_is_odd_about_an_answer_is_doubted(answer: str, text: str, doubts: tuple[str, ...]) -> None:
@@ -270,7 +274,8 @@ def test_what_an_answer_depends_on_is_in_its_key(tmp_path: Path) -> None:
     weights.write_bytes(b"1")
     with FakeServer(answer='{"moves":[]}') as server:
         for number, options in enumerate(
-            [{}, {"model": "other"}, {"temperature": 0.5}, {"model_file": weights}, {"max_instructions": 3}], start=1
+            [{}, {"model": "other"}, {"temperature": 0.5}, {"model_file": weights}, {"max_instructions": 3}],
+            start=1,
         ):
             model = LanguageModel(server.url, template="moves_v1", cache=tmp_path / "a.sqlite", **options)
             model.ground(segment("hm"), context())
@@ -306,7 +311,9 @@ def test_batches_run_in_rounds(tmp_path: Path) -> None:
         assert all(line["url"] == "/v1/chat/completions" and line["method"] == "POST" for line in lines)
         with back.open("w") as file:
             for line in lines:
-                reply = {"choices": [{"finish_reason": "stop", "message": {"content": answers[round_number]}}]}
+                reply = {
+                    "choices": [{"finish_reason": "stop", "message": {"content": answers[round_number]}}]
+                }
                 item = {"custom_id": line["custom_id"], "response": {"status_code": 200, "body": reply}}
                 file.write(json.dumps(item) + "\n\n")
         assert model.cache is not None
@@ -325,7 +332,9 @@ def test_lines_of_a_batch_that_cannot_be_used_are_counted(tmp_path: Path) -> Non
                 "{",
                 "[1]",
                 json.dumps({"custom_id": "x", "response": {"body": good}}),
-                json.dumps({"custom_id": "a" * 64, "response": {"status_code": 500, "body": {"error": "up three"}}}),
+                json.dumps(
+                    {"custom_id": "a" * 64, "response": {"status_code": 500, "body": {"error": "up three"}}}
+                ),
                 json.dumps({"custom_id": "a" * 64, "response": None, "error": "up three"}),
                 json.dumps({"custom_id": "a" * 64, "response": {"body": {}}}),
                 json.dumps({"custom_id": "b" * 64, "response": {"body": good}}),

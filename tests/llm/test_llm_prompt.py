@@ -6,7 +6,7 @@ import json
 import unicodedata
 
 import pytest
-from dialogs import context, segment, terrain
+from llm_dialogs import context, segment, terrain
 
 from fidm.errors import GroundingError
 from fidm.grounding.answers import AnswerForm
@@ -88,7 +88,9 @@ def test_the_examples_are_valid_answers(prompt: Prompt, task: str, language: str
 
 def test_where_the_figure_is(prompt: Prompt) -> None:
     def where(row: int, column: int, heading: str | None = None) -> dict:
-        return json.loads(prompt.messages(segment("up"), context(row, column, heading), 6)[-1]["content"])["where"]
+        return json.loads(prompt.messages(segment("up"), context(row, column, heading), 6)[-1]["content"])[
+            "where"
+        ]
 
     start = {"row": 12, "column": 16, "facing": None, "left": "free"}
     assert where(12, 16) == start | dict.fromkeys(("up", "down", "right"), "blocked")
@@ -118,7 +120,11 @@ def test_templates_have_a_hash_and_can_be_ones_own(tmp_path) -> None:
     assert len(read_template("route_v1").digest) == 64
     (tmp_path / "bad.toml").write_text('name = "mine"\nextra = 1\n', "utf-8")
     (tmp_path / "worse.toml").write_text("[", "utf-8")
-    for name, text in (("bad.toml", "extra, style, system"), ("worse.toml", "TOML"), ("none.toml", "route_v1")):
+    for name, text in (
+        ("bad.toml", "extra, style, system"),
+        ("worse.toml", "TOML"),
+        ("none.toml", "route_v1"),
+    ):
         with pytest.raises(GroundingError, match=text):
             read_template(str(tmp_path / name))
 

@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from dialogs import context, segment
 from fake_server import CountingProxy
+from llm_dialogs import context, segment
 from real_server import running_server, weights
 from resume_worker import TEXTS
 
@@ -43,7 +43,7 @@ def check(proposal: Proposal) -> None:
 
 
 def test_a_real_model_grounds_real_words(server: str, tmp_path: Path) -> None:
-    model = LanguageModel(server, model_file=weights(), cache=tmp_path / "answers.sqlite", max_instructions=3)
+    model = LanguageModel(server, model_file=weights(), cache=tmp_path / "answers.sqlite", max_instructions=2)
     proposals = [model.ground(segment(text), context()) for text in TEXTS[:3]]
     found = model.provenance()
     assert model.cache is not None

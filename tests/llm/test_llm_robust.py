@@ -6,7 +6,7 @@ import json
 import random
 import time
 
-from dialogs import terrain
+from llm_dialogs import terrain
 
 from fidm.grounding.answers import AnswerForm, InvalidAnswerError
 from fidm.grounding.replay import replay
@@ -45,7 +45,9 @@ def random_key(rng: random.Random) -> str:
 def random_step(rng: random.Random, places: list[str]) -> dict:
     step = {
         "words": rng.choice(["go up", "GO  UP", "not said", "", 5]),
-        "op": rng.choice(["MOVE", "TURN", "GOTO", "BUY", "ALONG", "BACK", "PAY", "LEAVE", "NONE", "move", "FLY"]),
+        "op": rng.choice(
+            ["MOVE", "TURN", "GOTO", "BUY", "ALONG", "BACK", "PAY", "LEAVE", "NONE", "move", "FLY"]
+        ),
     }
     for key, values in (
         ("way", ["up", "down", "left", "right", "ahead", "around"]),
@@ -110,7 +112,9 @@ def test_broken_answers_never_break_anything() -> None:
             names = [rng.choice([*moves.moves, "N", "S", "E", "W", "N"]) for _ in range(rng.randrange(150))]
             form, text = moves, json.dumps({"moves": names})
         cell = rng.randrange(land.n_cells)
-        position = rng.choice([land.start(), land.position(*_place(land, cell), rng.choice(["up", "left", None]))])
+        position = rng.choice(
+            [land.start(), land.position(*_place(land, cell), rng.choice(["up", "left", None]))]
+        )
         try:
             answer = form.read(mutate(rng, text), "please go up")
         except InvalidAnswerError:

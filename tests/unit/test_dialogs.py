@@ -268,6 +268,7 @@ def test_counts_of_a_textgrid_cannot_exhaust_memory(tmp_path):
         ("a.cha", "@UTF8\n@Begin\n*PAR hello\n@End\n", (3, "The line names no speaker.")),
         ("a.cha", "@UTF8\n@Begin\n@End\n", (None, "has no turns.")),
         ("a.cha", "@UTF8\n@Begin\n*PAR:\thello .\n@End\n", (3, "The turn has no times.")),
+        ("a.cha", "@UTF8\n@Begin\n*PAR:\ta\n" + "\t<<<<<<<<\n" * 3_000 + "@End\n", (3, "An utterance is longer than 20,000 characters.")),
         ("a.eaf", "<x/>", (1, "is not an ELAN file that can be read.")),
         ("a.textgrid", 'File type = "ooTextFile"\nObject class = "Pitch"\n', (2, "does not begin as a TextGrid.")),
         ("a.srt", "hello\n", (1, "A subtitle does not begin with its number.")),

@@ -30,12 +30,19 @@ app = App(
 task_app = App(
     name="task", help="Look at tasks: list the built-in ones, show one, copy one to start your own."
 )
+audit_app = App(name="audit", help="Judge a random sample of groundings by hand, and score the verdicts.")
 app.command(task_app)
+app.command(audit_app)
 app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
 app.command(
     "fidm.cli.demo:demo", help="Check the grocery task, profile simulated people, draw two shoppers' routes."
 )
 app.command("fidm.cli.fit:fit", help="Learn what people share and estimate every participant of a study.")
+app.command(
+    "fidm.cli.ground:ground_study", name="ground", help="Turn the dialogs of a study into steps and segments."
+)
+audit_app.command("fidm.cli.audit:sample", help="Write the sheet for a manual audit.")
+audit_app.command("fidm.cli.audit:score", help="Read a judged sheet back.")
 task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
 task_app.command("fidm.cli.task:copy", help="Copy a built-in task to a file of your own.")
 task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of each place.")

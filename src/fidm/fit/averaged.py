@@ -8,8 +8,8 @@ grounding for certain. The groundings are multiple imputations of the moves, and
 
 .. math::
 
-    \bar m = \frac1K \sum_k m_k, \qquad W = \frac1K \sum_k s_k^2, \qquad
-    B = \frac1{K-1} \sum_k (m_k - \bar m)^2, \qquad T = W + \left(1 + \frac1K\right) B .
+    \bar m = \frac{1}{K} \sum_k m_k, \quad W = \frac{1}{K} \sum_k s_k^2, \quad
+    B = \frac{1}{K-1} \sum_k (m_k - \bar m)^2, \quad T = W + \left(1 + \frac{1}{K}\right) B .
 
 The rule is the same for both methods. With ``"eb"`` the posterior given the words is a mixture of the
 posteriors given each grounding: its mean is estimated by :math:`\bar m`, its variance by W + B. The mean is
@@ -23,7 +23,7 @@ the place of :math:`s_k` above the estimate,
 
 .. math::
 
-    h = \bar m + t_\nu \sqrt{A + (1 + 1/K) B}, \qquad A = \frac1K \sum_k a_k^2, \qquad
+    h = \bar m + t_\nu \sqrt{A + (1 + 1/K) B}, \quad A = \frac{1}{K} \sum_k a_k^2, \quad
     \nu = (K - 1) \left(1 + \frac{A}{(1 + 1/K) B}\right)^2,
 
 and likewise below. An end that is infinite in one draw (for η also a lower end of 0) is so in the average.

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 from fidm.errors import GroundingError
 from fidm.grounding.attempts import Request, token_ratio
 from fidm.grounding.cache import AnswerCache, Stored
-from fidm.grounding.client import THINKING_OFF, ChatClient, RefusedError, read_reply
+from fidm.grounding.client import THINKING_OFF, ChatClient, RefusedError, UnansweredError, read_reply
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,6 @@ class Asker:
             if stored is None:
                 self._probe(request)
                 body = self.client.chat(request.body | self._extras)
-                read_reply(body)
                 stored = Stored(body, self._enforced, self._ratio)
                 if self.cache is not None:
                     self.cache.put(request.key, stored)
@@ -144,7 +143,18 @@ class Asker:
             self._enforced = f'"{code}"' in reply.content
             self._ratio = token_ratio(messages, reply.prompt_tokens)
             self._is_probed = True
+            self._describe(request.body["model"])
             logger.info("Schema enforced by the server: %s.", self._enforced)
+
+    def _describe(self, model: str) -> None:
+        """Note what the server says of the model, if it says anything."""
+        if self._server:
+            return
+        try:
+            listed = self.client.models()
+        except (RefusedError, UnansweredError):
+            return
+        self._server = next((_described(item) for item in listed if item.get("id") == model), {})
 
 
 def _described(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
         where = f"row {number}"
         if key not in now:
             problems.append(Problem("is about a segment the study does not have.", where))
-        elif now[key] != (row["program"] or "").removeprefix("'"):  # type: ignore[index]
+        elif now[key] != (row["program"] or "").removeprefix("'"):
             problems.append(Problem("was drawn from an older grounding; the program has changed.", where))
         elif said not in (*OK, *WRONG):
             what = "has no verdict" if not said else "has a verdict that is neither ok nor wrong"

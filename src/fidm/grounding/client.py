@@ -139,6 +139,8 @@ class ChatClient:
         self.url, self.host_class = check_address(base_url, allow_remote=allow_remote)
         self.timeout_s, self.retries = timeout_s, retries
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
+        if api_key and not (api_key.isascii() and api_key.isprintable()):
+            raise GroundingError("The api_key has characters that no key has. Was it copied whole?")
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
         self._http = self._httpx.Client(
@@ -150,7 +152,6 @@ class ChatClient:
         )
         self._lock = threading.Lock()
         self._unanswered_in_a_row = 0
-        self.n_sent = 0
 
     def models(self) -> list[dict[str, Any]]:
         """Return what the server says of its models."""
@@ -159,7 +160,7 @@ class ChatClient:
         return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
     def chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Send one chat and return the whole answer."""
+        """Send one chat and return the whole answer, which :func:`read_reply` can read."""
         return self._call("POST", "chat/completions", json.dumps(body).encode())
 
     def close(self) -> None:
@@ -169,6 +170,8 @@ class ChatClient:
     def _call(self, method: str, path: str, content: bytes | None) -> dict[str, Any]:
         try:
             found = self._persist(method, path, content)
+            if content is not None:
+                read_reply(found)
         except UnansweredError as error:
             with self._lock:
                 self._unanswered_in_a_row += 1
@@ -223,8 +226,6 @@ class ChatClient:
     def _once(self, method: str, path: str, content: bytes | None) -> tuple[int, Mapping[str, str], bytes]:
         """One call, with a bound on its time and on the size of its answer."""
         deadline = time.monotonic() + self.timeout_s
-        with self._lock:
-            self.n_sent += 1
         kind = {"Content-Type": "application/json"} if content is not None else None
         with self._http.stream(method, f"{self.url}/{path}", content=content, headers=kind) as response:
             parts, size = [], 0

@@ -103,10 +103,11 @@ class Hybrid:
             self._count("n_unanswered")
             return Proposal(ruled.readings, _joined(ruled.doubts, ("no_answer",)), ruled.grounder)
         if _same_moves(ruled.program, modelled.program, context):
-            self._count("n_agreed")
             left = tuple(doubt for doubt in modelled.doubts if doubt in NO_WITNESS)
-            doubts = _joined(ruled.doubts, left) if left else ()
-            return Proposal.of([(ruled.program, 1.0)], doubts, self.name)
+            if left:
+                return Proposal(ruled.readings, _joined(ruled.doubts, left), ruled.grounder)
+            self._count("n_agreed")
+            return Proposal.of([(ruled.program, 1.0)], (), self.name)
         both = [(ruled, 1 - self._weight), (modelled, self._weight)]
         if same_program(ruled.program, NOTHING):
             both.reverse()
@@ -123,7 +124,9 @@ class Hybrid:
             self.model.close()
 
     def _checked(self, ruled: Proposal, segment: Segment, context: Context) -> Proposal:
-        """A segment in which the rules are confident, shown to the model; a difference is a doubt."""
+        """A segment in which the rules are confident, shown to the model; if that is confident too, but
+        differs, it is a doubt.
+        """
         modelled = self.model.ground(segment, context)
         if "no_answer" in modelled.doubts:
             return ruled
@@ -131,6 +134,7 @@ class Hybrid:
         self._count("n_checked")
         if same:
             self._count("n_confirmed")
+        if same or not modelled.is_confident:
             return ruled
         return Proposal(ruled.readings, ("disagree",), ruled.grounder)
 

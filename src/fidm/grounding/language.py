@@ -109,14 +109,20 @@ class Language:
     verbs: Mapping[str, tuple[str, ...]] = field(repr=False)
     fillers: frozenset[str] = field(repr=False)
     assessor: Mapping[str, tuple[str, ...]] = field(repr=False)
+    _spelling: re.Pattern[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        longest_first = sorted(self.variants, key=len, reverse=True)
+        object.__setattr__(self, "_spelling", re.compile("|".join(map(re.escape, longest_first))))
 
     def normal(self, text: str) -> str:
         """Return the text in small letters and common spelling, as long as before."""
-        small = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
-        for written, meant in self.variants.items():
-            if written in small:
-                small = small.replace(written, meant)
-        return small
+        small = text.lower()
+        if len(small) != len(text):  # a few capitals become two letters
+            small = "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
+        return (
+            self._spelling.sub(lambda found: self.variants[found.group()], small) if self.variants else small
+        )
 
 
 class Vocabulary:
@@ -142,11 +148,15 @@ class Vocabulary:
         self._known = known
         forms = [len(form.split(" ")) if language.spaced else len(form) for form in known]
         self._longest = max(forms)
+        self.assessed: dict[tuple[str, bool], Any] = {}
         self.ambiguous = {form for form, meanings in known.items() if len(meanings) > 1}
 
     def tokens(self, text: str) -> list[Token]:
         """Cut a text into known expressions; the longest wins."""
-        plain = self.language.normal(text)
+        return self.cut(self.language.normal(text))
+
+    def cut(self, plain: str) -> list[Token]:
+        """Cut a text that is in normal form already."""
         return self._spaced(plain) if self.language.spaced else self._unspaced(plain)
 
     def says(self, text: str, expressions: Iterable[str]) -> bool:
@@ -198,6 +208,8 @@ class Vocabulary:
             else:
                 if letter.isalnum():
                     found.append(Token(UNKNOWN, "", i, i + 1))
+                elif letter == " " and not (text[i - 1 : i].isascii() or text[i + 1 : i + 2].isascii()):
+                    found.append(Token(BREAK, "", i, i + 1))  # where words are not spaced, a space is a pause
                 else:
                     _marks(text, i, i + 1, found)
                 i += 1
@@ -243,13 +255,15 @@ def _place_words(language: Language, spec: TaskSpec) -> Iterable[tuple[str, str]
     """Every word for a place of the task, in this language; names and labels of sections are English."""
     listed: list[tuple[str, str]] = []
     for place, given in language.places.items():
-        has = {START: True, FINISH: spec.finish is not None, EXIT: spec.exit is not None}[place]
-        listed += [(word, place) for word in given if has]
-    for place, owner in ((FINISH, spec.finish), (EXIT, spec.exit)):
-        if owner is not None:
-            listed += [(word, place) for word in owner.words.get(language.code, ())]
+        named = {START: True, FINISH: spec.finish is not None, EXIT: spec.exit is not None}[place]
+        listed += [(word, place) for word in given if named]
+    own = spec.words.get(language.code, {})
+    for key, place, has in (
+        ("start", START, True), ("finish", FINISH, spec.finish is not None), ("exit", EXIT, spec.exit is not None),
+    ):  # fmt: skip
+        listed += [(word, place) for word in own.get(key, ()) if has]
     for name, section in spec.sections.items():
-        words = list(section.words.get(language.code, ()))
+        words = list(own.get(name, ()))
         if language.code == "en":
             words += [name.replace("_", " "), section.label or name.replace("_", " ")]
         listed += [(word, name) for word in dict.fromkeys(words)]

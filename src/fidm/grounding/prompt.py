@@ -14,7 +14,7 @@ import tomllib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from string import Template as Text
@@ -186,6 +186,7 @@ def write_data(value: Any) -> str:
     return json.dumps(value)
 
 
+@lru_cache(4096)
 def _in_string(character: str) -> str:
     if character in _ESCAPED_CHARACTERS or unicodedata.category(character) in _ESCAPED_CATEGORIES:
         return _escape(character)

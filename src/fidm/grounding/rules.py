@@ -51,6 +51,9 @@ CORE = frozenset(
 )
 """Words about the way; heard and unused, they are a doubt."""
 
+UNKNOWN_IN_TALK = 0.12
+"""The share of unknown words above which "nothing was said about the way" is in doubt."""
+
 Frame = Literal["walker", "map"]
 
 
@@ -74,6 +77,7 @@ class _Draft:
     place: str = ""
     measured: int = -1
     unused: str = ""
+    aside: set[str] = field(default_factory=set)
 
     def add(self, step: Instruction) -> None:
         self.steps.append(step)
@@ -143,8 +147,9 @@ class Rules:
     def ground(self, segment: Segment, context: Context) -> Proposal:
         """Propose what a segment says about the way."""
         vocabulary, grammar = self._reader(context)
-        tokens = vocabulary.tokens(segment.text)
-        draft = self._draft(tokens, vocabulary.language.normal(segment.text), vocabulary, grammar, context)
+        plain = vocabulary.language.normal(segment.text)
+        tokens = vocabulary.cut(plain)
+        draft = self._draft(tokens, plain, vocabulary, grammar, context)
         program = self._framed(tidy(draft.steps), context)
         done = replay(program, context.terrain, context.position, told=context.told)
         self._doubts(draft, program, done, tokens, context)
@@ -171,15 +176,24 @@ class Rules:
         context: Context,
     ) -> _Draft:
         draft = _Draft()
+        cancelled = False
         for clause in _clauses(_unstuttered(_counted(tokens), text)):
             acting = [token for token in clause.tokens if token.kind not in _QUIET]
             if clause.dead:
                 _bury(clause, acting, grammar, draft)
+                cancelled = clause.dead == "not" and not acting and bool(draft.steps)
                 continue
+            if cancelled and not clause.repairs:  # "to the meat … better not … to the bakery"
+                clause.repairs = "hard"
+            cancelled = False
+            if _has_unknown_object(clause.tokens):
+                draft.doubt("unknown_words")
             if not clause.repairs:
                 acting = _without_openers(acting, clause, vocabulary)
             found, lost = grammar.read(acting)
-            if clause.ends_repair:
+            if (
+                clause.ends_repair and not clause.repairs
+            ):  # else the correction was before: "sorry, down two I mean"
                 draft.doubt("unresolved_repair")
             if clause.repairs == "soft" and found and _may_repair(found[0].step, draft):
                 draft.doubt("maybe_repair")
@@ -228,7 +242,8 @@ class Rules:
                 draft.doubt("not_in_reach")
         letters = sum(t.end - t.start for t in tokens if t.kind not in (BREAK, STOP, QUESTION))
         unknown = sum(t.end - t.start for t in tokens if t.kind == UNKNOWN)
-        if letters and unknown / letters > self.unknown:
+        limit = self.unknown if program[0].op != "NONE" else min(self.unknown, UNKNOWN_IN_TALK)
+        if letters and unknown / letters > limit:
             draft.doubt("unknown_words")
 
     def _proposal(self, program: Program, draft: _Draft, context: Context) -> Proposal:
@@ -349,8 +364,9 @@ def _judge(sentence: list[_Clause], asked: bool) -> None:
             rest = "if"
         if rest:
             clause.dead = rest
+            rest = "after if"
         elif "ASK" in kinds:
-            clause.dead = "asked"
+            clause.dead = "asked" if asked else "perhaps asked"
         elif asked and is_last and not kinds & {"POLITE", "TAG"}:
             clause.dead = "perhaps asked"
         elif "NOT" in kinds or "LATER" in kinds:
@@ -366,16 +382,33 @@ def _bury(clause: _Clause, acting: list[Token], grammar: Grammar, draft: _Draft)
         one.step for one in found if one.what in ("do", "it", "measure", "straight") and _is_whole(one.step)
     ]
     places = {str(token.value) for token in acting if token.kind == "PLACE"}
+    draft.aside |= places
     if clause.dead == "not":
         while places and draft.steps and draft.steps[-1].place in places:  # "take the milk, no, not the milk"
             draft.steps.pop()
         whole = [step for step in whole if not step.place]
-    elif clause.dead in ("if", "asked"):
-        whole = [step for step in whole if step.op == "MOVE" and clause.dead == "asked"]
+    elif clause.dead == "if":
+        whole = []
+    elif clause.dead == "asked":
+        whole = [step for step in whole if step.op == "MOVE"]
     else:
         whole = [one.step for one in found if one.what != "doubt" and one.step.op != "GOTO"] or whole
     if whole:
         draft.doubt("set_aside")
+
+
+_TAKES_OBJECT = frozenset({"TO", "BUY", "GO", "AND", "ALONG", "TURN", "BACK", "MORE"})
+_BETWEEN = frozenset({"SAY", "IT", "NUMBER", "POLITE"})
+
+
+def _has_unknown_object(tokens: Sequence[Token]) -> bool:
+    """Whether a verb or preposition of the way is followed by a word nobody knows: "go to the …"."""
+    for i, token in enumerate(tokens):
+        if token.kind in _TAKES_OBJECT:
+            follower = next((later for later in tokens[i + 1 :] if later.kind not in _BETWEEN), None)
+            if follower is not None and follower.kind == UNKNOWN:
+                return True
+    return False
 
 
 def _is_whole(step: Instruction) -> bool:
@@ -387,6 +420,8 @@ def _without_openers(acting: list[Token], clause: _Clause, vocabulary: Vocabular
     """Leave out a direction that only opens the sentence, as in "Right, I go up"."""
     openers = vocabulary.language.openers
     if not openers or not acting or acting[0] is not clause.tokens[0]:
+        return acting
+    if acting[0].end - acting[0].start != len(acting[0].kind):  # "to the right" is no opener
         return acting
     alone = len(clause.tokens) == 1
     measured = not alone and clause.tokens[1].kind in ("NUMBER", "UNIT", "TO", "END", "MORE", "AND", "VAGUE")
@@ -406,6 +441,8 @@ def _take(one: Found, draft: _Draft, context: Context) -> None:
         _do(step, draft)
     elif one.what == "measure":
         last = draft.steps[-1] if draft.steps else None
+        if last is not None and last.op == "MOVE" and last.squares == step.squares:
+            return  # "one, two, three … yes, three squares"
         if last is not None and _is_open(last):
             draft.steps[-1] = replace(
                 last, squares=step.squares, span=(last.span[0], step.span[1] or last.span[1])
@@ -506,7 +543,7 @@ def _buy_here(step: Instruction, draft: _Draft, context: Context) -> None:
     cell = terrain.cell(context.position.state)
     near = [place for place in terrain.places if cell in terrain.reach[place]]
     wanted = [place for place in near if place not in terrain.grid.completed(context.position.state)]
-    if len(near) == 1 and wanted:
+    if len(near) == 1 and wanted and not draft.aside - set(near):
         draft.add(replace(step, place=near[0]))
     else:
         draft.doubt("what_to_buy")

@@ -37,7 +37,7 @@ class Segmenting:
         has been moved.
     """
 
-    closes: tuple[str, ...] = ("moved", "event", "request", "instruction")
+    closes: tuple[Kind, ...] = ("moved", "event", "request", "instruction")
 
     def __post_init__(self) -> None:
         strange = [kind for kind in self.closes if kind not in KINDS]
@@ -123,8 +123,16 @@ def classify(turn: Turn, vocabulary: Vocabulary, spec: TaskSpec, begun: bool) ->
     """Return what a turn of the assessor does, and the phase it opens, if any."""
     if any(mark.kind == "event" for mark in turn.marks):
         return "event", ""
+    key = (turn.text, begun)
+    if key not in vocabulary.assessed:  # assessors use the same few sentences over and over
+        vocabulary.assessed[key] = _classify(turn.text, vocabulary, spec, begun)
+    found: tuple[Kind, str] = vocabulary.assessed[key]
+    return found
+
+
+def _classify(said_text: str, vocabulary: Vocabulary, spec: TaskSpec, begun: bool) -> tuple[Kind, str]:
     language = vocabulary.language
-    text = language.normal(turn.text)
+    text = language.normal(said_text)
     said = language.assessor
     if begun and vocabulary.says(text, said["request"]):
         phase = _phase_named(text, vocabulary, spec)

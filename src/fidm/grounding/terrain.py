@@ -70,8 +70,9 @@ class Terrain:
         self._mode = {mode: number for number, mode in enumerate(modes)}
         self._code = {name: code for code, name in enumerate(task.actions)}
         self.move_code = [self._code[name] for name in MOVES]
-        self._next = task.next_state
-        self._handover = task.handover
+        self._next: list[list[int]] = task.next_state.tolist()
+        self._handover: list[int] = task.handover.tolist()
+        self._phase: list[int] = task.grid.phase.tolist()
         self.places = tuple(self.spec.sections)
         symbols = {name: (s.symbol, self.spec.reach_of(name)) for name, s in self.spec.sections.items()}
         symbols[START] = (self.spec.map.start, "on")
@@ -101,7 +102,7 @@ class Terrain:
 
     def phase(self, state: int) -> int:
         """Return the number of a state's phase; that of the last at the end."""
-        return len(self.phases) - 1 if state == self.end else int(self.grid.phase[state // self.n_cells])
+        return len(self.phases) - 1 if state == self.end else self._phase[state // self.n_cells]
 
     def code(self, action: str) -> int:
         """Return the code of an action; -1 where the task has none."""
@@ -118,7 +119,7 @@ class Terrain:
         A phase whose goals are complete hands over to the next at once, unless somebody opens that phase
         in so many words (``told``); until then one waits.
         """
-        there = int(self._next[state, action])
+        there = self._next[state][action]
         return there if there < 0 or there == self.end else self._settled(there, self.phase(state), told)
 
     def tell(self, position: Position, phase: str, told: frozenset[str] = frozenset()) -> Position:
@@ -134,7 +135,7 @@ class Terrain:
 
     def _settled(self, state: int, phase: int, told: frozenset[str]) -> int:
         """The state once a phase's goals are complete: the next one, or waiting until somebody opens it."""
-        state = int(self._handover[state])
+        state = self._handover[state]
         if state == self.end or self.phase(state) == phase or self.phases[phase + 1] not in told:
             return state
         mode, cell = divmod(state, self.n_cells)

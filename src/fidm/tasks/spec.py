@@ -51,8 +51,11 @@ Symbol = Annotated[str, AfterValidator(_one_symbol)]
 Label = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
 Name = Annotated[str, AfterValidator(_plain_name)]
 Names = Annotated[tuple[Name, ...], Field(strict=False)]
-Words = Annotated[dict[str, Annotated[tuple[Label, ...], Field(strict=False)]], Field(max_length=50)]
-"""What people call a place, by language: ``words.yue = ["菜", "蔬菜"]``."""
+Words = dict[str, dict[str, Annotated[tuple[Label, ...], Field(strict=False)]]]
+"""What people call the places, by language and place."""
+
+OTHER_PLACES = ("start", "finish", "exit")
+"""Places besides the sections that ``[words]`` may have words for."""
 
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
 
@@ -96,7 +99,6 @@ class SectionSpec(_Table):
     reach: Literal["adjacent", "on", "anywhere"] | None = None
     reward: Number | None = None
     requires: Names = ()
-    words: Words = {}
 
 
 class PhaseSpec(_Table):
@@ -118,7 +120,6 @@ class FinishSpec(_Table):
     reward_early: Number = 0.0
     early: Literal["nothing", "illegal"] = "nothing"
     ends: bool = True
-    words: Words = {}
 
 
 class ExitSpec(_Table):
@@ -128,7 +129,6 @@ class ExitSpec(_Table):
     action: Label = "OUT"
     label: Label | None = None
     in_likelihood: bool = False
-    words: Words = {}
 
 
 class RulesSpec(_Table):
@@ -161,6 +161,7 @@ class TaskSpec(_Table):
     finish: FinishSpec | None = None
     exit: ExitSpec | None = None
     rules: RulesSpec = RulesSpec()
+    words: Words = {}
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -321,6 +322,11 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
             elif needed not in seen:
                 hint = did_you_mean(needed, seen)
                 problems.append(Problem(f"names {needed!r}, which is no target.", where, hint=hint))
+    for language, places in spec.words.items():
+        for place in places:
+            if place not in spec.sections and place not in OTHER_PLACES:
+                hint = did_you_mean(place, spec.sections)
+                problems.append(Problem("is no section.", f"words.{language}.{place}", hint=hint))
     for word, keys in _action_words(spec).items():
         if len(keys) > 1:
             problems.append(Problem(f"give the same action {word!r}.", " and ".join(keys)))

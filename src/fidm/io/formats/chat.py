@@ -60,6 +60,7 @@ from fidm.talk import UNKNOWN_TIME, Mark, Role, Transcript, Turn
 BULLET = re.compile(r"\x15([0-9]{1,12})_([0-9]{1,12})\x15")
 ANY_BULLET = re.compile(r"\x15[^\x15]*\x15?")
 TIMED_WORD = re.compile(r"(\S+)\s*\x15([0-9]{1,12})_([0-9]{1,12})\x15")
+LONGEST = 20_000
 BROKEN = "is not a CHAT file that can be read."
 EVENT_LINES = ("%act", "%xact", "%gpx", "%xevt")
 SHORT = {"eng": "en", "zho": "zh", "cmn": "zh", "deu": "de", "fra": "fr", "spa": "es"}
@@ -97,6 +98,9 @@ def read_text(text: str, options: Options) -> RawFile:
         return RawFile(
             flaws=[Flaw("The line names no speaker.", line, "It begins as in *PAR:") for line in odd]
         )
+    endless = _too_long(lines)
+    if endless:
+        raise BrokenError(f"An utterance is longer than {LONGEST:,} characters.", endless)
     reader = guarded(
         lambda: library.CHAT.from_strs(
             [text], ["file"], parallel=False, strict=False, mor_tier=None, gra_tier=None
@@ -113,6 +117,18 @@ def read_text(text: str, options: Options) -> RawFile:
     for line, one in zip(heads, spoken, strict=True):
         file.turns.append(_turn(one, line, roles))
     return file
+
+
+def _too_long(lines: list[str]) -> int:
+    """The line of an utterance nobody could say, over which rustling takes very long; 0 if there is none."""
+    head = size = 0
+    for number, line in enumerate(lines, 1):
+        if line.startswith(("*", "@", "%")):
+            head, size = number, 0
+        size += len(line)
+        if size > LONGEST:
+            return head or number
+    return 0
 
 
 def _role(word: str) -> Role | None:

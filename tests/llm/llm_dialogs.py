@@ -18,6 +18,8 @@ def segment(text: str = "go up three", number: int = 1) -> Segment:
     return Segment(number, text, (0,), (0,), (0,))
 
 
-def context(row: int = 9, column: int = 14, heading: str | None = "up", task: str = "grocery", **more) -> Context:
+def context(
+    row: int = 9, column: int = 14, heading: str | None = "up", task: str = "grocery", **more
+) -> Context:
     land = terrain(task)
     return Context(land, land.position(row, column, heading), **more)

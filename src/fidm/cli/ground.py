@@ -1,0 +1,258 @@
+"""``fidm ground``: the dialogs of a study become steps and segments, with everything to lead them back."""
+
+from __future__ import annotations
+
+import json as jsons
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import polars as pl
+from cyclopts import Parameter
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fidm.cli.console import page
+from fidm.cli.progress import progress_bar
+from fidm.errors import DataError
+from fidm.grounding.ground import Grounded, ground
+from fidm.grounding.settings import GroundingFile, read_settings
+from fidm.grounding.store import ANSWERS, private_folder, write_grounding
+from fidm.io.dialogs import read
+from fidm.tasks.compile import load_task
+from fidm.tasks.spec import builtin_tasks
+
+API_KEY = "FIDM_API_KEY"
+"""The environment variable that holds a server's key; a key on the command line could be seen by others."""
+
+
+def ground_study(
+    study: Path,
+    *,
+    talks: Path | None = None,
+    task: str | None = None,
+    by: Literal["rules", "llm", "hybrid"] | None = None,
+    language: str | None = None,
+    roles: Path | None = None,
+    endpoint: str | None = None,
+    model: str | None = None,
+    samples: int | None = None,
+    workers: int | None = None,
+    allow_remote: bool = False,
+    skip_bad: bool = False,
+    json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
+    """Turn the dialogs of a study into steps and segments.
+
+    Parameters
+    ----------
+    study
+        The study folder; grounding.toml in it may hold settings.
+    talks
+        Where the dialogs are; by default the folder talks in the study.
+    task
+        A built-in task or the path of a task file; by default the one study.toml names.
+    by
+        Who reads the dialogs: the rules, a language model on this machine, or the model where rules are unsure.
+    language
+        The dialogs' language (yue, en) or a language file; by default each file's own.
+    roles
+        A file that says which speaker is the participant and which the assessor.
+    endpoint
+        The address of the language model's server.
+    model
+        The name of the language model.
+    samples
+        How many answers to take from the language model; different ones are kept as alternatives.
+    workers
+        How many dialogs are read at the same time (llm and hybrid).
+    allow_remote
+        Allow a server on another machine. What participants said then leaves this one.
+    skip_bad
+        Leave out dialogs that cannot be read, and list what is wrong with them.
+    json
+        Print the result as JSON.
+    """
+    if not study.is_dir():
+        raise DataError("is not a folder.", source=str(study))
+    chosen = _with_options(read_settings(study), by, language, endpoint, model, samples, workers)
+    name, source = _task(study, task)
+    loaded = load_task(source)
+    place = talks if talks is not None else study / chosen.talks
+    if not place.exists():
+        raise DataError(
+            "is not there. Put the dialogs into it, or say where they are with --talks.", source=str(place)
+        )
+    console = page()
+    with progress_bar(rates=True) as bars:
+        dialogs = read(
+            place,
+            roles=roles if roles is not None else chosen.speakers or None,
+            columns=chosen.columns or None,
+            strict=not skip_bad,
+            untimed=chosen.untimed,
+            on_progress=lambda done, of: bars.step("reading", done, of),
+        )
+        if not len(dialogs):
+            raise DataError("has no dialog that can be used.", source=str(place))
+        cache = None if chosen.by == "rules" else private_folder(study) / ANSWERS
+        grounder = chosen.grounder(cache=cache, allow_remote=allow_remote, api_key=os.environ.get(API_KEY))
+        try:
+            grounded = ground(
+                dialogs,
+                loaded,
+                by=grounder,
+                settings=chosen.settings(),
+                workers=1 if chosen.by == "rules" else chosen.llm.workers,
+                on_progress=bars.step,
+            )
+            agreement = _agreement(grounder)
+        finally:
+            grounder.close()
+        bars.step("writing", 0, 1)
+        write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
+    if json:
+        print(
+            jsons.dumps(_report(study, grounded, dialogs.problems, agreement), indent=2, ensure_ascii=False)
+        )
+    else:
+        _show(study, grounded, dialogs.problems, agreement, chosen, console)
+    return 0
+
+
+def _with_options(
+    file: GroundingFile,
+    by: Literal["rules", "llm", "hybrid"] | None,
+    language: str | None,
+    endpoint: str | None,
+    model: str | None,
+    samples: int | None,
+    workers: int | None,
+) -> GroundingFile:
+    """The file's settings with what the command line says instead."""
+    asked = {"by": by, "language": language}
+    served = {"endpoint": endpoint, "model": model, "samples": samples, "workers": workers}
+    chosen = file.model_copy(update={key: value for key, value in asked.items() if value is not None})
+    told = {key: value for key, value in served.items() if value is not None}
+    if told and chosen.by == "rules":
+        raise DataError(f"--{next(iter(told))} is for a language model; add --by llm or --by hybrid.")
+    for key in ("samples", "workers"):
+        if int(told.get(key) or 1) < 1:
+            raise DataError(f"--{key} must be 1 or more.")
+    return chosen.model_copy(update={"llm": chosen.llm.model_copy(update=told)})
+
+
+def _task(study: Path, task: str | None) -> tuple[str | Path, str | Path]:
+    """The task as the study is to name it, and where to load it from."""
+    if task is not None:
+        return (task, task) if task in builtin_tasks() else (Path(task), Path(task))
+    manifest = study / "study.toml"
+    if manifest.exists():
+        try:
+            named = tomllib.loads(manifest.read_text("utf-8")).get("tasks", [])
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise DataError(f"cannot be read ({type(error).__name__}).", source=str(manifest)) from None
+        if len(named) == 1 and isinstance(named[0], str):
+            found = named[0] if named[0] in builtin_tasks() else study / named[0]
+            return found, found
+        if len(named) > 1:
+            raise DataError(
+                "names several tasks; say which one the dialogs are about: --task NAME.", source=str(manifest)
+            )
+    raise DataError("names no task. Say which one the dialogs are about: --task NAME.", source=str(study))
+
+
+def _agreement(grounder: Any) -> dict[str, int] | None:
+    """How often rules and model agreed, where both were asked."""
+    found = getattr(grounder, "agreement", None)
+    if found is None:
+        return None
+    counts = found()
+    return {"asked": counts.asked, "agreed": counts.agreed}
+
+
+def _report(
+    study: Path, grounded: Grounded, problems: pl.DataFrame, agreement: dict[str, int] | None
+) -> dict[str, Any]:
+    table = grounded.segments
+    return {
+        "study": str(study),
+        "dialogs": len(grounded.dialogs),
+        "left_out": problems["table"].n_unique(),
+        "segments": table.height,
+        "shares": grounded.shares(),
+        "doubts": dict(_doubt_counts(table).iter_rows()),
+        "steps": grounded.cohort.n_steps,
+        "checks_failed": grounded.checks.height,
+        "agreement": agreement,
+        "provenance": jsons.loads(jsons.dumps(dict(grounded.provenance), default=str)),
+    }
+
+
+def _doubt_counts(table: pl.DataFrame) -> pl.DataFrame:
+    doubts = table.select(pl.col("doubts").str.split(" ").explode().alias("doubt"))
+    return (
+        doubts.filter(pl.col("doubt") != "")
+        .group_by("doubt")
+        .len()
+        .sort("len", "doubt", descending=[True, False])
+    )
+
+
+def _show(
+    study: Path,
+    grounded: Grounded,
+    problems: pl.DataFrame,
+    agreement: dict[str, int] | None,
+    chosen: GroundingFile,
+    console: Console,
+) -> None:
+    table = grounded.segments
+    console.print(
+        f"[bold]{len(grounded.dialogs):,} dialogs[/], {table.height:,} segments, {grounded.cohort.n_steps:,} actions, "
+        f"read by {chosen.by}",
+        soft_wrap=True,
+    )
+    if grounded.provenance.get("allow_remote"):
+        console.print(
+            Text.assemble(("! ", "yellow"), "A server on another machine was allowed."), soft_wrap=True
+        )
+    shown = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    shown.add_column("segments")
+    shown.add_column("number", justify="right")
+    shown.add_column("share", justify="right")
+    for status, words in (
+        ("confident", "used as they are"),
+        ("needs_review", "marked for review"),
+        ("no_route", "say nothing about the way"),
+        ("reviewed", "reviewed"),
+    ):
+        count = int((table["status"] == status).sum())
+        if count or status != "reviewed":
+            shown.add_row(words, f"{count:,}", f"{count / max(1, table.height):.1%}")
+    console.print(shown)
+    doubts = _doubt_counts(table)
+    if doubts.height:
+        listed = ", ".join(f"{name} {count:,}" for name, count in doubts.head(6).iter_rows())
+        console.print(Text(f"· why review: {listed}"), style="dim", soft_wrap=True)
+    share = grounded.shares()["inferred_moves"]
+    console.print(
+        Text(f"· {share:.0%} of moves are inferred: the words name a place and the planner found the way"),
+        style="dim", soft_wrap=True,
+    )  # fmt: skip
+    if agreement is not None:
+        console.print(Text(f"· rules and model agreed in {agreement['agreed']:,} of {agreement['asked']:,} segments"),
+                      style="dim", soft_wrap=True)  # fmt: skip
+    if problems.height:
+        n = problems["table"].n_unique()
+        console.print(
+            Text.assemble(("! ", "yellow"), f"{n:,} files left out; see grounding/problems.csv"),
+            soft_wrap=True,
+        )
+    wrong = grounded.checks["participant"].n_unique()
+    sound = len(grounded.cohort) - wrong
+    console.print(f"structural checks: {sound:,} of {len(grounded.cohort):,} participants sound")
+    console.print(f"\nWrote the tables and grounding/ to {study}", soft_wrap=True)

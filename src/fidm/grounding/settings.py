@@ -1,0 +1,166 @@
+"""The file ``grounding.toml`` of a study: what differs from the defaults on the way from words to moves.
+
+    talks = "talks"             # where the dialogs are
+    by = "rules"                # or "llm", "hybrid"
+    language = "yue"            # or the path of a language file
+
+    [speakers]                  # who is who, by the names the files use
+    SPEAKER_00 = "assessor"
+
+    [columns]                   # of CSV and JSONL files
+    text = "utterance"
+
+    [counting]                  # see fidm.grounding.effort.Counting
+    [segmenting]                # see fidm.grounding.segment.Segmenting
+    [weighing]                  # see fidm.grounding.dialog.Weighing
+    [rules]                     # see fidm.grounding.rules.Rules
+    [llm]                       # see fidm.grounding.llm.LanguageModel
+
+Keys nobody knows are errors, so that a slip of the pen never leaves a default in force.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fidm.errors import GroundingError, Problem
+from fidm.grounding.base import Grounder
+from fidm.grounding.dialog import Settings, Weighing
+from fidm.grounding.effort import Counting
+from fidm.grounding.rules import Rules
+from fidm.grounding.segment import Kind, Segmenting
+
+FILE = "grounding.toml"
+By = Literal["rules", "llm", "hybrid"]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class CountingTable(_Table):
+    """What counts as a character, a turn and a pause."""
+
+    fillers: bool = True
+    retracings: bool = True
+    punctuation: bool = False
+    pause_above_s: float = Field(0.25, ge=0, le=60)
+    untimed_pause_s: float = Field(0.3, ge=0, le=60)
+    after_assessor: bool = True
+    duration: Literal["speech", "turns"] = "speech"
+    turns: Literal["participant", "both"] = "participant"
+
+
+class SegmentingTable(_Table):
+    """What ends a segment."""
+
+    closes: list[Kind] = Field(default_factory=lambda: list(Segmenting().closes))
+
+
+class WeighingTable(_Table):
+    """What moves in doubt count."""
+
+    doubtful: float = Field(0.0, ge=0, le=1)
+    keep_talk: bool = False
+
+
+class RulesTable(_Table):
+    """The rules grounder."""
+
+    turns: Literal["walker", "map"] = "walker"
+    sides: Literal["walker", "map"] = "map"
+    unknown: float = Field(0.34, ge=0, le=1)
+
+
+class ModelTable(_Table):
+    """A language-model server."""
+
+    endpoint: str = "http://127.0.0.1:8080/v1"
+    model: str | None = None
+    template: str = "route_v1"
+    temperature: float | None = Field(None, ge=0, le=2)
+    samples: int = Field(1, ge=1, le=64)
+    logprobs: bool = False
+    timeout_s: float = Field(120.0, gt=0)
+    retries: int = Field(4, ge=0, le=20)
+    model_file: str | None = None
+    workers: int = Field(8, ge=1, le=256)
+
+
+class GroundingFile(_Table):
+    """Everything ``grounding.toml`` may say."""
+
+    talks: str = "talks"
+    by: By = "rules"
+    language: str = ""
+    context_turns: int = Field(6, ge=0, le=100)
+    untimed: Literal["problem", "keep"] = "problem"
+    speakers: dict[str, Literal["participant", "assessor", "other"]] = Field(default_factory=dict)
+    columns: dict[str, str] = Field(default_factory=dict)
+    counting: CountingTable = Field(default_factory=CountingTable)
+    segmenting: SegmentingTable = Field(default_factory=SegmentingTable)
+    weighing: WeighingTable = Field(default_factory=WeighingTable)
+    rules: RulesTable = Field(default_factory=RulesTable)
+    llm: ModelTable = Field(default_factory=ModelTable)
+
+    def settings(self) -> Settings:
+        """Return the settings that change numbers."""
+        return Settings(
+            counting=Counting(**self.counting.model_dump()),
+            segmenting=Segmenting(tuple(self.segmenting.closes)),
+            weighing=Weighing(**self.weighing.model_dump()),
+            language=self.language,
+            context_turns=self.context_turns,
+        )
+
+    def grounder(
+        self, *, cache: Path | None, allow_remote: bool = False, api_key: str | None = None
+    ) -> Grounder:
+        """Return the grounder that is asked for; a language model's server is not called yet."""
+        rules = Rules(turns=self.rules.turns, sides=self.rules.sides, unknown=self.rules.unknown)
+        if self.by == "rules":
+            return rules
+        from fidm.grounding.hybrid import Hybrid
+        from fidm.grounding.llm import LanguageModel
+
+        model = LanguageModel(
+            self.llm.endpoint,
+            self.llm.model,
+            template=self.llm.template,
+            temperature=self.llm.temperature,
+            samples=self.llm.samples,
+            logprobs=self.llm.logprobs,
+            timeout_s=self.llm.timeout_s,
+            retries=self.llm.retries,
+            context_turns=self.context_turns,
+            cache=cache,
+            allow_remote=allow_remote,
+            api_key=api_key,
+            model_file=self.llm.model_file,
+        )
+        return model if self.by == "llm" else Hybrid(rules, model)
+
+
+def read_settings(study: str | Path) -> GroundingFile:
+    """Read a study's ``grounding.toml``; the defaults where there is none."""
+    path = Path(study) / FILE
+    if not path.exists():
+        return GroundingFile()
+    try:
+        data: Any = tomllib.loads(path.read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise GroundingError(f"cannot be read ({type(error).__name__}).", source=str(path)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise GroundingError(f"is not valid TOML: {error}.", source=str(path)) from None
+    try:
+        return GroundingFile.model_validate(data)
+    except ValidationError as error:
+        problems = [
+            Problem(f"{item['msg'].rstrip('.')}.", ".".join(map(str, item["loc"])))
+            for item in error.errors(include_url=False, include_input=False)
+        ]
+        raise GroundingError("cannot be used.", source=str(path), problems=problems) from None
