@@ -199,7 +199,7 @@ def main() -> int:
     options = parser.parse_args()
     known = overhead_known(80 if options.quick else 400)
     with running_server(slots=2) as url:
-        real = overhead_real(url, *((8, 2) if options.quick else (48, 4)))
+        real = overhead_real(url, *((8, 2) if options.quick else (24, 3)))
         read = accuracy(url, 10 if options.quick else None)
     console = Console()
     table = Table("overhead", "answers", "wall, s", "ideal, s", "overhead", title=f"{THREADS} threads")

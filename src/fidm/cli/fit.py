@@ -22,14 +22,17 @@ from fidm.cli.progress import Bars, progress_bar
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.files import whole_file
+from fidm.fit.averaged import profile_draws
 from fidm.fit.common import smallest_hashes
 from fidm.fit.factorized import MAX_PEOPLE, Model
 from fidm.fit.files import load_fit, to_dict
 from fidm.fit.fitted import Fit
 from fidm.fit.inferred import other_way
 from fidm.fit.profile import Profile
+from fidm.grounding.store import study_draws
 from fidm.io.study import Study
 from fidm.tasks.compile import load_task
+from fidm.tasks.model import TaskModel
 
 
 def fit(
@@ -41,6 +44,8 @@ def fit(
     joint: bool = False,
     lapse: str = "0",
     inferred: float | None = None,
+    draws: int = 0,
+    seed: int = 1,
     split: str | None = None,
     use: Path | None = None,
     skip_bad: Annotated[bool, Parameter(negative=())] = False,
@@ -72,6 +77,11 @@ def fit(
         How much a move counts that a planner filled in (column "inferred" of the steps): from 0, the default,
         which leaves such moves out, to 1, like any other. Where there are such moves, the sensitivity is also
         estimated the other way: with all moves, or with 1 without the inferred ones.
+    draws
+        Average over so many sampled groundings of the dialogs, so that intervals carry the grounding's doubt.
+        0 takes the most probable grounding, with moves in doubt left out.
+    seed
+        The same seed gives the same draws.
     split
         Learn from the participants with this value of "split"; by default from "train" where there is a
         split, else from everybody. "all" learns from everybody. Everybody is profiled.
@@ -92,6 +102,8 @@ def fit(
     tasks = tuple(load_task(name) for name in task) or opened.load_tasks()
     if not tasks:
         raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(study))
+    if draws < 0 or draws == 1 or seed < 0:
+        raise DataError("--draws must be 0, or 2 and more; --seed 0 or more.")
     if max_people < 2:
         raise DataError(f"--max-people is {max_people}; it must be 2 or more.")
     earlier = None if use is None else load_fit(use, tasks)
@@ -128,6 +140,10 @@ def fit(
             other = learn_other(fitted, learners, model, workers) if compares else None
             del learners
         profile, others, problems = _profiles(fitted, other, opened, model, skip_bad, workers, bars)
+        if draws:
+            profile = _averaged(fitted, study, tasks, profile, draws, seed, workers, bars)
+            if others is not None and isinstance(other, Fit):
+                others = _averaged(other, study, tasks, others, draws, seed, workers, bars)
     ways = compare(profile, others, other)
     _write(fitted, profile, ways, problems, target, is_new=use is None)
     if json:
@@ -241,6 +257,32 @@ def _profiles(
         if isinstance(other, Fit):
             others.append(other.profile(batch, workers=workers))
     return Profile.concat(found), Profile.concat(others) if others else None, pl.concat(problems)
+
+
+def _averaged(
+    fitted: Fit,
+    study: Path,
+    tasks: tuple[TaskModel, ...],
+    profile: Profile,
+    n: int,
+    seed: int,
+    workers: int | None,
+    bars: Bars,
+) -> Profile:
+    """The people's profile averaged over sampled groundings."""
+    if len(tasks) > 1:
+        raise DataError("--draws needs dialogs about one task.", source=str(study))
+    place = {name: i for i, name in enumerate(profile.participants.to_list())}
+
+    def same_people(cohort: Cohort) -> Cohort:
+        """Those who are profiled, in the same order."""
+        rows = [(place[name], j) for j, name in enumerate(cohort.ids.to_list()) if name in place]
+        return cohort[np.array([j for _, j in sorted(rows)], dtype=np.int64)]
+
+    cohorts = map(same_people, study_draws(study, tasks[0], n, seed=seed))
+    return profile_draws(
+        fitted, cohorts, workers=workers, on_progress=lambda doing, done, _: bars.step(doing, done, n)
+    )
 
 
 def _written(is_new: bool) -> list[str]:

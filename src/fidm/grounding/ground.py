@@ -47,6 +47,10 @@ SEGMENT_SCHEMA = {
     "last_turn": pl.Int32,
     "start_s": pl.Float64,
     "end_s": pl.Float64,
+    "duration_s": pl.Float64,
+    "n_characters": pl.Int32,
+    "n_turns": pl.Int32,
+    "pause_s": pl.Float64,
     "opened": pl.String,
     "closed_by": pl.String,
     "readings": pl.String,
@@ -250,7 +254,7 @@ def assemble(
 
 def _cohort(dialogs: Sequence[GroundedDialog], paths: Sequence[Path], task: str) -> Cohort:
     people = list(dict.fromkeys(dialog.transcript.participant for dialog in dialogs))
-    counts = {name: 0 for name in people}
+    counts = dict.fromkeys(people, 0)
     for dialog in dialogs:
         counts[dialog.transcript.participant] += 1
     kept = [(dialog.segments[i], n) for dialog, path in zip(dialogs, paths, strict=True)
@@ -311,7 +315,8 @@ def _segment_table(
                 one.proposal.grounder, write_program(one.proposal.program), one.proposal.readings[0].probability,
                 " ".join(one.doubts), actions[i], moved[i], inferred[i],
                 " ".join(str(turn + 1) for turn in one.segment.turns), one.segment.dialog[0] + 1,
-                one.segment.dialog[-1] + 1, one.effort.start_s, one.effort.end_s, " ".join(one.segment.opened),
+                one.segment.dialog[-1] + 1, one.effort.start_s, one.effort.end_s, one.effort.duration_s, one.effort.n_characters, one.effort.n_turns,
+                one.effort.pause_s, " ".join(one.segment.opened),
                 one.segment.closed_by, write_readings(one.proposal.readings),
             )  # fmt: skip
             for name, value in zip(SEGMENT_SCHEMA, values, strict=True):

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fidm.errors import GroundingError
 from fidm.grounding.answers import AnswerForm, Style
 from fidm.grounding.base import Context, Segment
-from fidm.grounding.program import EXIT, FINISH, START
+from fidm.grounding.program import EXIT, FINISH
 from fidm.grounding.terrain import HEADING_NAMES, Terrain
 
 Message = dict[str, str]
@@ -33,6 +33,9 @@ Message = dict[str, str]
 
 MAX_SAID, MAX_TURN = 6_000, 300
 """How many characters of a segment, and of each turn before it, are sent."""
+
+MOST_WORDS = 4
+"""How many words for a place are sent."""
 
 MAX_TEMPLATE_BYTES = 1_000_000
 
@@ -126,15 +129,15 @@ class Prompt:
     @classmethod
     def of(cls, template: PromptTemplate, form: AnswerForm, terrain: Terrain, language: str) -> Prompt:
         """Fill a template in for a task; the examples are those in the language, else the English ones."""
+        base = language.split("-")[0]
         system = Text(template.system.strip()).safe_substitute(
             title=terrain.spec.title,
-            places=_places(terrain),
+            places=_places(terrain, base),
             form=form.outline,
             map="\n".join(terrain.spec.rows),
             legend=json.dumps(terrain.spec.place_names, ensure_ascii=False),
         )
         fixed: list[Message] = [{"role": "system", "content": system}]
-        base = language.split("-")[0]
         spoken = {example.language for example in template.examples}
         chosen = base if base in spoken else "en"
         for example in template.examples:
@@ -142,7 +145,7 @@ class Prompt:
                 "exit" in example.needs and EXIT not in terrain.reach
             )
             if example.language == chosen and not wanting:
-                fixed += _worked(example, form, terrain)
+                fixed += _worked(example, form, terrain, base)
         return cls(template, form, tuple(fixed), _telling(template, terrain, base))
 
     def messages(self, segment: Segment, context: Context, turns: int) -> list[Message]:
@@ -227,22 +230,40 @@ def _where(context: Context) -> dict[str, Any]:
     return found
 
 
-def _places(terrain: Terrain) -> str:
+def _called(terrain: Terrain, language: str) -> dict[str, list[str]]:
+    """What each place is called: the words the task file has in a language, and its label."""
     spec = terrain.spec
-    labels = {name: section.label for name, section in spec.sections.items()} | {START: "where one begins"}
-    labels |= {FINISH: spec.finish.label} if spec.finish else {}
-    labels |= {EXIT: spec.exit.label} if spec.exit else {}
-    return ", ".join(f"{name} ({labels[name]})" if labels[name] else name for name in terrain.reach)
+    labels: dict[str, str | None] = {name: section.label for name, section in spec.sections.items()}
+    labels |= {
+        FINISH: spec.finish.label if spec.finish else None,
+        EXIT: spec.exit.label if spec.exit else None,
+    }
+    words = spec.words.get(language, {})
+    found = {}
+    for place in terrain.reach:
+        label = labels.get(place)
+        known = words.get(place, words.get(place.lower(), ()))
+        found[place] = list(dict.fromkeys([*known, *([label] if label else [])]))
+    return found
 
 
-def _worked(example: Example, form: AnswerForm, terrain: Terrain) -> list[Message]:
+def _places(terrain: Terrain, language: str) -> str:
+    called = {
+        place: [word for word in words if word != place][:MOST_WORDS]
+        for place, words in _called(terrain, language).items()
+    }
+    return "; ".join(f"{place} ({', '.join(words)})" if words else place for place, words in called.items())
+
+
+def _worked(example: Example, form: AnswerForm, terrain: Terrain, language: str) -> list[Message]:
     """One example as two messages, with sections of this task."""
+    called = _called(terrain, language)
     first, second = terrain.places[0], terrain.places[min(1, len(terrain.places) - 1)]
     spec = terrain.spec
 
     def filled(text: str, *, labels: bool) -> str:
         for mark, name in (("first", first), ("second", second)):
-            label = (spec.sections[name].label or name.replace("_", " ")) if labels else name
+            label = [*called[name], name.replace("_", " ")][0] if labels else name
             text = text.replace(f"{{buy {mark}}}", f"{spec.verb} {name}").replace(f"{{{mark}}}", label)
         return text
 
@@ -270,6 +291,7 @@ def _telling(template: PromptTemplate, terrain: Terrain, language: str) -> re.Pa
     """What words name a place of the task or something to do; nothing about what was said is kept."""
     words = list(template.action_words.get(language, template.action_words.get("en", [])))
     words += [name.replace("_", " ") for name in terrain.places]
+    words += [word for called in _called(terrain, language).values() for word in called]
     words += [name for symbol, name in terrain.spec.place_names.items() if symbol != terrain.spec.map.start]
     parts = {
         rf"\b{re.escape(word.casefold())}\b" if word.isascii() else re.escape(word.casefold())

@@ -21,12 +21,15 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from fidm.cohort import Cohort
 from fidm.errors import DataError, GroundingError
 from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings
@@ -95,17 +98,7 @@ def write_grounding(
         What was wrong with dialogs that could not be read.
     """
     folder = private_folder(study)
-    cohort = grounded.cohort
-    people = known_participants(study)
-    if people is not None:
-        joined = cohort.participants.select("participant").join(
-            people, on="participant", how="left", maintain_order="left"
-        )
-        cohort = cohort.with_participants(joined)
-        absent = people.join(cohort.participants, on="participant", how="anti")
-        if absent.height:
-            nobody = cohort[:0].with_participants(cohort.participants.clear())
-            cohort = type(cohort).concat([cohort, _without_episodes(nobody, absent)])
+    cohort = _with_everybody(grounded.cohort, known_participants(study))
     wrong = grounded.checks if problems is None else pl.concat([problems, grounded.checks])
     part = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
     try:
@@ -133,13 +126,40 @@ def write_grounding(
         shutil.rmtree(part, ignore_errors=True)
 
 
-def _without_episodes(nobody: Any, absent: pl.DataFrame) -> Any:
-    """People of whom there is no dialog, as a cohort."""
-    from dataclasses import replace
+def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
+    """The cohort with the columns of a table of participants, and the people of whom there is no dialog."""
+    if people is None:
+        return cohort
+    joined = cohort.participants.select("participant").join(
+        people, on="participant", how="left", maintain_order="left"
+    )
+    cohort = cohort.with_participants(joined)
+    absent = people.join(cohort.participants, on="participant", how="anti")
+    if not absent.height:
+        return cohort
+    nobody = replace(
+        cohort[:0], participants=absent, episode_offsets=np.zeros(absent.height + 1, dtype=np.int64)
+    )
+    return Cohort.concat([cohort, nobody])
 
-    import numpy as np
 
-    return replace(nobody, participants=absent, episode_offsets=np.zeros(absent.height + 1, dtype=np.int64))
+def study_draws(study: str | Path, task: TaskModel, n: int, *, seed: int) -> Iterator[Cohort]:
+    """Sample whole groundings of a study: the same people, other readings of what they said.
+
+    Parameters
+    ----------
+    study : path
+        A grounded study.
+    task : TaskModel
+        Its task.
+    n : int
+        How many.
+    seed : int
+        The same seed gives the same draws.
+    """
+    people = known_participants(study)
+    for cohort in read_grounding(study, task).draws(n, seed=seed):
+        yield _with_everybody(cohort, people)
 
 
 def known_participants(study: str | Path) -> pl.DataFrame | None:
@@ -266,7 +286,7 @@ def _dialog(
         )
         doubts = tuple(row["doubts"].split())
         proposal = Proposal(read_readings(row["readings"], terrain), doubts, row["grounder"])
-        effort = Effort(row["start_s"], row["end_s"], None, 0, 0, None)
+        effort = Effort(*(row[f.name] for f in fields(Effort)))
         found.append(GroundedSegment(segment, proposal, effort, row["status"], doubts))
     return GroundedDialog(
         transcript, tuple(found), frozenset(told), spoken["language"][0], tuple(spoken["kind"].to_list())

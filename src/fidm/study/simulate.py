@@ -126,7 +126,7 @@ def simulate_cohort(
     ]
     kind = people or People()
     channels = tuple(channel for channel in paper_channels() if channel.name in kind.truth)
-    root = _root(kind, len(channels))
+    root = covariance_root(kind, len(channels))
     rows: list[_Person] = []
     for j in range(first, first + n):
         rng = np.random.default_rng([seed, j])
@@ -212,7 +212,8 @@ def _walk(  # type: ignore[no-untyped-def]
     return len(draws)
 
 
-def _root(people: People, width: int) -> Floats:
+def covariance_root(people: People, width: int) -> Floats:
+    """Return the matrix that turns independent normal draws into people's (log η, θ…)."""
     sd = np.array([people.log_sensitivity_sd] + [people.effort_sd] * width)
     if people.correlation is None:
         return np.diag(sd)

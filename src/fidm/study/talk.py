@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,21 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError
 from fidm.grounding.program import write_program
+from fidm.io.dialogs import formats as known_formats
+from fidm.io.dialogs import write as write_dialog
 from fidm.model.channels import Channel, paper_channels
 from fidm.study.acting import Actor, Stretch, Style
 from fidm.study.phrases import Phrases
-from fidm.study.simulate import Floats, People, _root
+from fidm.study.simulate import Floats, People, covariance_root
 from fidm.study.speaking import SHORTEST_PAUSE_MS, Dialog, Effort
 from fidm.talk import Transcript, Transcripts
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 
 __all__ = ["Style", "Talks", "simulate_talks"]
+
+SEVEN_FORMATS = ("chat", "elan", "textgrid", "vtt", "srt", "whisper", "csv")
+"""The formats dialogs are written in unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,6 +58,29 @@ class Talks:
     programs: tuple[tuple[str, ...], ...] = field(repr=False)
     turns: tuple[tuple[tuple[int, int], ...], ...] = field(repr=False)
     inferred: NDArray[np.bool_] = field(repr=False)
+
+    def write(self, folder: str | Path, *, formats: Sequence[str] = SEVEN_FORMATS) -> tuple[Path, ...]:
+        """Write every dialog into a folder, each in the next of several formats.
+
+        Parameters
+        ----------
+        folder : path
+            Made if need be.
+        formats : sequence of str
+            Names of formats (see :func:`fidm.io.dialogs.formats`); one name writes all dialogs alike.
+        """
+        suffixes = {known.name: known.suffixes[0] for known in known_formats()}
+        strange = [name for name in formats if name not in suffixes]
+        if strange or not formats:
+            raise DataError(f"formats has {strange[:1]}; it may have {', '.join(suffixes)}.")
+        place = Path(folder)
+        place.mkdir(parents=True, exist_ok=True)
+        found = []
+        for i, transcript in enumerate(self.transcripts):
+            name = formats[i % len(formats)]
+            found.append(place / f"{transcript.participant}{suffixes[name]}")
+            write_dialog(transcript, found[-1], format=name)
+        return tuple(found)
 
     def __len__(self) -> int:
         return len(self.transcripts)
@@ -113,7 +142,7 @@ def simulate_talks(
     actor = Actor(task, solve(task), style or Style())
     phrases = Phrases(language, actor.spec)
     channels = tuple(channel for channel in paper_channels() if channel.name in kind.truth)
-    root = _root(kind, len(channels))
+    root = covariance_root(kind, len(channels))
     rows = [_one_person(actor, phrases, kind, channels, root, seed, j) for j in range(first, first + n)]
     return _assemble(rows, task.name, language, channels, first)
 
