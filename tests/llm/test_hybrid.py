@@ -57,6 +57,12 @@ def test_agreement_of_moves_clears_doubts() -> None:
     assert hybrid.agreement() == Agreement(n_asked=1, n_agreed=1)
 
 
+def test_walks_that_a_shelf_stops_agree_only_if_the_same_was_said() -> None:
+    for program, agreed in (("MOVE right 9", 1), ("MOVE right 8", 0)):
+        _, hybrid = both(Stub("rules", "MOVE right 9", ("blocked",)), Stub("llm", program, ("blocked",)))
+        assert hybrid.agreement() == Agreement(n_asked=1, n_agreed=agreed)
+
+
 @pytest.mark.parametrize("doubt", ["missed", "cut_off", "prompt_cut"])
 def test_a_model_that_doubts_itself_is_no_witness(doubt: str) -> None:
     found, hybrid = both(Stub("rules", "NONE", ("unread",)), Stub("llm", "NONE", (doubt,)))

@@ -7,10 +7,12 @@ import json
 import pytest
 from llm_dialogs import terrain
 
+import fidm
 from fidm.errors import GroundingError
 from fidm.grounding.answers import VARIANTS, AnswerForm, InvalidAnswerError
 from fidm.grounding.program import OPS, parse_program, write_program
 from fidm.grounding.quotes import locate
+from fidm.grounding.terrain import Terrain
 
 
 @pytest.fixture(scope="module")
@@ -125,6 +127,17 @@ def test_wrong_answers_have_a_code_and_no_text(form: AnswerForm, text: str, code
 )
 def test_servers_that_do_not_enforce_are_read_too(form: AnswerForm, text: str) -> None:
     assert write_program(form.read(text, "go").program) == "GOTO egg_tofu"
+
+
+def test_a_label_of_two_sections_means_neither(form: AnswerForm) -> None:
+    text = fidm.builtin_text("grocery_small").replace('label = "egg and tofu"', 'label = "meat"')
+    text = text.replace('symbol = "G"', 'symbol = "G"\nlabel = "Shelf"').replace(
+        'symbol = "D"', 'symbol = "D"\nlabel = "shelf"'
+    )
+    other = AnswerForm.of(Terrain(fidm.compile_task(fidm.parse_task(text))))
+    assert write_program(other.read(answer(step("GOTO", place="meat")), "go").program) == "GOTO meat"
+    with pytest.raises(InvalidAnswerError, match="unknown_place"):
+        other.read(answer(step("GOTO", place="shelf")), "go")
 
 
 def test_empty_and_full_answers(form: AnswerForm) -> None:

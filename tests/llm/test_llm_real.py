@@ -15,7 +15,7 @@ import pytest
 from fake_server import CountingProxy
 from llm_dialogs import context, segment
 from real_server import running_server, weights
-from resume_worker import TEXTS
+from resume_worker import SHORT, TEXTS
 
 from fidm.grounding.base import Proposal
 from fidm.grounding.cache import AnswerCache
@@ -61,7 +61,7 @@ def test_a_real_model_grounds_real_words(server: str, tmp_path: Path) -> None:
 
 
 def test_four_threads_ask_at_once_with_logprobs(server: str) -> None:
-    model = LanguageModel(server, logprobs=True, max_instructions=2)
+    model = LanguageModel(server, template=SHORT, logprobs=True, max_instructions=2)
     with ThreadPoolExecutor(4) as pool:
         proposals = list(pool.map(lambda text: model.ground(segment(text), context()), TEXTS[:4]))
     model.close()

@@ -20,7 +20,7 @@ def sample(
     seed: int = 1,
     out: Path | None = None,
 ) -> None:
-    """Write the sheet for a manual audit: what was said, the program, the moves, and a column for the verdict.
+    """Write the sheet for a manual audit: what was said, the moves, and a column for the verdict.
 
     Parameters
     ----------
@@ -72,6 +72,5 @@ def score(
         ("segments", found.n_right, found.n_segments, found.segments),
     ):
         share = right / n if n else float("nan")
-        console.print(
-            f"{what}  {right} of {n} right, {share:.1%} ({found.level:.0%} Wilson interval {low:.1%} to {high:.1%})"
-        )
+        interval = f"{found.level:.0%} Wilson interval {low:.1%} to {high:.1%}"
+        console.print(f"{what}  {right} of {n} right, {share:.1%} ({interval})")

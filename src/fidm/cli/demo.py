@@ -1,4 +1,4 @@
-"""``fidm demo``: the whole line on an embedded default, from the task through dialogs to profiles and a picture."""
+"""``fidm demo``: the whole line on an embedded default, from the task through dialogs to profiles."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
         found = fitted.profile(Cohort.from_traces(shoppers))
     _show_words(talks, grounded, console)
     if not has_speech:
-        console.print("Written as Whisper JSON and CSV only: pip install 'fidm[speech]' adds CHAT, ELAN, TextGrid, SRT "
-                      "and WebVTT.", style="yellow", soft_wrap=True)  # fmt: skip
+        more = "pip install 'fidm[speech]' adds CHAT, ELAN, TextGrid, SRT and WebVTT"
+        console.print(f"Written as Whisper JSON and CSV only: {more}.", style="yellow", soft_wrap=True)
     console.print(f"\n[bold]What these {PEOPLE} people are like[/], from what they did and said")
     show_summary(profile, console)
     if ways is not None:
@@ -103,8 +103,8 @@ def _show_words(talks: Talks, grounded: Grounded, console: Console) -> None:
     formats = len({dialog.transcript.format for dialog in grounded.dialogs})
     shares = grounded.shares()
     console.print(
-        f"[bold]From words to moves[/]: {len(talks)} dialogs in {formats} formats, {grounded.segments.height:,} "
-        f"segments, {shares.get('needs_review', 0.0):.1%} marked for review",
+        f"[bold]From words to moves[/]: {len(talks)} dialogs in {formats} formats, "
+        f"{grounded.segments.height:,} segments, {shares.get('needs_review', 0.0):.1%} marked for review",
         soft_wrap=True,
     )
     right = sum(_right(talks, grounded, j) for j in range(len(talks)))

@@ -56,7 +56,7 @@ def ground_study(
     task
         A built-in task or the path of a task file; by default the one study.toml names.
     by
-        Who reads the dialogs: the rules, a language model on this machine, or the model where rules are unsure.
+        Who reads the dialogs: rules, a language model on this machine (llm), or it where rules are unsure.
     language
         The dialogs' language (yue, en) or a language file; by default each file's own.
     roles
@@ -212,8 +212,8 @@ def _show(
 ) -> None:
     table = grounded.segments
     console.print(
-        f"[bold]{len(grounded.dialogs):,} dialogs[/], {table.height:,} segments, {grounded.cohort.n_steps:,} actions, "
-        f"read by {chosen.by}",
+        f"[bold]{len(grounded.dialogs):,} dialogs[/], {table.height:,} segments, "
+        f"{grounded.cohort.n_steps:,} actions, read by {chosen.by}",
         soft_wrap=True,
     )
     if grounded.provenance.get("allow_remote"):
@@ -244,8 +244,8 @@ def _show(
         style="dim", soft_wrap=True,
     )  # fmt: skip
     if agreement is not None:
-        console.print(Text(f"· rules and model agreed in {agreement['agreed']:,} of {agreement['asked']:,} segments"),
-                      style="dim", soft_wrap=True)  # fmt: skip
+        agreed = "· rules and model agreed in {agreed:,} of {asked:,} segments".format(**agreement)
+        console.print(Text(agreed), style="dim", soft_wrap=True)
     if problems.height:
         n = problems["table"].n_unique()
         console.print(

@@ -112,7 +112,7 @@ class AnswerForm:
     most : int
         How many instructions or moves fit into an answer.
     places : dict
-        Each place by its folded names.
+        Each place by its name, and by its folded names where these mean one place only.
     sections : frozenset of str
         The places where something can be bought.
     moves : dict
@@ -134,9 +134,11 @@ class AnswerForm:
         if not 1 <= most <= limit:
             raise GroundingError(f"An answer has room for 1 to {limit} instructions, not {most}.")
         spec = terrain.spec
-        labels = {name: section.label or name for name, section in spec.sections.items()}
-        named = {_fold(label): name for name, label in labels.items()}
-        places = named | {_fold(place): place for place in terrain.reach}
+        labels = [_fold(section.label or name) for name, section in spec.sections.items()]
+        named = {
+            label: name for label, name in zip(labels, spec.sections, strict=True) if labels.count(label) == 1
+        }
+        places = named | {_fold(place): place for place in terrain.reach} | {p: p for p in terrain.reach}
         moves = _moves(terrain)
         schema = _route_schema(terrain, most) if style == "route" else _moves_schema(tuple(moves), most)
         return cls(style, schema, most, places, frozenset(terrain.places), moves)
@@ -234,10 +236,13 @@ class AnswerForm:
         if "end" in given and given["end"] is not True:
             raise InvalidAnswerError("wrong_form")
         if "place" in given:
-            place = self.places.get(_fold(place)) if isinstance(place, str) else None
+            place = self._place(place) if isinstance(place, str) else None
             if place is None or (known == "BUY" and place not in self.sections):
                 raise InvalidAnswerError("unknown_place")
         return Instruction(known, way.lower(), squares, "end" in given, place, span, sure)
+
+    def _place(self, name: str) -> str | None:
+        return self.places.get(name) or self.places.get(_fold(name))
 
     def _from_moves(self, items: Sequence[Any], said: str) -> Program:
         names = [item.strip() if isinstance(item, str) else "" for item in items]

@@ -1,8 +1,8 @@
 """A manual audit: a random sample of dialogs on a sheet, judged by a person, and scored with an interval.
 
-The paper judged 20 transcript–trajectory pairs and found 19 consistent. The sheet has one row per segment of the
-sampled dialogs: what was said, the program, the moves. A person writes ``ok`` or ``wrong`` in the column
-``verdict``. A dialog counts as consistent if all its segments do.
+The paper judged 20 transcript–trajectory pairs and found 19 consistent. The sheet has one row per segment
+of the sampled dialogs: what was said, the program, the moves. A person writes ``ok`` or ``wrong`` in the
+column ``verdict``. A dialog counts as consistent if all its segments do.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from fidm.files import whole_file
 from fidm.grounding.store import FOLDER, has_grounding
 
 COLUMNS = (
-    "participant", "episode", "segment", "start_s", "said", "program", "moves", "status", "verdict", "comment",
+    "participant", "episode", "segment", "start_s", "said", "program", "moves", "status",
+    "verdict", "comment",
 )  # fmt: skip
 OK = ("ok", "yes", "y", "right", "correct", "consistent", "1", "true", "✓")
 WRONG = ("wrong", "no", "n", "incorrect", "inconsistent", "0", "false", "✗", "x")

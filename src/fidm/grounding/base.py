@@ -1,7 +1,7 @@
 """What a grounder is given and what it gives back.
 
-A grounder reads one segment of talk in its context and proposes what it says about the way: one route program,
-or several with probabilities. It never makes moves, so no grounder can make an illegal one.
+A grounder reads one segment of talk in its context and proposes what it says about the way: one route
+program, or several with probabilities. It never makes moves, so no grounder can make an illegal one.
 """
 
 from __future__ import annotations
@@ -117,6 +117,11 @@ class Proposal:
     def program(self) -> Program:
         """The most probable reading."""
         return self.readings[0].program
+
+    @property
+    def sureness(self) -> float:
+        """How probable the most probable reading is."""
+        return self.readings[0].probability
 
     @property
     def is_confident(self) -> bool:

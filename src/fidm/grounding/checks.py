@@ -1,12 +1,13 @@
 """Structural checks of every grounded trace, as in the paper, done anew and not by the code that made it.
 
-A trace must start at the entrance, follow the rules of its task step by step, buy and pay only where that can be
-done, have as many moves as its segments say, and its segments must follow each other in time.
+A trace must start at the entrance, follow the rules of its task step by step, buy and pay only where that
+can be done, have as many moves as its segments say, and its segments must follow each other in time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -57,7 +58,7 @@ def trace_checks(task: TaskModel, cohort: Cohort, dialogs: Sequence[GroundedDial
             for one in dialog.segments
             if one.effort.start_s is not None
         ]
-        for (_, end), (start, _) in zip(ends, ends[1:], strict=False):
+        for (_, end), (start, _) in pairwise(ends):
             if end is not None and start is not None and start < end - 1e-6:
                 rows.append(("segments", None, owner[e], "Segments overlap in time, or are out of order.",
                              "Are the times of this file in order?"))  # fmt: skip

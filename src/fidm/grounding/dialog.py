@@ -1,7 +1,8 @@
 """One dialog from words to moves: cut it, ground each segment where the one before ended, and replay.
 
-The position is carried from segment to segment. After a segment that needs review the position is in doubt, and so
-are the moves that follow, until the participant names a place and the figure is there: from then on they count again.
+The position is carried from segment to segment. After a segment that needs review the position is in doubt,
+and so are the moves that follow, until the participant names a place and the figure is there: from then on
+they count again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Literal
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.effort import Counting, Effort, measure
-from fidm.grounding.language import Vocabulary, languages, load_language
+from fidm.grounding.language import Vocabulary, load_language
 from fidm.grounding.program import Program
 from fidm.grounding.replay import DOUBTFUL, Replay, replay
 from fidm.grounding.segment import Cut, Segmenting, cut_dialog
@@ -21,7 +22,7 @@ from fidm.grounding.terrain import Terrain
 from fidm.talk import Transcript
 
 Status = Literal["confident", "needs_review", "no_route", "reviewed"]
-"""Whether a segment can be used as it is, should be looked at, says nothing about the way, or was looked at."""
+"""Whether a segment can be used, should be looked at, says nothing about the way, or was looked at."""
 
 ALIASES = {
     "yue": ("yue", "zh-hk", "zh-yue", "cantonese", "yue-hk", "yue-hant", "yue-hant-hk", "zh-hant-hk"),
@@ -40,7 +41,8 @@ class Weighing:
         The weight of moves in segments that need review, and of those after them until the position is
         certain again. 0 leaves them out until somebody has looked.
     keep_talk : bool
-        Whether runs of talk that say nothing about the way are segments, with 0 moves, in the effort channels.
+        Whether runs of talk that say nothing about the way are segments, with 0 moves, in the effort
+        channels.
     """
 
     doubtful: float = 0.0
@@ -64,8 +66,8 @@ class Settings:
     weighing : Weighing
         What moves in doubt count.
     language : str
-        The language of all dialogs, or the path of a language file; empty to take each file's own, or where it has
-        none the one its script suggests.
+        The language of all dialogs, or the path of a language file; empty to take each file's own, or where
+        it has none the one its script suggests.
     context_turns : int
         How many turns before a segment a grounder may see.
     """
@@ -238,8 +240,8 @@ def follow_path(
     weighing : Weighing
         What moves in doubt count.
     chosen : sequence of Program, optional
-        The program of each segment instead of the most probable one; doubt is then in the choice, and every move
-        counts.
+        The program of each segment instead of the most probable one; doubt is then in the choice, and every
+        move counts.
     """
     path = Path()
     position = terrain.start()
@@ -274,8 +276,3 @@ def follow_path(
             is_sure = True
     path.end = position.state
     return path
-
-
-def known_languages() -> tuple[str, ...]:
-    """Return the codes of the languages that can be read without a file of one's own."""
-    return languages()

@@ -1,16 +1,17 @@
-"""What a segment cost: speech duration, characters, dialog turns and pauses, counted one way for every format.
+"""What a segment cost: duration, characters, turns and pauses, counted one way for every format.
 
 All four are measured on the participant's own talk between the first and the last word of the segment:
 
-- **duration**: the time the participant's utterances last, silences inside them taken out, so that no second counts
-  both as speech and as pause;
-- **characters**: code points that are letters or digits; fillers and words taken back count, punctuation and spaces
-  do not;
-- **turns**: how often the participant had the floor; utterances that follow each other without the assessor in
-  between are one turn;
+- **duration**: the time the participant's utterances last, silences inside them taken out, so that no
+  second counts both as speech and as pause;
+- **characters**: code points that are letters or digits; fillers and words taken back count, punctuation
+  and spaces do not;
+- **turns**: how often the participant had the floor; utterances that follow each other without the assessor
+  in between are one turn;
 - **pause**: every silence above 0.25 s in which nobody speaks, added up.
 
-Each of these is a setting of :class:`Counting`; ``docs/explanation/words-to-moves.md`` says what each changes.
+Each of these is a setting of :class:`Counting`; ``docs/explanation/words-to-moves.md`` says what each
+changes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from fidm.errors import GroundingError
@@ -171,7 +173,7 @@ def _silences_inside(turn: Turn, counting: Counting) -> float:
     """The pauses within one utterance: from its words' times, else from its marks."""
     timed = [word for word in turn.words if not (math.isnan(word.start_s) or math.isnan(word.end_s))]
     if timed:
-        gaps = [later.start_s - word.end_s for word, later in zip(timed, timed[1:], strict=False)]
+        gaps = [later.start_s - word.end_s for word, later in pairwise(timed)]
     else:
         gaps = [
             counting.untimed_pause_s if math.isnan(mark.seconds) else mark.seconds

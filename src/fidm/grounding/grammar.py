@@ -1,8 +1,8 @@
 """The grammar of route talk: sequences of word classes become instructions.
 
-Rules are data (``languages/grammar.toml`` and each language's own). Every class of words has a letter; a clause is
-the string of its letters, and a rule a regular expression over them, so that reading a clause is one match after
-the other from left to right.
+Rules are data (``languages/grammar.toml`` and each language's own). Every class of words has a letter; a
+clause is the string of its letters, and a rule a regular expression over them, so that reading a clause is
+one match after the other from left to right.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Found:
     Parameters
     ----------
     what : str
-        ``do`` for an instruction; ``check``, ``straight``, ``and``, ``bought``, ``it`` and ``measure`` for what
-        needs the context; ``doubt`` for what cannot be read.
+        ``do`` for an instruction; ``check``, ``straight``, ``and``, ``bought``, ``it`` and ``measure`` for
+        what needs the context; ``doubt`` for what cannot be read.
     step : Instruction
         The instruction, or the place in question.
     why : str

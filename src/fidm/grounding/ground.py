@@ -1,7 +1,7 @@
 """Many dialogs become a cohort, with everything needed to lead each move back to the words.
 
-:func:`ground` is what :func:`fidm.ground` runs. What it returns holds the cohort, a table of segments with their
-programs and alternatives, a table of moves with the words they came from, and where it all came from.
+:func:`ground` is what :func:`fidm.ground` runs. What it returns holds the cohort, a table of segments with
+their programs and alternatives, a table of moves with the words they came from, and where it all came from.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ SEGMENT_SCHEMA = {
     "closed_by": pl.String,
     "readings": pl.String,
 }
-"""The columns of the table of grounded segments; turns are counted from 1, several are set apart by spaces."""
+"""The columns of the table of grounded segments; turns are counted from 1 and set apart by spaces."""
 
 MOVE_SCHEMA = {
     "participant": pl.String,
@@ -312,11 +312,10 @@ def _segment_table(
         for i, one in enumerate(dialog.segments):
             values = (
                 dialog.transcript.participant, dialog.transcript.episode, str(one.segment.number), one.status,
-                one.proposal.grounder, write_program(one.proposal.program), one.proposal.readings[0].probability,
+                one.proposal.grounder, write_program(one.proposal.program), one.proposal.sureness,
                 " ".join(one.doubts), actions[i], moved[i], inferred[i],
                 " ".join(str(turn + 1) for turn in one.segment.turns), one.segment.dialog[0] + 1,
-                one.segment.dialog[-1] + 1, one.effort.start_s, one.effort.end_s, one.effort.duration_s, one.effort.n_characters, one.effort.n_turns,
-                one.effort.pause_s, " ".join(one.segment.opened),
+                one.segment.dialog[-1] + 1, *astuple(one.effort), " ".join(one.segment.opened),
                 one.segment.closed_by, write_readings(one.proposal.readings),
             )  # fmt: skip
             for name, value in zip(SEGMENT_SCHEMA, values, strict=True):

@@ -20,6 +20,9 @@ from fidm.grounding.replay import replay
 NO_WITNESS = frozenset({"no_answer", "missed", "cut_off", "prompt_cut"})
 """A model that doubts itself so is no witness for the rules, even where it says the same."""
 
+STOPPED = frozenset({"blocked", "unreachable", "not_here"})
+"""Issues after which moves say less than the program did."""
+
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
@@ -124,9 +127,7 @@ class Hybrid:
             self.model.close()
 
     def _checked(self, ruled: Proposal, segment: Segment, context: Context) -> Proposal:
-        """A segment in which the rules are confident, shown to the model; if that is confident too, but
-        differs, it is a doubt.
-        """
+        """Show the model what the rules are confident of; if it is confident of something else, doubt."""
         modelled = self.model.ground(segment, context)
         if "no_answer" in modelled.doubts:
             return ruled
@@ -153,7 +154,11 @@ def _same_moves(one: Program, other: Program, context: Context) -> bool:
     terrain, position, told = context.terrain, context.position, context.told
     first = replay(one, terrain, position, told=told)
     second = replay(other, terrain, position, told=told)
-    return first.actions == second.actions and first.end.heading == second.end.heading
+    if first.actions != second.actions or first.end.heading != second.end.heading:
+        return False
+    # Different programs that a shelf stops at the same place do not say the same.
+    stopped = any(issue.code in STOPPED for walk in (first, second) for issue in walk.issues)
+    return not stopped or same_program(one, other)
 
 
 def _joined(*doubts: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """How good a grounder is: phrasings with a known meaning, read one by one and compared move by move.
 
-A file of phrasings has one JSON object per line: ``id``, ``task``, ``row``, ``column`` (of the drawing, from 1),
-``heading`` (or null), ``text``, ``program`` (the meaning, in the route language), ``kind`` and optionally
-``language``. A reading is right if it leads through exactly the same actions as the meaning.
+A file of phrasings has one JSON object per line: ``id``, ``task``, ``row``, ``column`` (of the drawing,
+from 1), ``heading`` (or null), ``text``, ``program`` (the meaning, in the route language), ``kind`` and
+optionally ``language``. A reading is right if it leads through exactly the same actions as the meaning.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Languages as data: the words of a language file, and how a text is cut into them.
 
-A language is one TOML file with classes of words (``UP``, ``GO``, ``BUY``, ``REPAIR``, …), numbers, spelling
-variants and expressions that stand for several classes at once. The names of sections come from the task file.
-The longest known expression wins, so an idiom can be told apart from the words inside it.
+A language is one TOML file with classes of words (``UP``, ``GO``, ``BUY``, ``REPAIR``, …), numbers,
+spelling variants and expressions that stand for several classes at once. The names of sections come from
+the task file. The longest known expression wins, so an idiom can be told apart from the words inside it.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ FORMAT = 1
 
 DIRECTIONS = ("UP", "DOWN", "LEFT", "RIGHT")
 ACTING = (
-    *DIRECTIONS, "AHEAD", "TURN", "AROUND", "BACK", "NUMBER", "UNIT", "END", "TO", "GO", "BUY", "DONE_BUY", "PAY",
-    "LEAVE", "ALONG", "AND", "MORE", "VAGUE", "IT", "HERE", "PLACE",
+    *DIRECTIONS, "AHEAD", "TURN", "AROUND", "BACK", "NUMBER", "UNIT", "END", "TO", "GO", "BUY", "DONE_BUY",
+    "PAY", "LEAVE", "ALONG", "AND", "MORE", "VAGUE", "IT", "HERE", "PLACE",
 )  # fmt: skip
 """Classes of words that the grammar reads."""
 
@@ -36,7 +36,7 @@ ASSESSOR = ("moved", "prompt", "request", "instruction")
 """What an assessor may do with a turn."""
 
 BREAK, STOP, QUESTION, UNKNOWN = "BREAK", "STOP", "QUESTION", "UNKNOWN"
-"""What is no word: a comma, the end of a sentence, a question mark, and what the language file does not know."""
+"""What is no known word: a comma, the end of a sentence, a question mark, a word nobody knows."""
 
 _COUNTS = {"ONE": 1, "TWO": 2, "THREE": 3, "FOUR": 4, "FIVE": 5, "SIX": 6}
 _PAUSING = '，,、;；:：—–"“”()（）…⋯'
@@ -258,10 +258,9 @@ def _place_words(language: Language, spec: TaskSpec) -> Iterable[tuple[str, str]
         named = {START: True, FINISH: spec.finish is not None, EXIT: spec.exit is not None}[place]
         listed += [(word, place) for word in given if named]
     own = spec.words.get(language.code, {})
-    for key, place, has in (
-        ("start", START, True), ("finish", FINISH, spec.finish is not None), ("exit", EXIT, spec.exit is not None),
-    ):  # fmt: skip
-        listed += [(word, place) for word in own.get(key, ()) if has]
+    listed += [(word, START) for word in own.get("start", ())]
+    listed += [(word, FINISH) for word in own.get("finish", ()) if spec.finish is not None]
+    listed += [(word, EXIT) for word in own.get("exit", ()) if spec.exit is not None]
     for name, section in spec.sections.items():
         words = list(own.get(name, ()))
         if language.code == "en":

@@ -1,12 +1,13 @@
 """A dialog becomes segments: runs of participant talk, each closed by the assessor moving the figure.
 
-The rule: a segment begins with the participant's first words and goes on, through further turns and the assessor's
-prompts, until the assessor moves the figure ("okay, I've moved you"), something happens (an event mark), the
-assessor asks for something new (the bakery request) or gives an instruction. Prompts such as "and then?" do not
-close it. Which words do which is data, in ``[assessor]`` of the language file; ``Segmenting.closes`` says what closes.
+The rule: a segment begins with the participant's first words and goes on, through further turns and the
+assessor's prompts, until the assessor moves the figure ("okay, I've moved you"), something happens (an
+event mark), the assessor asks for something new (the bakery request) or gives an instruction. Prompts such
+as "and then?" do not close it. Which words do which is data, in ``[assessor]`` of the language file;
+``Segmenting.closes`` says what closes.
 
-A request that names what a later phase is about opens that phase: "please also get some bread" opens the phase
-whose target is the bakery, "you can go and pay now" the one that ends at the till.
+A request that names what a later phase is about opens that phase: "please also get some bread" opens the
+phase whose target is the bakery, "you can go and pay now" the one that ends at the till.
 """
 
 from __future__ import annotations

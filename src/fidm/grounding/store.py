@@ -201,8 +201,8 @@ def _turns(grounded: Grounded) -> pl.DataFrame:
         for i, turn in enumerate(item.turns):
             kind = dialog.kinds[i] if i < len(dialog.kinds) else ""
             values = (
-                item.participant, item.episode, i + 1, turn.speaker, turn.role, kind, turn.start_s, turn.end_s,
-                turn.text, turn.line, Path(item.source).name, dialog.language,
+                item.participant, item.episode, i + 1, turn.speaker, turn.role, kind, turn.start_s,
+                turn.end_s, turn.text, turn.line, Path(item.source).name, dialog.language,
             )  # fmt: skip
             for name, value in zip(TURN_SCHEMA, values, strict=True):
                 rows[name].append(value)
@@ -242,7 +242,7 @@ def read_grounding(study: str | Path, task: TaskModel, *, settings: Settings | N
             f"was grounded on another version of {task.name}. Run fidm ground again.", source=str(study)
         )
     terrain = Terrain(task)
-    said = {key: table for key, table in _by_dialog(turns)}
+    said = dict(_by_dialog(turns))
     dialogs = [_dialog(key, table, said, terrain) for key, table in _by_dialog(segments)]
     have = {(d.transcript.participant, d.transcript.episode) for d in dialogs}
     for key, table in said.items():
