@@ -37,6 +37,7 @@ docs: $(VENV)/.dev
 bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/solve.py --out benchmarks/results/solve.json --msdm-python .venv-bench/bin/python
 	$(BIN)/python benchmarks/fit.py --out benchmarks/results/fit.json
+	$(BIN)/python benchmarks/grounding.py --out benchmarks/results/grounding.json
 
 # The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
 floors:

@@ -146,8 +146,10 @@ class Vocabulary:
             others = [m for m in known.get(form, []) if m[0][0] == "PLACE" and m != meaning]
             known[form] = [*others, meaning]
         self._known = known
-        forms = [len(form.split(" ")) if language.spaced else len(form) for form in known]
-        self._longest = max(forms)
+        self._longest: dict[str, int] = {}  # by first word, or first character
+        for form in known:
+            parts = form.split(" ") if language.spaced else form
+            self._longest[parts[0]] = max(len(parts), self._longest.get(parts[0], 0))
         self.assessed: dict[tuple[str, bool], Any] = {}
         self.ambiguous = {form for form, meanings in known.items() if len(meanings) > 1}
 
@@ -173,8 +175,8 @@ class Vocabulary:
         i, place = 0, 0
         while i < len(words):
             _marks(text, place, words[i][1], found)
-            room = 1
-            while room < self._longest and i + room < len(words) and _joined(text, words, i + room):
+            room, longest = 1, self._longest.get(words[i][0], 1)
+            while room < longest and i + room < len(words) and _joined(text, words, i + room):
                 room += 1
             for length in range(room, 0, -1):
                 form = " ".join(word for word, _, _ in words[i : i + length])
@@ -200,7 +202,7 @@ class Vocabulary:
                 self._add(text[i:end], i, end, found)
                 i = end
                 continue
-            for length in range(min(self._longest, n - i), 0, -1):
+            for length in range(min(self._longest.get(letter, 0), n - i), 0, -1):
                 if text[i : i + length] in self._known:
                     self._add(text[i : i + length], i, i + length, found)
                     i += length

@@ -26,9 +26,9 @@ from fidm.grounding.clauses import cut_clauses
 from fidm.grounding.draft import FLIPPABLE, Draft
 from fidm.grounding.grammar import Grammar, grammar_of
 from fidm.grounding.language import BREAK, QUESTION, STOP, UNKNOWN, Token, Vocabulary, load_language
-from fidm.grounding.program import NOTHING, Instruction, Program, tidy
+from fidm.grounding.program import NOTHING, Instruction, Program, same_program, tidy
 from fidm.grounding.replay import DOUBTFUL, Replay, replay
-from fidm.grounding.terrain import HEADING_NAMES, LEFT_OF, RIGHT_OF
+from fidm.grounding.terrain import HEADINGS, LEFT_OF, RIGHT_OF
 from fidm.tasks.spec import TaskSpec
 
 VERSION = 1
@@ -95,14 +95,14 @@ class Rules:
         clauses = cut_clauses(tokens, plain)
         draft = Draft(context)
         draft.read(clauses, vocabulary, grammar)
-        program = self._framed(tidy(draft.steps))
+        program = self._framed(draft.steps, context)
         done = replay(program, context.terrain, context.position, told=context.told)
         self._doubts(draft, program, done, tokens)
         others = []
         for doubt in (doubt for doubt in FLIPPABLE if doubt in draft.doubts):
             other = Draft(context, frozenset({doubt}))
             other.read(clauses, vocabulary, grammar)
-            others.append(self._framed(tidy(other.steps)))
+            others.append(self._framed(other.steps, context))
         return self._proposal(program, others, draft, context)
 
     # ------------------------------------------------------------------ reading
@@ -117,19 +117,18 @@ class Rules:
             self._readers[key] = (Vocabulary(language, spec), grammar_of(language))
         return self._readers[key]
 
-    def _framed(self, program: Program) -> Program:
+    def _framed(self, steps: Sequence[Instruction], context: Context) -> Program:
         """Put directions into the frames the settings ask for."""
-        if self.turns == "walker" and self.sides == "map":
-            return program
-        framed = []
-        for step in program:
-            if step.op == "TURN" and self.turns == "map" and step.way in ("left", "right"):
-                framed.append(replace(step, op="MOVE", squares=None))
-            elif step.op == "MOVE" and self.sides == "walker" and step.way in ("left", "right"):
-                framed += [Instruction("TURN", step.way, span=step.span), replace(step, way="ahead")]
-            else:
-                framed.append(step)
-        return tuple(framed)
+        program = tidy(steps)
+        if self.sides == "walker":
+            framed: list[Instruction] = []
+            for step in program:
+                if step.op == "MOVE" and step.way in ("left", "right"):
+                    framed += [Instruction("TURN", step.way, span=step.span), replace(step, way="ahead")]
+                else:
+                    framed.append(step)
+            program = tuple(framed)
+        return _on_map(program, context) if self.turns == "map" else program
 
     # ------------------------------------------------------------------ doubts
 
@@ -158,8 +157,8 @@ class Rules:
         sure = 0.97 if not draft.doubts else max(0.2, 0.7 - 0.15 * (len(draft.doubts) - 1))
         best = tuple(replace(step, probability=sure) for step in program)
         weighed: list[tuple[Program, float]] = [(best, sure)]
-        turned = _other_frame(best, context)
-        if turned is not None:
+        turned = _on_map(best, context) if any(step.op == "TURN" for step in best) else best
+        if not same_program(turned, best):
             weighed.append((turned, (1 - sure) * 0.5 if not draft.doubts else 0.1))
         weighed += [(tuple(replace(step, probability=0.2) for step in other), 0.2) for other in others]
         if draft.doubts and program != NOTHING:
@@ -167,23 +166,19 @@ class Rules:
         return Proposal.of(weighed, tuple(draft.doubts), self.name)
 
 
-def _other_frame(program: Program, context: Context) -> Program | None:
-    """The reading in which turns are taken on the map; None where it is the same."""
-    heading = context.position.heading
-    if heading is None or not any(step.op == "TURN" for step in program):
-        return None
+def _on_map(program: Program, context: Context) -> Program:
+    """The program with its turns taken on the map: "left" is the map's left, wherever the figure faces."""
     made: list[Instruction] = []
-    for i, step in enumerate(program):
-        if step.op == "TURN" and step.way in ("left", "right"):
-            following = program[i + 1] if i + 1 < len(program) else None
-            if following is not None and following.op == "MOVE" and following.way == "ahead":
-                continue
-            made.append(replace(step, op="MOVE", squares=1))
-        elif step.op == "MOVE" and step.way == "ahead" and i and program[i - 1].op == "TURN":
-            made.append(replace(step, way=program[i - 1].way if program[i - 1].way != "around" else "ahead"))
-        else:
+    for step in program:
+        if step.op != "TURN" or step.way not in ("left", "right"):
             made.append(step)
-    turned = LEFT_OF if program[0].way == "left" else RIGHT_OF
-    if program[0].op == "TURN" and HEADING_NAMES[turned[heading]] == program[0].way:
-        return None
-    return tuple(made)
+            continue
+        heading = replay(made, context.terrain, context.position, told=context.told).end.heading
+        wanted = HEADINGS[step.way]
+        if heading is None or LEFT_OF[heading] == wanted:
+            made.append(replace(step, way="left" if heading is not None else step.way))
+        elif RIGHT_OF[heading] == wanted:
+            made.append(replace(step, way="right"))
+        elif heading != wanted:
+            made.append(replace(step, way="around"))
+    return tidy(made)
