@@ -119,7 +119,8 @@ class RunFidm(SphinxDirective):
 class TaskFile(SphinxDirective):
     """``{task-file} NAME``: show a task file and keep it for the page's commands.
 
-    ``:append:`` adds to the file; ``:replacing: TEXT`` puts the content in the place of a text.
+    ``:append:`` adds to the file; ``:replacing: TEXT`` puts the content in the place of a text. The file
+    may be something else than a task; its suffix says in which language it is shown.
     """
 
     required_arguments = 1
@@ -133,6 +134,7 @@ class TaskFile(SphinxDirective):
         self.env.note_reread()
         shown = "\n".join(self.content)
         path = _folder(self.env.docname) / self.arguments[0]
+        path.parent.mkdir(parents=True, exist_ok=True)
         before = path.read_text("utf-8") if path.exists() else ""
         if old := self.options.get("replacing"):
             if before.count(old) != 1:
@@ -141,7 +143,8 @@ class TaskFile(SphinxDirective):
         else:
             text = (before if "append" in self.options else "") + f"{shown}\n\n"
         path.write_text(text, "utf-8")
-        return [nodes.literal_block(shown, shown, language="toml")]
+        language = {".py": "python", ".csv": "text"}.get(path.suffix, "toml")
+        return [nodes.literal_block(shown, shown, language=language)]
 
 
 class RunPython(SphinxDirective):

@@ -36,7 +36,9 @@ def store(folder: Path, *dialogs: Transcript) -> Path:
 
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    people = [talk(f"P{i:02d}", "go left one square", "go up two squares, go up one square") for i in range(12)]
+    people = [
+        talk(f"P{i:02d}", "go left one square", "go up two squares, go up one square") for i in range(12)
+    ]
     return store(tmp_path / "study", *people)
 
 
@@ -44,7 +46,9 @@ def rows(sheet: Path) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(sheet.read_text("utf-8-sig"))))
 
 
-def judge(sheet: Path, verdicts: list[str] | str, *, delimiter: str = ",", encoding: str = "utf-8-sig") -> Path:
+def judge(
+    sheet: Path, verdicts: list[str] | str, *, delimiter: str = ",", encoding: str = "utf-8-sig"
+) -> Path:
     found = rows(sheet)
     listed = [verdicts] * len(found) if isinstance(verdicts, str) else verdicts
     for row, verdict in zip(found, listed, strict=True):
@@ -52,7 +56,9 @@ def judge(sheet: Path, verdicts: list[str] | str, *, delimiter: str = ",", encod
     return put(sheet, found, delimiter=delimiter, encoding=encoding)
 
 
-def put(sheet: Path, found: list[dict[str, str]], *, delimiter: str = ",", encoding: str = "utf-8-sig") -> Path:
+def put(
+    sheet: Path, found: list[dict[str, str]], *, delimiter: str = ",", encoding: str = "utf-8-sig"
+) -> Path:
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, delimiter=delimiter)
     writer.writeheader()
@@ -78,7 +84,9 @@ def test_a_sheet_has_every_segment_of_the_dialogs_drawn(study: Path) -> None:
 
 
 def test_same_seed_same_dialogs_whatever_their_order(tmp_path: Path, study: Path) -> None:
-    people = [talk(f"P{i:02d}", "go left one square", "go up two squares, go up one square") for i in range(12)]
+    people = [
+        talk(f"P{i:02d}", "go left one square", "go up two squares, go up one square") for i in range(12)
+    ]
     other = store(tmp_path / "other", *people[::-1])
     drawn = [
         {row["participant"] for row in rows(sample_audit(place, 4, seed=seed, path=tmp_path / f"{i}.csv"))}
@@ -98,7 +106,10 @@ def test_episodes_are_drawn_one_by_one(tmp_path: Path) -> None:
 
 
 def test_a_sheet_is_for_its_owner_alone_and_opens_in_a_spreadsheet(study: Path, tmp_path: Path) -> None:
-    for sheet in (sample_audit(study, 1, seed=1), sample_audit(study, 1, seed=1, path=tmp_path / "deep" / "er.csv")):
+    for sheet in (
+        sample_audit(study, 1, seed=1),
+        sample_audit(study, 1, seed=1, path=tmp_path / "deep" / "er.csv"),
+    ):
         assert stat.S_IMODE(sheet.stat().st_mode) == 0o600
         assert sheet.read_bytes().startswith(b"\xef\xbb\xbf")
 
@@ -118,12 +129,15 @@ def test_a_sample_needs_a_number_and_a_seed(study: Path, n: int, seed: int) -> N
 
 
 def test_a_study_without_a_grounding_is_refused(tmp_path: Path) -> None:
-    for action in (lambda: sample_audit(tmp_path, 1, seed=1), lambda: score_audit(tmp_path, tmp_path / "x.csv")):
+    for action in (
+        lambda: sample_audit(tmp_path, 1, seed=1),
+        lambda: score_audit(tmp_path, tmp_path / "x.csv"),
+    ):
         with pytest.raises(GroundingError, match="fidm ground"):
             action()
 
 
-FORMULAS = ["=1+1", "+1 left", "-left", "@SUM(A1)", "\t=1", "\r=1", "=HYPERLINK(\"http://x\",\"go\")"]
+FORMULAS = ["=1+1", "+1 left", "-left", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x","go")']
 
 
 @pytest.mark.parametrize("said", FORMULAS)
@@ -174,7 +188,10 @@ def test_the_level_is_that_of_the_intervals(study: Path) -> None:
             score_audit(study, sheet, level=level)
 
 
-@pytest.mark.parametrize(("word", "right"), [*((w, True) for w in OK), *((w, False) for w in WRONG), (" OK ", True), ("Wrong", False)])
+@pytest.mark.parametrize(
+    ("word", "right"),
+    [*((w, True) for w in OK), *((w, False) for w in WRONG), (" OK ", True), ("Wrong", False)],
+)
 def test_words_for_right_and_wrong(study: Path, word: str, right: bool) -> None:
     found = score_audit(study, judge(sample_audit(study, 1, seed=1), word))
     assert (found.n_right, found.n_consistent) == ((2, 1) if right else (0, 0))
@@ -273,7 +290,9 @@ def test_a_row_that_was_cut_is_a_problem_not_a_crash(study: Path) -> None:
 # ------------------------------------------------------------------ command line
 
 
-def test_the_commands_sample_and_score(study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_sample_and_score(
+    study: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     sheet = tmp_path / "sheet.csv"
     assert main(["audit", "sample", str(study), "-n", "3", "--seed", "7", "--out", str(sheet)]) == 0
     said = capsys.readouterr()

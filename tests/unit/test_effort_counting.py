@@ -28,7 +28,9 @@ def cost(*turns: Turn, **settings: Any) -> Effort:
     return measure(Transcript("P1", turns), range(len(turns)), Counting(**settings))
 
 
-def letters(text: str, marks: tuple[Mark, ...] = (), fillers: frozenset[str] = frozenset(), **settings: Any) -> int:
+def letters(
+    text: str, marks: tuple[Mark, ...] = (), fillers: frozenset[str] = frozenset(), **settings: Any
+) -> int:
     return count_characters(par(0, 1, text, marks=marks), Counting(**settings), fillers)
 
 
@@ -120,7 +122,9 @@ def test_unmarked_fillers_of_an_unspaced_language(text: str, n: int) -> None:
 
 @pytest.mark.parametrize("text", ["唔好向左", "我唔去菜檔", "唔該"])
 def test_the_cantonese_not_is_no_filler(text: str) -> None:
-    assert count_characters(par(0, 1, text), Counting(fillers=False), load_language("yue").fillers) == len(text)
+    assert count_characters(par(0, 1, text), Counting(fillers=False), load_language("yue").fillers) == len(
+        text
+    )
 
 
 def test_letters_that_grow_in_small_print_do_not_shift_fillers() -> None:

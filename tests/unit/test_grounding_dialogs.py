@@ -27,7 +27,17 @@ from fidm.tasks.stack import TaskSet, follow
 
 TASK = fidm.load_task("grocery")
 TERRAIN = Terrain(TASK)
-ARRAYS = ("state", "action", "weight", "segment", "inferred", "end_state", "step_offsets", "segment_offsets", "episode_offsets")
+ARRAYS = (
+    "state",
+    "action",
+    "weight",
+    "segment",
+    "inferred",
+    "end_state",
+    "step_offsets",
+    "segment_offsets",
+    "episode_offsets",
+)
 
 
 class Stub:
@@ -115,7 +125,9 @@ def test_the_context_holds_the_turns_before_the_phases_and_the_language() -> Non
         Turn("INV", 2, 3, "please also get some bread", "assessor"),
         Turn("PAR", 3, 4, "NONE", "participant"),
     ]
-    ground([Transcript("P1", tuple(turns), language="en-GB")], TASK, by=stub, settings=Settings(context_turns=2))
+    ground(
+        [Transcript("P1", tuple(turns), language="en-GB")], TASK, by=stub, settings=Settings(context_turns=2)
+    )
     assert [context.preceding for context in stub.seen] == [
         (("assessor", turns[0].text),),
         (("participant", "NONE"), ("assessor", turns[2].text)),
@@ -137,7 +149,9 @@ def test_a_request_opens_the_phase_in_the_moves_too() -> None:
     ]
     found = stubbed(Transcript("P1", tuple(turns), language="en"))
     phases = [TERRAIN.phase(int(state)) for state in found.cohort.state]
-    by_segment = {k: {p for p, s in zip(phases, found.cohort.segment, strict=True) if s == k} for k in range(3)}
+    by_segment = {
+        k: {p for p, s in zip(phases, found.cohort.segment, strict=True) if s == k} for k in range(3)
+    }
     assert by_segment == {0: {0}, 1: {0}, 2: {1}}
     assert found.checks.height == 0
     assert found.segments["opened"].to_list() == ["", "", "bakery"]
@@ -256,7 +270,9 @@ def test_draws_follow_the_probabilities() -> None:
     for cohort in found.draws(25, seed=1):
         for j in range(len(cohort)):
             own = cohort.action[cohort.step_offsets[j] : cohort.step_offsets[j + 1]]
-            segments = cohort.segments["segment"][int(cohort.segment_offsets[j]) : int(cohort.segment_offsets[j + 1])]
+            segments = cohort.segments["segment"][
+                int(cohort.segment_offsets[j]) : int(cohort.segment_offsets[j + 1])
+            ]
             total += 1
             left += "1" in segments.to_list()
             last = TERRAIN.cell(int(cohort.state[cohort.step_offsets[j + 1] - 1])) if len(own) else -1
@@ -297,7 +313,12 @@ def own(cohort: fidm.Cohort, who: str) -> tuple[Any, ...]:
     for e in range(int(cohort.episode_offsets[j]), int(cohort.episode_offsets[j + 1])):
         steps = slice(int(cohort.step_offsets[e]), int(cohort.step_offsets[e + 1]))
         rows = cohort.segments[int(cohort.segment_offsets[e]) : int(cohort.segment_offsets[e + 1])]
-        found.append([getattr(cohort, name)[steps].tolist() for name in ("state", "action", "weight", "segment", "inferred")])
+        found.append(
+            [
+                getattr(cohort, name)[steps].tolist()
+                for name in ("state", "action", "weight", "segment", "inferred")
+            ]
+        )
         found.append((cohort.episodes.row(e), int(cohort.end_state[e]), rows.rows()))
     return tuple(map(repr, found))
 
@@ -473,7 +494,9 @@ def test_every_move_leads_back_to_its_words() -> None:
 def test_words_that_reach_over_two_turns_end_with_the_first(talks: Talks) -> None:
     found = ground(talks.transcripts, TASK)
     texts = {
-        (item.participant, i + 1): turn.text for item in talks.transcripts for i, turn in enumerate(item.turns)
+        (item.participant, i + 1): turn.text
+        for item in talks.transcripts
+        for i, turn in enumerate(item.turns)
     }
     for row in found.moves.iter_rows(named=True):
         text = texts[row["participant"], row["turn"]]
@@ -516,7 +539,15 @@ def test_what_is_said_shows_in_no_repr(talks: Talks) -> None:
     )
     found = ground([Transcript("P1", turns)], TASK)
     dialog = found.dialogs[0]
-    shown = [found, dialog, found.cohort, found.segments.rows(), found.moves.rows(), found.provenance, dialog.segments]
+    shown = [
+        found,
+        dialog,
+        found.cohort,
+        found.segments.rows(),
+        found.moves.rows(),
+        found.provenance,
+        dialog.segments,
+    ]
     shown += [found.terrain, found.settings, found.checks.rows(), *turns, dialog.transcript]
     shown += list(itertools.chain.from_iterable((one.segment, one.proposal) for one in dialog.segments))
     assert canary not in "".join(map(repr, shown)) + "".join(map(str, shown))

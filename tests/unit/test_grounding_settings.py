@@ -24,7 +24,10 @@ def test_no_file_means_the_defaults(tmp_path: Path) -> None:
     assert found.settings().counting == plain.counting
     assert found.settings().segmenting == plain.segmenting
     assert found.settings().weighing == plain.weighing
-    assert (found.settings().language, found.settings().context_turns) == (plain.language, plain.context_turns)
+    assert (found.settings().language, found.settings().context_turns) == (
+        plain.language,
+        plain.context_turns,
+    )
     assert wrote(tmp_path, "") == GroundingFile()
 
 
@@ -138,7 +141,9 @@ def test_a_slip_is_an_error_at_its_place(tmp_path: Path, text: str, where: str) 
 
 def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
     with pytest.raises(GroundingError) as caught:
-        wrote(tmp_path, "by = 'x'\nnonsense = 1\n[counting]\nfillers = 3\nother = 1\n[weighing]\ndoubtful = 7\n")
+        wrote(
+            tmp_path, "by = 'x'\nnonsense = 1\n[counting]\nfillers = 3\nother = 1\n[weighing]\ndoubtful = 7\n"
+        )
     assert {problem.where for problem in caught.value.problems} == {
         "by", "nonsense", "counting.fillers", "counting.other", "weighing.doubtful",
     }  # fmt: skip
@@ -148,11 +153,16 @@ def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
 
 def test_values_are_not_quoted(tmp_path: Path) -> None:
     with pytest.raises(GroundingError) as caught:
-        wrote(tmp_path, "by = 'secretword'\n[counting]\nduration = 'secretword'\n[columns]\ntext = ['secretword']\n")
+        wrote(
+            tmp_path,
+            "by = 'secretword'\n[counting]\nduration = 'secretword'\n[columns]\ntext = ['secretword']\n",
+        )
     assert "secretword" not in str(caught.value)
 
 
-@pytest.mark.parametrize("text", [b"by = ", b"by = 'rules'\nby = 'llm'", b"\xff\xfe\x00", b"[counting\n", b"a = [" * 5000])
+@pytest.mark.parametrize(
+    "text", [b"by = ", b"by = 'rules'\nby = 'llm'", b"\xff\xfe\x00", b"[counting\n", b"a = " + b"[" * 5000]
+)
 def test_what_is_no_toml_is_a_sentence(tmp_path: Path, text: bytes) -> None:
     with pytest.raises(GroundingError, match="not valid TOML|cannot be read") as caught:
         wrote(tmp_path, text)

@@ -33,7 +33,17 @@ from fidm.io.study import StudyWriter, read_cohort
 from fidm.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
-STEPS = ("state", "action", "weight", "segment", "inferred", "end_state", "step_offsets", "segment_offsets", "episode_offsets")
+STEPS = (
+    "state",
+    "action",
+    "weight",
+    "segment",
+    "inferred",
+    "end_state",
+    "step_offsets",
+    "segment_offsets",
+    "episode_offsets",
+)
 
 
 class Stub:
@@ -49,7 +59,10 @@ class Stub:
         for part in segment.text.rstrip("!").split("|"):
             said, _, p = part.partition("@")
             program = parse_program(said, context.terrain.places)
-            spans = [Instruction(s.op, s.way, s.squares, s.to_end, s.place, (i, i + 2), 0.75) for i, s in enumerate(program)]
+            spans = [
+                Instruction(s.op, s.way, s.squares, s.to_end, s.place, (i, i + 2), 0.75)
+                for i, s in enumerate(program)
+            ]
             weighed.append((tuple(spans), float(p or 1)))
         return Proposal.of(weighed, ("odd", "vague") if segment.text.endswith("!") else (), "stub")
 
@@ -60,9 +73,13 @@ def talk(*said: str, who: str = "P1", episode: str = "1", ask: bool = False) -> 
     turns = []
     for i, text in enumerate(said):
         turns.append(Turn("PAR", 3.0 * i, 3 * i + 1.25, text, "participant", line=2 * i + 1))
-        turns.append(Turn("INV", 3 * i + 1.5, 3 * i + 2.0, "okay, I've moved you", "assessor", line=2 * i + 2))
+        turns.append(
+            Turn("INV", 3 * i + 1.5, 3 * i + 2.0, "okay, I've moved you", "assessor", line=2 * i + 2)
+        )
     if ask:
-        turns.append(Turn("INV", 3.0 * len(said), 3.0 * len(said) + 1, "please also get some bread", "assessor"))
+        turns.append(
+            Turn("INV", 3.0 * len(said), 3.0 * len(said) + 1, "please also get some bread", "assessor")
+        )
     return Transcript(who, tuple(turns), language="en", episode=episode, source=f"/somewhere/{who}.cha")
 
 
@@ -70,7 +87,9 @@ def made(*transcripts: Transcript, **more: Any) -> Grounded:
     return ground(transcripts, TASK, by=Stub(), **more)
 
 
-def both(tmp_path: Path, *transcripts: Transcript, settings: Settings | None = None) -> tuple[Grounded, Grounded]:
+def both(
+    tmp_path: Path, *transcripts: Transcript, settings: Settings | None = None
+) -> tuple[Grounded, Grounded]:
     grounded = made(*transcripts, settings=settings)
     write_grounding(tmp_path / "study", grounded, tasks=["grocery"])
     return grounded, read_grounding(tmp_path / "study", TASK, settings=settings)
@@ -96,7 +115,12 @@ PLAIN = ("MOVE left 1", "MOVE up 2!", "NONE", "GOTO meat; BUY meat", "MOVE left 
 
 
 def test_steps_and_tables_are_read_back(tmp_path: Path) -> None:
-    one, other = both(tmp_path, talk(*PLAIN), talk("MOVE left 2", who="P2", episode="b"), talk("NONE", who="P2", episode="a"))
+    one, other = both(
+        tmp_path,
+        talk(*PLAIN),
+        talk("MOVE left 2", who="P2", episode="b"),
+        talk("NONE", who="P2", episode="a"),
+    )
     same_steps(one.cohort, other.cohort)
     same_tables(one, other)
     assert other.provenance["note"] == "Zürich 麵包"
@@ -197,7 +221,11 @@ def test_the_study_itself_is_the_cohort(tmp_path: Path) -> None:
 
 def test_the_table_of_participants_is_kept(tmp_path: Path) -> None:
     (tmp_path / "participants.csv").write_text("participant,age,group\nP2,71,a\n007,80,b\nP1,66,\n", "utf-8")
-    write_grounding(tmp_path, made(talk("MOVE left 1"), talk("MOVE left 2", who="P2"), talk("NONE", who="P3")), tasks=["grocery"])
+    write_grounding(
+        tmp_path,
+        made(talk("MOVE left 1"), talk("MOVE left 2", who="P2"), talk("NONE", who="P3")),
+        tasks=["grocery"],
+    )
     cohort = read_cohort(tmp_path)
     assert cohort.participants.sort("participant").rows() == [
         ("007", 80, "b"), ("P1", 66, None), ("P2", 71, "a"), ("P3", None, None),
@@ -208,7 +236,11 @@ def test_the_table_of_participants_is_kept(tmp_path: Path) -> None:
 
 def test_people_without_dialogs_stay_when_it_is_written_again(tmp_path: Path) -> None:
     (tmp_path / "participants.csv").write_text("participant,age\nP1,66\nP9,50\n", "utf-8")
-    for dialogs in ((talk("MOVE left 1"),), (talk("MOVE left 1"), talk("NONE", who="P2")), (talk("MOVE left 2", who="P2"),)):
+    for dialogs in (
+        (talk("MOVE left 1"),),
+        (talk("MOVE left 1"), talk("NONE", who="P2")),
+        (talk("MOVE left 2", who="P2"),),
+    ):
         write_grounding(tmp_path, made(*dialogs), tasks=["grocery"])
     people = read_cohort(tmp_path).participants.sort("participant").rows()
     assert people == [("P1", 66), ("P2", None), ("P9", 50)]
@@ -232,7 +264,9 @@ def test_a_study_in_parts_keeps_its_participants(tmp_path: Path) -> None:
     ("text", "said"),
     [("name,age\nP1,3\n", "no column 'participant'"), ("participant\nP1\nP1\n", "twice"), ("participant,a\nP1\nP2,3,4,5\n", "cannot|can be read")],
 )  # fmt: skip
-def test_a_table_of_participants_that_cannot_be_used_changes_nothing(tmp_path: Path, text: str, said: str) -> None:
+def test_a_table_of_participants_that_cannot_be_used_changes_nothing(
+    tmp_path: Path, text: str, said: str
+) -> None:
     (tmp_path / "participants.csv").write_text(text, "utf-8")
     with pytest.raises(DataError, match=said):
         write_grounding(tmp_path, made(talk("MOVE left 1")), tasks=["grocery"])
@@ -255,7 +289,9 @@ def mode(path: Path) -> int:
 def test_only_the_owner_can_read_what_was_said(tmp_path: Path) -> None:
     before = os.umask(0o000)
     try:
-        write_grounding(tmp_path, made(talk("MOVE left 1"), Transcript("P0", (), language="en")), tasks=["grocery"])
+        write_grounding(
+            tmp_path, made(talk("MOVE left 1"), Transcript("P0", (), language="en")), tasks=["grocery"]
+        )
     finally:
         os.umask(before)
     folder = tmp_path / "grounding"
@@ -324,11 +360,17 @@ def test_writing_again_replaces_everything(tmp_path: Path) -> None:
 
 
 def everything(folder: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }
 
 
 @pytest.mark.parametrize("failing", ["add", "__enter__", "_finish", "_swap"])
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), DataError("no."), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), DataError("no."), KeyboardInterrupt()]
+)
 def test_a_failure_leaves_the_old_study_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
 ) -> None:
@@ -368,7 +410,9 @@ def test_a_failure_while_files_are_swapped_brings_the_tables_back(
     assert everything(tmp_path) == before
 
 
-def test_a_failure_after_the_tables_is_noticed_when_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_after_the_tables_is_noticed_when_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If only some of grounding/ is new, nobody may take it for whole."""
     study = tmp_path / "study"
     write_grounding(study, made(talk("MOVE left 1")), tasks=["grocery"])
@@ -391,7 +435,9 @@ def test_a_failure_after_the_tables_is_noticed_when_it_is_read(tmp_path: Path, m
     assert again.n_segments == read_cohort(study).n_segments
 
 
-def test_a_first_grounding_that_fails_leaves_no_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_grounding_that_fails_leaves_no_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -408,7 +454,9 @@ def test_another_version_of_the_task_is_refused(tmp_path: Path) -> None:
     write_grounding(tmp_path, made(talk("MOVE left 1")), tasks=["grocery"])
     with pytest.raises(GroundingError, match="another version"):
         read_grounding(tmp_path, fidm.load_task("grocery_small"))
-    changed = fidm.compile_task(fidm.parse_task(fidm.builtin_text("grocery").replace("gamma = 0.98", "gamma = 0.97")))
+    changed = fidm.compile_task(
+        fidm.parse_task(fidm.builtin_text("grocery").replace("gamma = 0.98", "gamma = 0.97"))
+    )
     with pytest.raises(GroundingError, match="another version"):
         read_grounding(tmp_path, changed)
 

@@ -217,7 +217,9 @@ def test_the_whole_task_and_what_is_said_after_its_end(terrain: Terrain) -> None
     assert done.actions[-1] == -1
     assert done.states[-1] == terrain.end
     assert not any(
-        flag for action, flag in zip(done.actions, done.inferred, strict=True) if action not in terrain.move_code
+        flag
+        for action, flag in zip(done.actions, done.inferred, strict=True)
+        if action not in terrain.move_code
     )
 
 
@@ -228,7 +230,9 @@ def test_leaving_after_the_end_keeps_the_end(terrain: Terrain) -> None:
 
 
 @pytest.mark.parametrize("terrain", TERRAIN.values(), ids=TERRAIN.keys())
-@pytest.mark.parametrize("step", ["MOVE up 1", "MOVE up", "TURN left", "GOTO START", "ALONG", "BACK", "BACK 1", "PAY"])
+@pytest.mark.parametrize(
+    "step", ["MOVE up 1", "MOVE up", "TURN left", "GOTO START", "ALONG", "BACK", "BACK 1", "PAY"]
+)
 def test_nothing_happens_after_the_end(terrain: Terrain, step: str) -> None:
     done = run(terrain, Position(terrain.end, 0), step)
     assert (done.actions, [issue.code for issue in done.issues]) == ([], ["after_end"])

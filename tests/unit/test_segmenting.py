@@ -90,8 +90,13 @@ def test_prompts_close_if_asked(language: str) -> None:
 
 @both
 def test_what_is_not_asked_to_close_does_not(language: str) -> None:
-    assert shape(cut(language, "P go", "A moved", "P on", "A task", "P go", closes=[])) == [((0, 2, 4), "end")]
-    assert shape(cut(language, "P go", "A small talk", "P on", closes=["other"])) == [((0,), "other"), ((2,), "end")]
+    assert shape(cut(language, "P go", "A moved", "P on", "A task", "P go", closes=[])) == [
+        ((0, 2, 4), "end")
+    ]
+    assert shape(cut(language, "P go", "A small talk", "P on", closes=["other"])) == [
+        ((0,), "other"),
+        ((2,), "end"),
+    ]
 
 
 @both
@@ -235,7 +240,10 @@ def test_words_count_as_a_whole() -> None:
 
 def test_a_single_character_counts_alone() -> None:
     """好 by itself means that the figure was moved; in 好多 it does not."""
-    said = {text: classify(Turn("A", 0, 1, text, "assessor"), VOCABULARY["yue"], SPEC, True)[0] for text in ("好", "好多人", "好，跟住")}
+    said = {
+        text: classify(Turn("A", 0, 1, text, "assessor"), VOCABULARY["yue"], SPEC, True)[0]
+        for text in ("好", "好多人", "好，跟住")
+    }
     assert said == {"好": "moved", "好多人": "other", "好，跟住": "moved"}
 
 

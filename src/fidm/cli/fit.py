@@ -336,6 +336,7 @@ def _report(
         "learned_from": {"part": part, "participants": fitted.n_learned},
         "parameters": rows,
         "inferred": None if ways is None else report_inferred(profile, ways, is_new=is_new),
+        "draws": profile.n_draws,
         "fit": to_dict(fitted),
         "warnings": list(fitted.warnings),
         "wrote": [str(target / name) for name in _written(is_new)],

@@ -274,6 +274,12 @@ class Draft:
                 self.doubt("unresolved_repair")
             return False
         new = steps[0].step
+        if is_open(new) and last.op == "TURN" and new.way in ("left", "right"):  # "turn right, I mean left"
+            self.steps[-1] = replace(last, way=new.way, span=new.span)
+            for one in steps[1:]:
+                self._take(one)
+            self._note_lost(lost)
+            return True
         if steps[0].what == "do" and not is_whole(new) and new.op == "MOVE" and last.op == "MOVE":
             new = replace(last, way=new.way, span=new.span)  # "left two — no, right"
             self.steps[-1] = new

@@ -9,7 +9,7 @@ whether it may be wrong:
 - a vague distance, or none at all where the map does not settle it;
 - a move into a shelf, a place that does not come into reach, a turn with no heading;
 - a repair with nothing to replace; a question or a negation that could be an instruction after all;
-- unknown words where a place or a thing should be, or more than 15 % of them.
+- unknown words where a place or a thing should be, or more than a quarter of them.
 
 Each is a *doubt*: the best reading is kept, and the segment is marked for review.
 """
@@ -63,7 +63,7 @@ class Rules:
         language: str | None = None,
         turns: Frame = "walker",
         sides: Frame = "map",
-        unknown: float = 0.15,
+        unknown: float = 0.25,
     ) -> None:
         self.language = language
         self.turns, self.sides, self.unknown = turns, sides, unknown

@@ -73,7 +73,7 @@ class RulesTable(_Table):
 
     turns: Literal["walker", "map"] = "walker"
     sides: Literal["walker", "map"] = "map"
-    unknown: float = Field(0.15, ge=0, le=1)
+    unknown: float = Field(0.25, ge=0, le=1)
 
 
 class ModelTable(_Table):
