@@ -38,12 +38,14 @@ bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/solve.py --out benchmarks/results/solve.json --msdm-python .venv-bench/bin/python
 	$(BIN)/python benchmarks/fit.py --out benchmarks/results/fit.json
 	$(BIN)/python benchmarks/grounding.py --out benchmarks/results/grounding.json
+	$(BIN)/python benchmarks/llm.py --out benchmarks/results/llm.json
 
 # The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
 floors:
 	@sh scripts/make-venv.sh "$(PYTHON)" .venv-floors
 	.venv-floors/bin/python scripts/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-floors/floors.txt --editable .
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r tests/llm/requirements.txt
 	.venv-floors/bin/pytest tests src --numprocesses $(WORKERS) --override-ini filterwarnings=default -p no:cacheprovider
 
 format: $(VENV)/.dev

@@ -13,6 +13,7 @@ import base64
 import contextlib
 import html
 import io
+import logging as standard_logging
 import os
 import re
 import shlex
@@ -64,6 +65,7 @@ PAGE_WIDTH = 80
 """Columns of the terminal in which commands are shown."""
 
 _log = logging.getLogger(__name__)
+standard_logging.getLogger("fidm").setLevel("WARNING")  # what commands log is no news of the build
 _folders: dict[str, tempfile.TemporaryDirectory[str]] = {}
 
 

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from fidm.fit.fitted import Fit
     from fidm.fit.profile import Profile
     from fidm.grounding.ground import Grounded, ground
+    from fidm.grounding.hybrid import Hybrid
+    from fidm.grounding.llm import LanguageModel
+    from fidm.grounding.rules import Rules
     from fidm.io.dialogs import read
     from fidm.io.study import Study, read_cohort, write_cohort
     from fidm.io.tables import make_cohort
@@ -49,9 +52,12 @@ _HOME = {
     "FitError": "fidm.errors",
     "Grounded": "fidm.grounding.ground",
     "GroundingError": "fidm.errors",
+    "Hybrid": "fidm.grounding.hybrid",
+    "LanguageModel": "fidm.grounding.llm",
     "Model": "fidm.fit.factorized",
     "Problem": "fidm.errors",
     "Profile": "fidm.fit.profile",
+    "Rules": "fidm.grounding.rules",
     "Study": "fidm.io.study",
     "TaskCheck": "fidm.tasks.check",
     "TaskError": "fidm.errors",
@@ -94,9 +100,12 @@ __all__ = [
     "FitError",
     "Grounded",
     "GroundingError",
+    "Hybrid",
+    "LanguageModel",
     "Model",
     "Problem",
     "Profile",
+    "Rules",
     "Study",
     "TaskCheck",
     "TaskError",

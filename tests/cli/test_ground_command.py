@@ -215,7 +215,8 @@ def test_a_manifest_that_names_no_single_task_is_a_sentence(
     study = study_of(tmp_path / "study", people("en"), "csv")
     (study / "study.toml").write_text(manifest, "utf-8")
     assert main(["ground", str(study)]) == 2
-    assert "study.toml" in capsys.readouterr().err or "--task" in manifest
+    said = capsys.readouterr().err
+    assert "study.toml" in said or "--task" in said
 
 
 def test_where_the_dialogs_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 
 from hypothesis import given, settings
@@ -72,7 +73,7 @@ def slow(pieces: list[Piece], above_ms: int) -> tuple[int, int, int, int]:
                 continue
             silent = any(
                 word_end <= now < next_start and next_start - word_end > above_ms
-                for (_, word_end), (next_start, _) in zip(inside, inside[1:], strict=False)
+                for (_, word_end), (next_start, _) in itertools.pairwise(inside)
             )
             participant = participant or not silent
         speech += participant and now < last

@@ -86,7 +86,7 @@ def successors(terrain: Terrain, state: int, action: int, told: frozenset[str]) 
 
 
 @tasks
-@settings(max_examples=250)
+@settings(max_examples=150)
 @given(data=st.data())
 def test_no_program_makes_an_illegal_action(name: str, data: st.DataObject) -> None:
     terrain = TERRAIN[name]
@@ -151,7 +151,7 @@ def test_programs_said_one_after_the_other_follow_the_task(name: str, data: st.D
 
 
 @tasks
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(data=st.data())
 def test_every_program_can_be_written_and_read_again(name: str, data: st.DataObject) -> None:
     terrain = TERRAIN[name]

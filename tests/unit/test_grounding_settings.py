@@ -164,7 +164,7 @@ def test_values_are_not_quoted(tmp_path: Path) -> None:
     "text", [b"by = ", b"by = 'rules'\nby = 'llm'", b"\xff\xfe\x00", b"[counting\n", b"a = " + b"[" * 5000]
 )
 def test_what_is_no_toml_is_a_sentence(tmp_path: Path, text: bytes) -> None:
-    with pytest.raises(GroundingError, match="not valid TOML|cannot be read") as caught:
+    with pytest.raises(GroundingError, match=r"not valid TOML|cannot be read") as caught:
         wrote(tmp_path, text)
     assert str(tmp_path / FILE) in str(caught.value)
 

@@ -22,3 +22,8 @@ def page() -> Console:
 def aside() -> Console:
     """Return the console for errors and progress, on the error stream."""
     return _Console(highlight=False, stderr=True)
+
+
+def count(n: int, thing: str) -> str:
+    """Return how many there are, in words: "1 dialog", "2 dialogs"."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"

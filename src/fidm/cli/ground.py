@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fidm.cli.console import page
+from fidm.cli.console import count, page
 from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
 from fidm.grounding.ground import Grounded, ground
@@ -171,7 +171,8 @@ def _agreement(grounder: Any) -> dict[str, int] | None:
     if found is None:
         return None
     counts = found()
-    return {"asked": counts.asked, "agreed": counts.agreed}
+    return {"asked": counts.n_asked, "agreed": counts.n_agreed, "unanswered": counts.n_unanswered,
+            "checked": counts.n_checked, "confirmed": counts.n_confirmed}  # fmt: skip
 
 
 def _report(
@@ -212,8 +213,8 @@ def _show(
 ) -> None:
     table = grounded.segments
     console.print(
-        f"[bold]{len(grounded.dialogs):,} dialogs[/], {table.height:,} segments, "
-        f"{grounded.cohort.n_steps:,} actions, read by {chosen.by}",
+        f"[bold]{count(len(grounded.dialogs), 'dialog')}[/], {count(table.height, 'segment')}, "
+        f"{count(grounded.cohort.n_steps, 'action')}, read by {chosen.by}",
         soft_wrap=True,
     )
     if grounded.provenance.get("allow_remote"):
@@ -230,13 +231,13 @@ def _show(
         ("no_route", "say nothing about the way"),
         ("reviewed", "reviewed"),
     ):
-        count = int((table["status"] == status).sum())
-        if count or status != "reviewed":
-            shown.add_row(words, f"{count:,}", f"{count / max(1, table.height):.1%}")
+        n = int((table["status"] == status).sum())
+        if n or status != "reviewed":
+            shown.add_row(words, f"{n:,}", f"{n / max(1, table.height):.1%}")
     console.print(shown)
     doubts = _doubt_counts(table)
     if doubts.height:
-        listed = ", ".join(f"{name} {count:,}" for name, count in doubts.head(6).iter_rows())
+        listed = ", ".join(f"{name} {n:,}" for name, n in doubts.head(6).iter_rows())
         console.print(Text(f"· why review: {listed}"), style="dim", soft_wrap=True)
     share = grounded.shares()["inferred_moves"]
     console.print(
@@ -244,12 +245,18 @@ def _show(
         style="dim", soft_wrap=True,
     )  # fmt: skip
     if agreement is not None:
-        agreed = "· rules and model agreed in {agreed:,} of {asked:,} segments".format(**agreement)
-        console.print(Text(agreed), style="dim", soft_wrap=True)
+        agreed = "· the model was asked where rules doubted; they agreed in {agreed:,} of {asked:,} segments"
+        console.print(Text(agreed.format(**agreement)), style="dim", soft_wrap=True)
+        if agreement["checked"]:
+            checked = "· of {checked:,} segments in which rules were sure, the model confirmed {confirmed:,}"
+            console.print(Text(checked.format(**agreement)), style="dim", soft_wrap=True)
+    if chosen.by != "rules":
+        advice = "How often the model is right on your dialogs is not known yet: fidm audit sample STUDY."
+        console.print(Text.assemble(("! ", "yellow"), advice), soft_wrap=True)
     if problems.height:
         n = problems["table"].n_unique()
         console.print(
-            Text.assemble(("! ", "yellow"), f"{n:,} files left out; see grounding/problems.csv"),
+            Text.assemble(("! ", "yellow"), f"{count(n, 'file')} left out; see grounding/problems.csv"),
             soft_wrap=True,
         )
     wrong = grounded.checks["participant"].n_unique()

@@ -97,14 +97,17 @@ def _counted(tokens: Sequence[Token]) -> list[Token]:
 def _unstuttered(tokens: Sequence[Token], text: str) -> list[Token]:
     """Leave out a word that is begun again at once: "down, down seven squares", "turn, turn round"."""
     kept: list[Token] = []
-    n = len(tokens)
+    n, opens = len(tokens), True  # whether nothing but verbs of going stands before it in its clause
     for i, token in enumerate(tokens):
-        if token.kind in _STUTTERED and i + 2 < n and tokens[i + 1].kind == BREAK:
+        if token.kind in (BREAK, STOP, QUESTION, "THEN"):
+            opens = True
+        if opens and token.kind in _STUTTERED and i + 2 < n and tokens[i + 1].kind == BREAK:
             later = i + 2
             while later + 1 < n and tokens[later].kind in ("SAY", BREAK):
                 later += 1
             if text.startswith(text[token.start : token.end], tokens[later].start):
                 continue
+        opens = opens and token.kind in ("GO", "TO", "SAY", "POLITE", "THEN", BREAK, STOP, QUESTION)
         kept.append(token)
     return kept
 

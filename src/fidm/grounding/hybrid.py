@@ -107,6 +107,8 @@ class Hybrid:
             return Proposal(ruled.readings, _joined(ruled.doubts, ("no_answer",)), ruled.grounder)
         if _same_moves(ruled.program, modelled.program, context):
             left = tuple(doubt for doubt in modelled.doubts if doubt in NO_WITNESS)
+            if same_program(ruled.program, NOTHING):  # the rules heard something; two silences are no proof
+                left = _joined(left, ruled.doubts)
             if left:
                 return Proposal(ruled.readings, _joined(ruled.doubts, left), ruled.grounder)
             self._count("n_agreed")

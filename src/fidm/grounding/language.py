@@ -324,7 +324,9 @@ def parse_language(text: str, *, source: str = "language") -> Language:
         if not isinstance(form, str) or not form.strip():
             problems.append(Problem("has something that is no word.", where))
             return
-        meanings.setdefault(_form(form, spaced), meaning)
+        small = _form(form, spaced)
+        if meanings.setdefault(small, meaning) != meaning:
+            problems.append(Problem(f"has {form!r}, which stands elsewhere with another meaning.", where))
 
     for form, classes in _table(data, "compounds", problems).items():
         kinds = str(classes).split()

@@ -120,6 +120,8 @@ class Rules:
     def _framed(self, steps: Sequence[Instruction], context: Context) -> Program:
         """Put directions into the frames the settings ask for."""
         program = tidy(steps)
+        if self.turns == "map":
+            program = _on_map(program, context)
         if self.sides == "walker":
             framed: list[Instruction] = []
             for step in program:
@@ -128,7 +130,7 @@ class Rules:
                 else:
                     framed.append(step)
             program = tuple(framed)
-        return _on_map(program, context) if self.turns == "map" else program
+        return program
 
     # ------------------------------------------------------------------ doubts
 

@@ -88,6 +88,9 @@ class ModelTable(_Table):
     timeout_s: float = Field(120.0, gt=0)
     retries: int = Field(4, ge=0, le=20)
     model_file: str | None = None
+    max_instructions: int | None = Field(None, ge=1, le=64)
+    check_share: float = Field(0.0, ge=0, le=1)
+    model_weight: float = Field(0.5, gt=0, lt=1)
     workers: int = Field(8, ge=1, le=256)
 
 
@@ -137,12 +140,15 @@ class GroundingFile(_Table):
             timeout_s=self.llm.timeout_s,
             retries=self.llm.retries,
             context_turns=self.context_turns,
+            max_instructions=self.llm.max_instructions,
             cache=cache,
             allow_remote=allow_remote,
             api_key=api_key,
             model_file=self.llm.model_file,
         )
-        return model if self.by == "llm" else Hybrid(rules, model)
+        if self.by == "llm":
+            return model
+        return Hybrid(rules, model, check_share=self.llm.check_share, model_weight=self.llm.model_weight)
 
 
 def read_settings(study: str | Path) -> GroundingFile:
@@ -157,10 +163,25 @@ def read_settings(study: str | Path) -> GroundingFile:
     except tomllib.TOMLDecodeError as error:
         raise GroundingError(f"is not valid TOML: {error}.", source=str(path)) from None
     try:
-        return GroundingFile.model_validate(data)
+        found = GroundingFile.model_validate(data)
+        return _beside(found, Path(study))
     except ValidationError as error:
         problems = [
             Problem(f"{item['msg'].rstrip('.')}.", ".".join(map(str, item["loc"])))
             for item in error.errors(include_url=False, include_input=False)
         ]
         raise GroundingError("cannot be used.", source=str(path), problems=problems) from None
+
+
+def _beside(found: GroundingFile, study: Path) -> GroundingFile:
+    """The same settings, with files that lie in the study named from there."""
+
+    def place(name: str | None) -> str | None:
+        if name and not Path(name).is_absolute() and (study / name).is_file():
+            return str(study / name)
+        return name
+
+    llm = found.llm.model_copy(
+        update={"model_file": place(found.llm.model_file), "template": place(found.llm.template)}
+    )
+    return found.model_copy(update={"language": place(found.language), "llm": llm})
