@@ -122,8 +122,10 @@ def test_task_show_refuses_what_cannot_be(tmp_path, capsys):
 
 def test_demo_writes_a_picture_of_both_routes(tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path)]) == 0
-    assert {p.name for p in tmp_path.iterdir()} == {"routes.svg", "routes.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {"routes.svg", "routes.png", "study"}
     said = capsys.readouterr().out
+    assert "100 dialogs in 7 formats" in said
+    assert "of segments led through exactly the actions that were meant" in said
     assert "sensible shopper" in said
     assert "erratic shopper" in said
 

@@ -299,8 +299,12 @@ def test_only_the_owner_can_read_what_was_said(tmp_path: Path) -> None:
     folder = tmp_path / "grounding"
     assert mode(folder) == 0o700
     assert {file.name: mode(file) for file in folder.iterdir()} == dict.fromkeys(
-        ("segments.parquet", "moves.parquet", "turns.parquet", "provenance.json", "problems.csv"), 0o600
-    )
+        (
+            "segments.parquet", "moves.parquet", "turns.parquet", "dialogs.parquet", "provenance.json",
+            "problems.csv",
+        ),
+        0o600,
+    )  # fmt: skip
 
 
 def test_an_open_folder_is_closed(tmp_path: Path) -> None:
@@ -318,8 +322,9 @@ def test_words_are_in_one_file_alone(tmp_path: Path) -> None:
     write_grounding(tmp_path, made(talk("MOVE left 1")), tasks=["grocery"])
     turns = pl.read_parquet(tmp_path / "grounding" / "turns.parquet")
     assert turns["text"].to_list() == ["MOVE left 1", "okay, I've moved you"]
-    assert turns["source"].unique().to_list() == ["P1.cha"]
-    for name in ("segments", "moves"):
+    dialogs = pl.read_parquet(tmp_path / "grounding" / "dialogs.parquet")
+    assert dialogs["source"].to_list() == ["P1.cha"]
+    for name in ("segments", "moves", "dialogs"):
         assert "okay" not in str(pl.read_parquet(tmp_path / "grounding" / f"{name}.parquet").rows())
 
 

@@ -139,9 +139,9 @@ def _with_options(
     told = {key: value for key, value in served.items() if value is not None}
     if told and chosen.by == "rules":
         raise DataError(f"--{next(iter(told))} is for a language model; add --by llm or --by hybrid.")
-    for key in ("samples", "workers"):
-        if int(told.get(key) or 1) < 1:
-            raise DataError(f"--{key} must be 1 or more.")
+    for key, most in (("samples", 64), ("workers", 256)):
+        if key in told and not 1 <= int(str(told[key])) <= most:
+            raise DataError(f"--{key} must be 1 to {most}.")
     return chosen.model_copy(update={"llm": chosen.llm.model_copy(update=told)})
 
 
@@ -155,7 +155,9 @@ def _task(study: Path, task: str | None) -> tuple[str | Path, str | Path]:
             named = tomllib.loads(manifest.read_text("utf-8")).get("tasks", [])
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DataError(f"cannot be read ({type(error).__name__}).", source=str(manifest)) from None
-        if len(named) == 1 and isinstance(named[0], str):
+        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+            raise DataError("tasks must be a list of built-in names or of task files.", source=str(manifest))
+        if len(named) == 1:
             found = named[0] if named[0] in builtin_tasks() else study / named[0]
             return found, found
         if len(named) > 1:

@@ -171,7 +171,8 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
         raise GroundingError(f"level is {level}; it must be between 0 and 1.")
     segments, _, _ = _tables(study)
     now = {
-        (r["participant"], r["episode"], r["segment"]): r["program"] for r in segments.iter_rows(named=True)
+        tuple(r[name].removeprefix("'") for name in ("participant", "episode", "segment")): r["program"]
+        for r in segments.iter_rows(named=True)
     }
     try:
         text = Path(sheet).read_text("utf-8-sig")
@@ -193,10 +194,14 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
         raise DataError(f"{what}; it must be a sheet of 'fidm audit sample'.", source=str(sheet))
     problems: list[Problem] = []
     verdicts: dict[tuple[str, str], list[bool]] = {}
+    seen: set[tuple[str, ...]] = set()
     for number, row in enumerate(rows, start=2):
         key = tuple((row[name] or "").removeprefix("'") for name in ("participant", "episode", "segment"))
         said = (row["verdict"] or "").strip().lower()
         where = f"row {number}"
+        if key in seen:
+            problems.append(Problem("is about a segment that an earlier row is about.", where))
+        seen.add(key)
         if key not in now:
             problems.append(Problem("is about a segment the study does not have.", where))
         elif now[key] != (row["program"] or "").removeprefix("'"):
@@ -206,6 +211,12 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
             problems.append(Problem(f"{what}. Write ok or wrong.", where))
         else:
             verdicts.setdefault((key[0], key[1]), []).append(said in OK)
+    judged = {key[:2] for key in seen}
+    problems += [
+        Problem("has no row; all segments of a dialog are judged.", ", ".join(key))
+        for key in now
+        if key[:2] in judged and key not in seen
+    ]
     if problems:
         raise DataError("cannot be scored.", source=str(sheet), problems=problems)
     whole = [all(found) for found in verdicts.values()]

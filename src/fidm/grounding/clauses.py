@@ -101,13 +101,16 @@ def _unstuttered(tokens: Sequence[Token], text: str) -> list[Token]:
     for i, token in enumerate(tokens):
         if token.kind in (BREAK, STOP, QUESTION, "THEN"):
             opens = True
-        if opens and token.kind in _STUTTERED and i + 2 < n and tokens[i + 1].kind == BREAK:
+        is_begun = token.kind in _STUTTERED or token.kind == "NUMBER"
+        if opens and is_begun and i + 2 < n and tokens[i + 1].kind == BREAK:
             later = i + 2
             while later + 1 < n and tokens[later].kind in ("SAY", BREAK):
                 later += 1
-            if text.startswith(text[token.start : token.end], tokens[later].start):
+            longer = tokens[later].end - tokens[later].start > token.end - token.start
+            again = text.startswith(text[token.start : token.end], tokens[later].start)
+            if again and (longer or token.kind != "NUMBER"):
                 continue
-        opens = opens and token.kind in ("GO", "TO", "SAY", "POLITE", "THEN", BREAK, STOP, QUESTION)
+        opens = opens and token.kind in ("GO", "TO", "MORE", "SAY", "POLITE", "THEN", BREAK, STOP, QUESTION)
         kept.append(token)
     return kept
 

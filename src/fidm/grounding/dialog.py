@@ -176,7 +176,7 @@ class Reader:
         said = self.settings.language or transcript.language
         if not said:
             letters = "".join(turn.text for turn in transcript.turns if turn.role == "participant")
-            wide = sum(1 for letter in letters if "\u3400" <= letter <= "\u9fff" or letter > "\U00020000")
+            wide = sum(1 for letter in letters if "\u3400" <= letter <= "\u9fff" or letter >= "\U00020000")
             return "yue" if 3 * wide > len(letters) else "en"
         small = said.lower().replace("_", "-")
         return next((code for code, names in ALIASES.items() if small in names), said)
@@ -272,7 +272,7 @@ def follow_path(
         path.segment += [kept] * len(done)
         if in_doubt:
             is_sure = False
-        elif not is_sure and any(step.op in ("GOTO", "BUY", "PAY") for step in program):
+        elif not is_sure and any(step.place or step.op == "PAY" for step in program):
             is_sure = True
     path.end = position.state
     return path

@@ -304,8 +304,8 @@ class Draft:
         )
         first = len(kinds) - 1 if near is None else near
         place = self.steps[first].place
-        while first and place and self.steps[first - 1].place == place:
-            first -= 1
+        if first and place and self.steps[first].op == "BUY" and self.steps[first - 1].place == place:
+            first -= 1  # the way there goes with the purchase
         del self.steps[first:]
 
     def _note_lost(self, lost: Sequence[Token]) -> None:

@@ -24,7 +24,7 @@ from itertools import pairwise
 from typing import Literal
 
 from fidm.errors import GroundingError
-from fidm.talk import Transcript, Turn
+from fidm.talk import Transcript, Turn, Word
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,8 @@ def measure(
     inside = [_silences_inside(turn, counting) for turn in own]
     lengths = [turn.end_s - turn.start_s for turn in own]
     duration = math.fsum(lengths) - (math.fsum(inside) if counting.duration == "speech" else 0.0)
-    pause = math.fsum(inside) + _silences_between(turns, counting)
+    marked = math.fsum(gap for gap, turn in zip(inside, own, strict=True) if not _timed_words(turn))
+    pause = marked + _silences_between(turns, counting)
     start, end = min(turn.start_s for turn in own), max(turn.end_s for turn in own)
     return Effort(
         start, end, round(duration, 6) if duration > 1e-9 else None, characters, n_turns, round(pause, 6)
@@ -151,7 +152,7 @@ def _counts(letter: str, punctuation: bool) -> bool:
 def _filler_places(text: str, fillers: frozenset[str]) -> set[int]:
     """The places of fillers: whole words, or runs of letters where words are not spaced."""
     found: set[int] = set()
-    small, i = text.lower(), 0
+    small, i = "".join(low if len(low := a.lower()) == 1 else a for a in text), 0
     longest = max(map(len, fillers), default=0)
     while i < len(small):
         for length in range(min(longest, len(small) - i), 0, -1):
@@ -171,9 +172,8 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 
 def _silences_inside(turn: Turn, counting: Counting) -> float:
     """The pauses within one utterance: from its words' times, else from its marks."""
-    timed = [word for word in turn.words if not (math.isnan(word.start_s) or math.isnan(word.end_s))]
-    if timed:
-        gaps = [later.start_s - word.end_s for word, later in pairwise(timed)]
+    if _timed_words(turn):
+        gaps = [later[0] - one[1] for one, later in pairwise(_spoken(turn, counting))]
     else:
         gaps = [
             counting.untimed_pause_s if math.isnan(mark.seconds) else mark.seconds
@@ -184,14 +184,33 @@ def _silences_inside(turn: Turn, counting: Counting) -> float:
     return min(total, max(0.0, turn.end_s - turn.start_s))
 
 
+def _timed_words(turn: Turn) -> list[Word]:
+    return [word for word in turn.words if not (math.isnan(word.start_s) or math.isnan(word.end_s))]
+
+
+def _spoken(turn: Turn, counting: Counting) -> list[tuple[float, float]]:
+    """When a turn is speech: cut at the silences that the times of its words show."""
+    found: list[tuple[float, float]] = []
+    start, until = turn.start_s, -math.inf
+    for word in _timed_words(turn) if turn.role == "participant" else ():
+        if until > -math.inf and word.start_s - until > counting.pause_above_s + 1e-9:
+            found.append((start, until))
+            start = word.start_s
+        until = max(until, word.end_s)
+    return [*found, (start, max(start, turn.end_s))]
+
+
 def _silences_between(turns: Sequence[Turn], counting: Counting) -> float:
-    """The pauses between utterances, in which nobody speaks."""
+    """The silences in which nobody speaks, between utterances and where words' times show them inside."""
     gaps: list[float] = []
-    timed = sorted((turn for turn in turns if turn.is_timed), key=lambda turn: turn.start_s)
+    spoken = [
+        (start, end, turn.role) for turn in turns if turn.is_timed for start, end in _spoken(turn, counting)
+    ]
     said_until, speaker = -math.inf, ""
-    for turn in timed:
-        if said_until > -math.inf and (counting.after_assessor or speaker == turn.role == "participant"):
-            gaps.append(turn.start_s - said_until)
-        if turn.end_s >= said_until:
-            said_until, speaker = turn.end_s, turn.role
+    for start, end, role in sorted(spoken):
+        is_answer = speaker == "assessor" and role == "participant"
+        if said_until > -math.inf and (counting.after_assessor or not is_answer):
+            gaps.append(start - said_until)
+        if end >= said_until:
+            said_until, speaker = end, role
     return math.fsum(gap for gap in gaps if gap > counting.pause_above_s + 1e-9)

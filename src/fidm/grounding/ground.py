@@ -329,9 +329,9 @@ def write_readings(readings: Sequence[Reading]) -> str:
         [
             {
                 "program": write_program(reading.program),
-                "probability": round(reading.probability, 6),
+                "probability": reading.probability,
                 "spans": [list(step.span) for step in reading.program],
-                "sure": [round(step.probability, 4) for step in reading.program],
+                "sure": [step.probability for step in reading.program],
             }
             for reading in readings
         ]

@@ -139,6 +139,8 @@ class Vocabulary:
     def __init__(self, language: Language, spec: TaskSpec) -> None:
         self.language = language
         known: dict[str, list[Meaning]] = {form: [meaning] for form, meaning in language.meanings.items()}
+        if spec.exit is None:  # "go home" leaves nothing where there is no way out
+            known = {form: found for form, found in known.items() if found[0] != (("LEAVE", ""),)}
         for written in language.verbs.get(spec.verb, ()):
             known[_form(written, language.spaced)] = [(("BUY", ""),)]
         for form, place in _place_words(language, spec):

@@ -347,10 +347,12 @@ def _back(walk: _Walk, step: Instruction, following: Instruction | None, before:
     if following is not None and _goal(following):
         return
     walk.say("guessed_distance")
-    for cell in reversed(walk.cells or list(walk.before)):
+    begun = len(walk.cells)
+    for cell in reversed((walk.cells or list(walk.before))[-walk.terrain.n_cells :]):
         ways = walk.terrain.neighbour[walk.cell]
         if cell not in ways or not walk.go(ways.index(cell), inferred=True):
-            return
+            break
+    walk.cells = walk.cells[begun:]  # the way there is used up; kept, it would double with every BACK
 
 
 def _buy(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:

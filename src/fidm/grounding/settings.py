@@ -160,7 +160,7 @@ def read_settings(study: str | Path) -> GroundingFile:
         data: Any = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         raise GroundingError(f"cannot be read ({type(error).__name__}).", source=str(path)) from None
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise GroundingError(f"is not valid TOML: {error}.", source=str(path)) from None
     try:
         found = GroundingFile.model_validate(data)

@@ -7,6 +7,7 @@
       grounding/
         segments.parquet        every segment: program, alternatives, doubts
         moves.parquet           every action, and the words it came from
+        dialogs.parquet         every dialog: its language, its file, the phases opened in it
         turns.parquet           what was said (this file and the answers hold participants' words)
         provenance.json         grounder, versions, hashes, settings
         problems.csv            what was wrong with dialogs or traces
@@ -47,6 +48,15 @@ ANSWERS = "answers.sqlite"
 KEPT = (ANSWERS, f"{ANSWERS}-wal", f"{ANSWERS}-shm")
 """What stays when a grounding is written anew."""
 
+DIALOG_SCHEMA = {
+    "participant": pl.String,
+    "episode": pl.String,
+    "language": pl.String,
+    "told": pl.String,
+    "n_turns": pl.Int32,
+    "source": pl.String,
+    "format": pl.String,
+}
 TURN_SCHEMA = {
     "participant": pl.String,
     "episode": pl.String,
@@ -58,8 +68,6 @@ TURN_SCHEMA = {
     "end_s": pl.Float64,
     "text": pl.String,
     "line": pl.Int32,
-    "source": pl.String,
-    "language": pl.String,
 }
 
 
@@ -98,6 +106,8 @@ def write_grounding(
         What was wrong with dialogs that could not be read.
     """
     folder = private_folder(study)
+    for left in folder.glob(".new-*"):  # of a run that was killed
+        shutil.rmtree(left, ignore_errors=True)
     cohort = _with_everybody(grounded.cohort, known_participants(study))
     wrong = grounded.checks if problems is None else pl.concat([problems, grounded.checks])
     part = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
@@ -105,6 +115,7 @@ def write_grounding(
         grounded.segments.write_parquet(part / "segments.parquet")
         grounded.moves.write_parquet(part / "moves.parquet")
         _turns(grounded).write_parquet(part / "turns.parquet")
+        _dialogs(grounded).write_parquet(part / "dialogs.parquet")
         provenance = {
             **grounded.provenance,
             "n_steps": cohort.n_steps,
@@ -116,8 +127,9 @@ def write_grounding(
             wrong.write_csv(part / "problems.csv")
         with StudyWriter(study, tasks=tasks, overwrite=True) as writer:
             writer.add(cohort)
-        (folder / "problems.csv").unlink(missing_ok=True)
-        for file in part.iterdir():
+        for name in ("provenance.json", "problems.csv"):  # without provenance nobody takes it for whole
+            (folder / name).unlink(missing_ok=True)
+        for file in sorted(part.iterdir(), key=lambda file: file.name == "provenance.json"):
             file.chmod(0o600)
             os.replace(file, folder / file.name)
     except OSError as error:
@@ -202,11 +214,23 @@ def _turns(grounded: Grounded) -> pl.DataFrame:
             kind = dialog.kinds[i] if i < len(dialog.kinds) else ""
             values = (
                 item.participant, item.episode, i + 1, turn.speaker, turn.role, kind, turn.start_s,
-                turn.end_s, turn.text, turn.line, Path(item.source).name, dialog.language,
+                turn.end_s, turn.text, turn.line,
             )  # fmt: skip
             for name, value in zip(TURN_SCHEMA, values, strict=True):
                 rows[name].append(value)
     return pl.DataFrame(rows, schema=TURN_SCHEMA)
+
+
+def _dialogs(grounded: Grounded) -> pl.DataFrame:
+    rows = [
+        (
+            dialog.transcript.participant, dialog.transcript.episode, dialog.language,
+            " ".join(sorted(dialog.told)), len(dialog.transcript), Path(dialog.transcript.source).name,
+            dialog.transcript.format,
+        )
+        for dialog in grounded.dialogs
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema=DIALOG_SCHEMA, orient="row")
 
 
 def has_grounding(study: str | Path) -> bool:
@@ -232,6 +256,7 @@ def read_grounding(study: str | Path, task: TaskModel, *, settings: Settings | N
     try:
         segments = pl.read_parquet(folder / "segments.parquet")
         turns = pl.read_parquet(folder / "turns.parquet")
+        listed = pl.read_parquet(folder / "dialogs.parquet")
         provenance = json.loads((folder / "provenance.json").read_text("utf-8"))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise GroundingError(
@@ -242,12 +267,11 @@ def read_grounding(study: str | Path, task: TaskModel, *, settings: Settings | N
             f"was grounded on another version of {task.name}. Run fidm ground again.", source=str(study)
         )
     terrain = Terrain(task)
-    said = dict(_by_dialog(turns))
-    dialogs = [_dialog(key, table, said, terrain) for key, table in _by_dialog(segments)]
-    have = {(d.transcript.participant, d.transcript.episode) for d in dialogs}
-    for key, table in said.items():
-        if key not in have:
-            dialogs.append(GroundedDialog(_transcript(key, table), (), frozenset(), table["language"][0]))
+    said, read = dict(_by_dialog(turns)), dict(_by_dialog(segments))
+    dialogs = []
+    for row in listed.iter_rows(named=True):
+        key = (row["participant"], row["episode"])
+        dialogs.append(_dialog(row, read.get(key, segments[:0]), said.get(key, turns[:0]), terrain))
     return assemble(dialogs, terrain, settings or Settings(), provenance)
 
 
@@ -256,30 +280,33 @@ def _by_dialog(table: pl.DataFrame) -> list[tuple[tuple[str, str], pl.DataFrame]
     return [((part["participant"][0], part["episode"][0]), part) for part in parts]
 
 
-def _transcript(key: tuple[str, str], table: pl.DataFrame) -> Transcript:
+def _transcript(row: dict[str, Any], table: pl.DataFrame) -> Transcript:
     turns = tuple(
-        Turn(row["speaker"], row["start_s"], row["end_s"], row["text"], role=row["role"], line=row["line"])
-        for row in table.iter_rows(named=True)
+        Turn(
+            said["speaker"],
+            said["start_s"],
+            said["end_s"],
+            said["text"],
+            role=said["role"],
+            line=said["line"],
+        )
+        for said in table.iter_rows(named=True)
     )
-    return Transcript(key[0], turns, source=table["source"][0], episode=key[1])
+    return Transcript(
+        row["participant"], turns, row["source"], row["format"], row["episode"], row["language"]
+    )
 
 
 def _dialog(
-    key: tuple[str, str],
-    table: pl.DataFrame,
-    said: dict[tuple[str, str], pl.DataFrame],
-    terrain: Terrain,
+    listed: dict[str, Any], table: pl.DataFrame, spoken: pl.DataFrame, terrain: Terrain
 ) -> GroundedDialog:
-    spoken = said[key]
-    transcript = _transcript(key, spoken)
+    transcript = _transcript(listed, spoken)
     found = []
-    told: set[str] = set()
     for row in table.iter_rows(named=True):
         own = tuple(int(turn) - 1 for turn in row["turns"].split())
         texts = [transcript.turns[i].text for i in own]
         starts = tuple(sum(len(text) + 1 for text in texts[:i]) for i in range(len(texts)))
         opened = tuple(row["opened"].split())
-        told |= set(opened)
         dialog = tuple(range(row["first_turn"] - 1, row["last_turn"]))
         segment = Segment(
             int(row["segment"]), "\n".join(texts), own, starts, dialog, opened, row["closed_by"]
@@ -288,9 +315,8 @@ def _dialog(
         proposal = Proposal(read_readings(row["readings"], terrain), doubts, row["grounder"])
         effort = Effort(*(row[f.name] for f in fields(Effort)))
         found.append(GroundedSegment(segment, proposal, effort, row["status"], doubts))
-    return GroundedDialog(
-        transcript, tuple(found), frozenset(told), spoken["language"][0], tuple(spoken["kind"].to_list())
-    )
+    told = frozenset(listed["told"].split())
+    return GroundedDialog(transcript, tuple(found), told, listed["language"], tuple(spoken["kind"].to_list()))
 
 
 def read_readings(text: str, terrain: Terrain) -> tuple[Reading, ...]:
