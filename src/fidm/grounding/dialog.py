@@ -17,7 +17,7 @@ from fidm.grounding.effort import Counting, Effort, measure
 from fidm.grounding.language import Vocabulary, load_language
 from fidm.grounding.program import Program
 from fidm.grounding.replay import DOUBTFUL, Replay, replay
-from fidm.grounding.segment import Cut, Segmenting, cut_dialog
+from fidm.grounding.segment import Segmenter, Segmenting, cut_dialog
 from fidm.grounding.terrain import Terrain
 from fidm.talk import Transcript
 
@@ -167,8 +167,8 @@ class Path:
 class Reader:
     """A task's map and the vocabularies to read talk about it, made once and used for every dialog."""
 
-    def __init__(self, terrain: Terrain, settings: Settings) -> None:
-        self.terrain, self.settings = terrain, settings
+    def __init__(self, terrain: Terrain, settings: Settings, segmenter: Segmenter = cut_dialog) -> None:
+        self.terrain, self.settings, self.segmenter = terrain, settings, segmenter
         self._vocabularies: dict[str, Vocabulary] = {}
 
     def language_of(self, transcript: Transcript) -> str:
@@ -193,7 +193,7 @@ def ground_dialog(transcript: Transcript, grounder: Grounder, reader: Reader) ->
     settings, terrain = reader.settings, reader.terrain
     language = reader.language_of(transcript)
     vocabulary = reader.vocabulary(language)
-    cut: Cut = cut_dialog(transcript, vocabulary, terrain.spec, settings.segmenting)
+    cut = reader.segmenter(transcript, vocabulary, terrain.spec, settings.segmenting)
     position = terrain.start()
     found: list[GroundedSegment] = []
     for segment in cut.segments:

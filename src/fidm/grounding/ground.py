@@ -24,6 +24,7 @@ from fidm.grounding.checks import trace_checks
 from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
 from fidm.grounding.program import Program, write_program
 from fidm.grounding.rules import Rules
+from fidm.grounding.segment import Segmenter, cut_dialog
 from fidm.grounding.terrain import Terrain
 from fidm.talk import Transcript
 from fidm.tasks.model import TaskModel
@@ -160,6 +161,7 @@ def ground(
     *,
     by: Grounder | None = None,
     settings: Settings | None = None,
+    segmenter: Segmenter = cut_dialog,
     workers: int = 1,
     on_progress: Progress | None = None,
 ) -> Grounded:
@@ -175,6 +177,8 @@ def ground(
         Who reads them; the rules of this package if left out.
     settings : Settings, optional
         What counts as a character and as a pause, what ends a segment, what doubtful moves count.
+    segmenter : callable, optional
+        Another rule that cuts a dialog into segments, see :func:`fidm.grounding.segment.cut_dialog`.
     workers : int
         How many dialogs are read at the same time. Worth it for a language-model server; changes no number.
     on_progress : callable, optional
@@ -193,7 +197,7 @@ def ground(
     grounder = by if by is not None else Rules()
     chosen = settings or Settings()
     terrain = Terrain(task)
-    reader = Reader(terrain, chosen)
+    reader = Reader(terrain, chosen, segmenter)
     items = list(transcripts)
     keys = [(item.participant, item.episode) for item in items]
     if len(set(keys)) < len(keys):
@@ -223,6 +227,7 @@ def ground(
         "task": task.name,
         "task_fingerprint": task.fingerprint,
         "counting": asdict(chosen.counting),
+        "segmenter": f"{segmenter.__module__}.{getattr(segmenter, '__qualname__', type(segmenter).__name__)}",
         "segmenting": asdict(chosen.segmenting),
         "weighing": asdict(chosen.weighing),
         "language": chosen.language,

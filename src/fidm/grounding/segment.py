@@ -12,7 +12,7 @@ phase whose target is the bakery, "you can go and pay now" the one that ends at 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,10 +65,28 @@ class Cut:
     kinds: tuple[str, ...]
 
 
+Segmenter = Callable[[Transcript, Vocabulary, TaskSpec, Segmenting], Cut]
+"""Another rule: anything that cuts a dialog into segments."""
+
+
 def cut_dialog(
     transcript: Transcript, vocabulary: Vocabulary, spec: TaskSpec, segmenting: Segmenting | None = None
 ) -> Cut:
-    """Cut a dialog into segments by the rule of this module."""
+    """Cut a dialog into segments by the rule of this module.
+
+    :func:`fidm.ground` takes another function of this form as ``segmenter``.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        The dialog.
+    vocabulary : Vocabulary
+        The words of its language for this task.
+    spec : TaskSpec
+        The task.
+    segmenting : Segmenting, optional
+        What ends a segment.
+    """
     rule = segmenting or Segmenting()
     segments: list[Segment] = []
     kinds: list[str] = []
