@@ -63,7 +63,10 @@ def test_both_ways_are_written_and_printed(study, task, cohort, capsys):
     assert table.columns[6:9] == ["action_sensitivity_n", "inferred_share", OTHER[0]]
     assert OTHER[0] in pl.read_csv(study / "profile.csv").columns
     share = cohort.inferred.mean()
-    assert f"inferred moves: {100 * share:.0f} % of moves, left out of action sensitivity (weight 0)" in out
+    assert (
+        f"inferred moves: {100 * share:.0f} % of the moves that count, left out of action sensitivity (weight 0)"
+        in out
+    )
     a, b = np.median(mine.action_sensitivity), np.median(other.action_sensitivity)
     assert b > a
     assert (

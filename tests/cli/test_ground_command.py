@@ -66,7 +66,7 @@ def test_from_simulated_people_to_a_fit_in_every_format(
     assert main(["ground", str(study)]) == 0
     said = capsys.readouterr()
     assert "8 dialogs" in said.out
-    assert "8 of 8 participants sound" in said.out
+    assert "8 of 8 traces sound" in said.out
     assert said.err == ""
 
     truth = talks.cohort.segments

@@ -50,7 +50,7 @@ def kinds(marks: list[Mark] | tuple[Mark, ...]) -> list[tuple[str, int, int]]:
         ("a yyy b www c xxx .", "a b c.", []),
         ("&+fr &~ba from 0the shop .", "from shop.", []),
         ("go &*INV:mhm on .", "go on.", []),
-        ("(be)cause gonna [: going to] [*] go .", "cause gonna go.", []),
+        ("(be)cause gonna [: going to] [*] go .", "because going to go.", []),
         ("letter b@l bana:nas black+board .", "letter b bananas blackboard.", []),
         ("at 10:30 we go .", "at 10:30 we go.", []),
         ('+" no +...', "no", []),

@@ -166,6 +166,7 @@ def test_language_is_that_of_the_file_or_the_one_given():
         ("PAR,2,1,one\n", 2, "The turn ends before it starts."),
         ("PAR,-1,1,one\n", 2, "A time is negative."),
         ("PAR,0,90000,one\n", 2, "A time is beyond 24 hours."),
+        ("PAR,3000,93000,one\n", 2, "People hardly say anything in these times."),
         ("PAR,,1,one\n", 2, "The turn has no times."),
         ("PAR,soon,1,one\n", 2, "start_s is not a number."),
         ("PAR,0,inf,one\n", 2, "end_s is not a number."),
@@ -362,3 +363,21 @@ def test_writing_to_an_unknown_suffix(tmp_path):
         write(one, tmp_path / "a.csv", format="docx")
     with pytest.raises(DataError, match="untimed"):
         read(DATA, untimed="maybe")
+
+
+def test_a_folder_per_participant_holds_their_episodes(tmp_path):
+    for who in ("P1", "P2"):
+        for visit in ("visit1", "visit2"):
+            (tmp_path / who).mkdir(exist_ok=True)
+            (tmp_path / who / f"{visit}.csv").write_text(GOOD)
+    with pytest.raises(DataError, match="names = "):
+        read(tmp_path)
+    found = [(item.participant, item.episode) for item in read(tmp_path, names="folder")]
+    assert found == [("P1", "visit1"), ("P1", "visit2"), ("P2", "visit1"), ("P2", "visit2")]
+    with pytest.raises(DataError, match="names must be"):
+        read(tmp_path, names="folder", participant=lambda path: "x")
+
+
+def test_what_is_not_there_is_said_to_be_missing(tmp_path):
+    with pytest.raises(DataError, match="no such file or folder"):
+        read(tmp_path / "nosuch")

@@ -233,9 +233,9 @@ def test_times_of_words_come_before_pause_marks() -> None:
     assert cost(turn).pause_s == 2
 
 
-def test_words_without_times_are_passed_over() -> None:
+def test_there_is_no_silence_across_a_word_without_times() -> None:
     turn = par(0, 5, "a b c", words=words((0, 1), (NAN, NAN), (3, 4)))
-    assert cost(turn).pause_s == 2
+    assert cost(turn).pause_s == 0
     marked = par(0, 5, "a", words=words((NAN, NAN)), marks=(Mark("pause", 1, 1, 0.9),))
     assert cost(marked).pause_s == pytest.approx(0.9)
 

@@ -244,7 +244,7 @@ def test_steps_that_never_count_are_in_no_share():
 
 
 def test_the_summary_says_what_became_of_inferred_moves():
-    share = f"{100 * flagged().inferred.mean():.0f} % of moves"
+    share = f"{100 * flagged().inferred.mean():.0f} % of the moves that count"
     for weight, how in (
         (0.0, "left out of action sensitivity (weight 0)"),
         (0.5, "counted with weight 0.5 in action sensitivity"),

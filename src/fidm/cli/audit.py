@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json as jsons
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from fidm.cli.console import page
+from fidm.cli.console import count, page
 from fidm.grounding.audit import sample_audit, score_audit
 
 
@@ -35,9 +36,15 @@ def sample(
     """
     path = sample_audit(study, n, seed=seed, path=out)
     console = page()
-    console.print(f"Wrote {path}", soft_wrap=True)
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = [row[:2] for row in csv.reader(file)][1:]
+    drawn = len({tuple(row) for row in rows})
+    console.print(f"Wrote {path}: {count(drawn, 'dialog')}, {count(len(rows), 'segment')}", soft_wrap=True)
+    if drawn < n:
+        console.print("That is every dialog of the study.", soft_wrap=True)
     console.print(
-        "Write ok or wrong into the column verdict of every row, then: fidm audit score STUDY SHEET"
+        f"Write ok or wrong into the column verdict of every row, then: fidm audit score {study} {path}",
+        soft_wrap=True,
     )
     console.print("The sheet holds what participants said.", style="dim")
 

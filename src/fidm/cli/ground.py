@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsons
 import os
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,10 +19,11 @@ from rich.text import Text
 from fidm.cli.console import count, page
 from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
+from fidm.grounding.checks import NOTHING_SAID
 from fidm.grounding.ground import Grounded, ground
 from fidm.grounding.settings import GroundingFile, read_settings
 from fidm.grounding.store import ANSWERS, private_folder, write_grounding
-from fidm.io.dialogs import read
+from fidm.io.dialogs import formats, read
 from fidm.tasks.compile import load_task
 from fidm.tasks.spec import builtin_tasks
 
@@ -82,6 +84,8 @@ def ground_study(
     name, source = _task(study, task)
     loaded = load_task(source)
     place = talks if talks is not None else study / chosen.talks
+    if not place.exists() and (study.parent / "study.toml").exists():
+        raise DataError(f"is not there. Did you mean the study {study.parent}?", source=str(place))
     if not place.exists():
         raise DataError(
             "is not there. Put the dialogs into it, or say where they are with --talks.", source=str(place)
@@ -90,6 +94,7 @@ def ground_study(
     with progress_bar(rates=True) as bars:
         dialogs = read(
             place,
+            names=chosen.names,
             roles=roles if roles is not None else chosen.speakers or None,
             columns=chosen.columns or None,
             strict=not skip_bad,
@@ -112,6 +117,8 @@ def ground_study(
             agreement = _agreement(grounder)
         finally:
             grounder.close()
+        also = {"speakers": dict(chosen.speakers), "columns": dict(chosen.columns), "untimed": chosen.untimed}
+        grounded = replace(grounded, provenance={**grounded.provenance, "reading": also})
         bars.step("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
     if json:
@@ -120,6 +127,11 @@ def ground_study(
         )
     else:
         _show(study, grounded, dialogs.problems, agreement, chosen, console)
+        strange = _strange_files(place)
+        if strange:
+            kinds = ", ".join(sorted({path.suffix or "no suffix" for path in strange}))
+            said = f"{count(len(strange), 'file')} beside the dialogs not read: no known format has {kinds}"
+            console.print(Text.assemble(("! ", "yellow"), said), soft_wrap=True)
     return 0
 
 
@@ -165,6 +177,15 @@ def _task(study: Path, task: str | None) -> tuple[str | Path, str | Path]:
                 "names several tasks; say which one the dialogs are about: --task NAME.", source=str(manifest)
             )
     raise DataError("names no task. Say which one the dialogs are about: --task NAME.", source=str(study))
+
+
+def _strange_files(place: Path) -> list[Path]:
+    """Files among the dialogs whose format is not known."""
+    known = {suffix for one in formats() for suffix in one.suffixes}
+    if not place.is_dir():
+        return []
+    files = (path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return [path for path in files if path.suffix.casefold() not in known]
 
 
 def _agreement(grounder: Any) -> dict[str, int] | None:
@@ -242,10 +263,9 @@ def _show(
         listed = ", ".join(f"{name} {n:,}" for name, n in doubts.head(6).iter_rows())
         console.print(Text(f"· why review: {listed}"), style="dim", soft_wrap=True)
     share = grounded.shares()["inferred_moves"]
-    console.print(
-        Text(f"· {share:.0%} of moves are inferred: the words name a place and the planner found the way"),
-        style="dim", soft_wrap=True,
-    )  # fmt: skip
+    if share:
+        told = f"· {share:.0%} of moves are inferred: the words name a place and the planner found the way"
+        console.print(Text(told), style="dim", soft_wrap=True)
     if agreement is not None:
         agreed = "· the model was asked where rules doubted; they agreed in {agreed:,} of {asked:,} segments"
         console.print(Text(agreed.format(**agreement)), style="dim", soft_wrap=True)
@@ -261,7 +281,11 @@ def _show(
             Text.assemble(("! ", "yellow"), f"{count(n, 'file')} left out; see grounding/problems.csv"),
             soft_wrap=True,
         )
-    wrong = grounded.checks["participant"].n_unique()
-    sound = len(grounded.cohort) - wrong
-    console.print(f"structural checks: {sound:,} of {len(grounded.cohort):,} participants sound")
+    silent = grounded.checks.filter(pl.col("problem") == NOTHING_SAID)["participant"].n_unique()
+    faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()
+    if silent:
+        said = f"{count(silent, 'participant')} said nothing about the way that could be read"
+        console.print(Text.assemble(("! ", "yellow"), said), soft_wrap=True)
+    traces = len(grounded.cohort)
+    console.print(f"structural checks: {traces - faulty:,} of {count(traces, 'trace')} sound")
     console.print(f"\nWrote the tables and grounding/ to {study}", soft_wrap=True)

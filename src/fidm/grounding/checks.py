@@ -17,6 +17,9 @@ from fidm.grounding.dialog import GroundedDialog
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet, follow, trace_problems
 
+NOTHING_SAID = "Nothing was grounded."
+"""What is said of a dialog without a single action."""
+
 CHECKS = (
     "starts at the entrance",
     "legal chain",
@@ -37,9 +40,7 @@ def trace_checks(task: TaskModel, cohort: Cohort, dialogs: Sequence[GroundedDial
     for e, dialog in enumerate(dialogs):
         first, last = int(cohort.step_offsets[e]), int(cohort.step_offsets[e + 1])
         if first == last:
-            rows.append(
-                ("steps", None, owner[e], "Nothing was grounded.", "Does the participant say where to go?")
-            )
+            rows.append(("steps", None, owner[e], NOTHING_SAID, "Does the participant say where to go?"))
         elif cohort.state[first] != task.start:
             rows.append(("steps", 1, owner[e], "The trace does not start at the entrance.", ""))
         low, high = int(cohort.segment_offsets[e]), int(cohort.segment_offsets[e + 1])

@@ -30,8 +30,8 @@ QUIET = frozenset(
 
 _STUTTERED = CORE - {"NUMBER", "UNIT"} | {"GO", "TO", "MORE", "ALONG"}
 _WAYS = frozenset({"UP", "DOWN", "LEFT", "RIGHT", "AHEAD"})
-_TAKES_OBJECT = frozenset({"TO", "BUY", "GO", "AND", "ALONG", "TURN", "BACK", "MORE"})
-_BETWEEN = frozenset({"SAY", "IT", "NUMBER", "POLITE"})
+_TAKES_OBJECT = frozenset({"TO", "BUY", "GO", "AND", "ALONG", "TURN", "BACK", "MORE", "NUMBER"})
+_BETWEEN = frozenset({"SAY", "IT", "POLITE"})
 
 
 @dataclass(slots=True)
@@ -80,7 +80,10 @@ def _counted(tokens: Sequence[Token]) -> list[Token]:
     for token in tokens:
         if token.kind == "NUMBER":
             last = kept[-1] if kept else None
-            if last is not None and last.kind == "NUMBER" and int(token.value) - int(last.value) in (0, 1):
+            counts_on = last is not None and last.kind == "NUMBER"
+            if counts_on and not waiting:  # "two three squares": two or three
+                kept[-1] = Token("VAGUE", "", kept[-1].start, kept[-1].end)
+            elif last is not None and counts_on and int(token.value) - int(last.value) in (0, 1):
                 kept.pop()
             else:
                 kept += waiting

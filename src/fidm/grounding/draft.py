@@ -85,7 +85,8 @@ class Draft:
         found, lost = grammar.read(acting)
         if clause.ends_repair and not repairs:  # else it comes after its correction: "sorry, two I mean"
             self.doubt("unresolved_repair")
-        if repairs == "soft" and found and self._may_repair(found[0].step):
+        fragment = [token.kind for token in acting] in (["PLACE"], ["NUMBER"], ["NUMBER", "UNIT"])
+        if repairs == "soft" and self.steps and (fragment or (found and self._may_repair(found[0].step))):
             self.doubt("maybe_repair")
             repairs = "hard" if "maybe_repair" in self.flipped else repairs
         if repairs == "hard" and acting and self._mend(found, lost):

@@ -109,7 +109,8 @@ def measure(
     fillers : frozenset of str
         Words that are fillers in this language, for formats that do not mark them.
     """
-    turns = [transcript.turns[i] for i in dialog if transcript.turns[i].role != "other"]
+    everybody = [transcript.turns[i] for i in dialog]
+    turns = [turn for turn in everybody if turn.role != "other"]
     own = [turn for turn in turns if turn.role == "participant"]
     characters = sum(count_characters(turn, counting, fillers) for turn in own)
     floor = "".join("p" if turn.role == "participant" else "a" for turn in turns if turn.text)
@@ -121,7 +122,7 @@ def measure(
     lengths = [turn.end_s - turn.start_s for turn in own]
     duration = math.fsum(lengths) - (math.fsum(inside) if counting.duration == "speech" else 0.0)
     marked = math.fsum(gap for gap, turn in zip(inside, own, strict=True) if not _timed_words(turn))
-    pause = marked + _silences_between(turns, counting)
+    pause = marked + _silences_between(everybody, counting)
     start, end = min(turn.start_s for turn in own), max(turn.end_s for turn in own)
     return Effort(
         start, end, round(duration, 6) if duration > 1e-9 else None, characters, n_turns, round(pause, 6)
@@ -192,11 +193,15 @@ def _spoken(turn: Turn, counting: Counting) -> list[tuple[float, float]]:
     """When a turn is speech: cut at the silences that the times of its words show."""
     found: list[tuple[float, float]] = []
     start, until = turn.start_s, -math.inf
-    for word in _timed_words(turn) if turn.role == "participant" else ():
-        if until > -math.inf and word.start_s - until > counting.pause_above_s + 1e-9:
+    is_known = True  # a word without a time may lie anywhere in the gap, so there is no silence to be sure of
+    for word in turn.words if turn.role == "participant" else ():
+        if math.isnan(word.start_s) or math.isnan(word.end_s):
+            is_known = False
+            continue
+        if is_known and until > -math.inf and word.start_s - until > counting.pause_above_s + 1e-9:
             found.append((start, until))
             start = word.start_s
-        until = max(until, word.end_s)
+        until, is_known = max(until, word.end_s), True
     return [*found, (start, max(start, turn.end_s))]
 
 
@@ -208,7 +213,7 @@ def _silences_between(turns: Sequence[Turn], counting: Counting) -> float:
     ]
     said_until, speaker = -math.inf, ""
     for start, end, role in sorted(spoken):
-        is_answer = speaker == "assessor" and role == "participant"
+        is_answer = speaker != "participant" and role == "participant"
         if said_until > -math.inf and (counting.after_assessor or not is_answer):
             gaps.append(start - said_until)
         if end >= said_until:

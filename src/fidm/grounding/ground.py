@@ -6,6 +6,7 @@ their programs and alternatives, a table of moves with the words they came from,
 
 from __future__ import annotations
 
+import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -196,9 +197,17 @@ def ground(
     """
     grounder = by if by is not None else Rules()
     chosen = settings or Settings()
+    if not isinstance(task, TaskModel):
+        raise GroundingError(f"task must be a TaskModel, not a {type(task).__name__}. See fidm.load_task.")
+    if not callable(getattr(grounder, "ground", None)):
+        raise GroundingError(f"by must be a grounder, such as fidm.Rules(), not a {type(by).__name__}.")
+    transcripts = [transcripts] if isinstance(transcripts, Transcript) else transcripts
     terrain = Terrain(task)
     reader = Reader(terrain, chosen, segmenter)
     items = list(transcripts)
+    odd = [type(item).__name__ for item in items if not isinstance(item, Transcript)]
+    if odd:
+        raise GroundingError(f"fidm.ground takes transcripts, not a {odd[0]}. fidm.read makes them.")
     keys = [(item.participant, item.episode) for item in items]
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
@@ -224,6 +233,7 @@ def ground(
     provenance = {
         **grounder.provenance(),
         "fidm": fidm.__version__,
+        "dialogs_sha256": _digest(items),
         "task": task.name,
         "task_fingerprint": task.fingerprint,
         "counting": asdict(chosen.counting),
@@ -234,6 +244,18 @@ def ground(
         "context_turns": chosen.context_turns,
     }
     return assemble(dialogs, terrain, chosen, provenance)
+
+
+def _digest(items: Sequence[Transcript]) -> str:
+    """A hash of what was said, by whom and when; it tells whether two groundings read the same dialogs."""
+    found = hashlib.sha256()
+    for item in sorted(items, key=lambda item: (item.participant, item.episode)):
+        found.update(repr((item.participant, item.episode, len(item))).encode())
+        for turn in item.turns:
+            found.update(
+                repr((turn.role, turn.start_s, turn.end_s, turn.text)).encode(errors="surrogatepass")
+            )
+    return found.hexdigest()
 
 
 def assemble(

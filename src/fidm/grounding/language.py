@@ -7,6 +7,7 @@ the task file. The longest known expression wins, so an idiom can be told apart 
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -96,6 +97,8 @@ class Language:
         Words that only fill a pause.
     assessor : mapping of str to tuple of str
         What an assessor says to move the figure, to prompt, to request something and to instruct.
+    digest : str
+        The hash of its file.
     """
 
     code: str
@@ -109,6 +112,7 @@ class Language:
     verbs: Mapping[str, tuple[str, ...]] = field(repr=False)
     fillers: frozenset[str] = field(repr=False)
     assessor: Mapping[str, tuple[str, ...]] = field(repr=False)
+    digest: str
     _spelling: re.Pattern[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -382,6 +386,7 @@ def parse_language(text: str, *, source: str = "language") -> Language:
         rules=tuple(_list(grammar.get("rules", []), "grammar.rules", problems)),
         verbs={verb: tuple(_list(forms, f"verbs.{verb}", problems)) for verb, forms in verbs.items()},
         fillers=frozenset(_list(data.get("fillers", []), "fillers", problems)),
+        digest=hashlib.sha256(text.encode()).hexdigest(),
         assessor={key: tuple(_form(form, spaced) for form in assessor.get(key, [])) for key in ASSESSOR},
     )
 

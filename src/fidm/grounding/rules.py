@@ -69,6 +69,7 @@ class Rules:
         self.turns, self.sides, self.unknown = turns, sides, unknown
         self._readers: dict[tuple[str, int], tuple[Vocabulary, Grammar]] = {}
         self._specs: list[TaskSpec] = []
+        self._hashes: dict[tuple[str, int], str] = {}
 
     def provenance(self) -> Mapping[str, Any]:
         """Return the version and the settings."""
@@ -76,6 +77,7 @@ class Rules:
             "grounder": self.name,
             "fidm": fidm.__version__,
             "rules_version": VERSION,
+            "languages_sha256": {code: found for (code, _), found in sorted(self._hashes.items())},
             "settings": {
                 "language": self.language,
                 "turns": self.turns,
@@ -114,6 +116,7 @@ class Rules:
         if key not in self._readers:
             language = load_language(code)
             self._specs.append(spec)  # kept alive, so that its id stays its own
+            self._hashes[key] = language.digest
             self._readers[key] = (Vocabulary(language, spec), grammar_of(language))
         return self._readers[key]
 

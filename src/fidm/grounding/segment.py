@@ -132,10 +132,19 @@ def _segment(
     texts, starts, place = [], [], 0
     for i in own:
         starts.append(place)
-        texts.append(transcript.turns[i].text)
+        texts.append(_kept(transcript.turns[i]))
         place += len(texts[-1]) + 1
     dialog = tuple(range(own[0], own[-1] + 1))
     return Segment(number, "\n".join(texts), tuple(own), tuple(starts), dialog, opened, why)
+
+
+def _kept(turn: Turn) -> str:
+    """What a turn says in the end: words marked as taken back are blanked, so that places stay."""
+    letters = list(turn.text)
+    for mark in turn.marks:
+        if mark.kind == "retraced":
+            letters[mark.start : mark.end] = " " * (mark.end - mark.start)
+    return "".join(letters)
 
 
 def classify(turn: Turn, vocabulary: Vocabulary, spec: TaskSpec, begun: bool) -> tuple[Kind, str]:

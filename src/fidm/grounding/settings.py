@@ -1,6 +1,7 @@
 """The file ``grounding.toml`` of a study: what differs from the defaults on the way from words to moves.
 
     talks = "talks"             # where the dialogs are
+    names = "file"              # P001.cha; or "folder": P001/visit1.cha
     by = "rules"                # or "llm", "hybrid"
     language = "yue"            # or the path of a language file
 
@@ -33,6 +34,7 @@ from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.effort import Counting
 from fidm.grounding.rules import Rules
 from fidm.grounding.segment import Kind, Segmenting
+from fidm.tasks.explain import did_you_mean
 
 FILE = "grounding.toml"
 By = Literal["rules", "llm", "hybrid"]
@@ -98,6 +100,7 @@ class GroundingFile(_Table):
     """Everything ``grounding.toml`` may say."""
 
     talks: str = "talks"
+    names: Literal["file", "folder"] = "file"
     by: By = "rules"
     language: str = ""
     context_turns: int = Field(6, ge=0, le=100)
@@ -166,11 +169,21 @@ def read_settings(study: str | Path) -> GroundingFile:
         found = GroundingFile.model_validate(data)
         return _beside(found, Path(study))
     except ValidationError as error:
-        problems = [
-            Problem(f"{item['msg'].rstrip('.')}.", ".".join(map(str, item["loc"])))
-            for item in error.errors(include_url=False, include_input=False)
-        ]
+        problems = [_explained(item) for item in error.errors(include_url=False, include_input=False)]
         raise GroundingError("cannot be used.", source=str(path), problems=problems) from None
+
+
+def _explained(item: Any) -> Problem:
+    """One thing that is wrong in the file, in words."""
+    where = [str(part) for part in item["loc"]]
+    if item["type"] == "extra_forbidden":
+        table: Any = GroundingFile
+        for part in where[:-1]:
+            table = table.model_fields[part].annotation
+        known = list(table.model_fields)
+        return Problem("is no known key.", ".".join(where), hint=did_you_mean(where[-1], known))
+    said = item["msg"].replace("Input should be", "must be").replace("valid list", 'list, as in ["prompt"]')
+    return Problem(f"{said.rstrip('.')}.", ".".join(where))
 
 
 def _beside(found: GroundingFile, study: Path) -> GroundingFile:

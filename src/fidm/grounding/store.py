@@ -32,6 +32,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, GroundingError
+from fidm.files import whole_file
 from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings
 from fidm.grounding.effort import Effort
@@ -44,6 +45,9 @@ from fidm.talk import Transcript, Turn
 from fidm.tasks.model import TaskModel
 
 FOLDER = "grounding"
+ORIGINAL = "participants.original.csv"
+"""What a table of participants that was given as CSV is kept as; its columns are in the study's own table."""
+
 ANSWERS = "answers.sqlite"
 KEPT = (ANSWERS, f"{ANSWERS}-wal", f"{ANSWERS}-shm")
 """What stays when a grounding is written anew."""
@@ -125,6 +129,10 @@ def write_grounding(
         (part / "provenance.json").write_text(text + "\n", "utf-8")
         if wrong.height:
             wrong.write_csv(part / "problems.csv")
+        given = Path(study) / "participants.csv"
+        if given.exists():  # the writer puts a table of its own in its place
+            with whole_file(Path(study) / ORIGINAL) as copy:
+                shutil.copyfile(given, copy)
         with StudyWriter(study, tasks=tasks, overwrite=True) as writer:
             writer.add(cohort)
         for name in ("provenance.json", "problems.csv"):  # without provenance nobody takes it for whole
@@ -175,12 +183,10 @@ def study_draws(study: str | Path, task: TaskModel, n: int, *, seed: int) -> Ite
 
 
 def known_participants(study: str | Path) -> pl.DataFrame | None:
-    """Return the table of participants that lies in a study folder, if there is one."""
+    """Return the table of participants in a study folder, if there is one; a CSV file comes first."""
     folder = Path(study)
-    parts = [
-        *sorted((folder / "participants").glob("*.parquet")),
-        *(folder / name for name in ("participants.parquet", "participants.csv") if (folder / name).exists()),
-    ]
+    parts = [path for name in ("csv", "parquet") if (path := folder / f"participants.{name}").exists()][:1]
+    parts = parts or sorted((folder / "participants").glob("*.parquet"))
     if not parts:
         return None
     frames = []

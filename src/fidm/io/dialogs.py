@@ -76,6 +76,7 @@ def read(
     source: Source,
     *,
     participant: str | Callable[[Path], str] | None = None,
+    names: Literal["file", "folder"] = "file",
     roles: Mapping[str, str] | str | Path | None = None,
     columns: Mapping[str, str] | None = None,
     language: str = "",
@@ -94,6 +95,9 @@ def read(
     participant : str or callable, optional
         Whose dialog it is: a text for a single file, or a function from the file's path. By default the
         column ``participant`` of a table, else the file's name without its suffix.
+    names : {"file", "folder"}
+        Whether a file is named after its participant, or lies in a folder that is and is itself named after
+        the episode: ``P001/visit1.cha``. Files that say it themselves are not concerned.
     roles : mapping or path, optional
         Who the speakers are, such as ``{"SPEAKER_00": "participant", "SPEAKER_01": "assessor"}``, or the
         path of a TOML, JSON or CSV file with that. Upper and lower case are alike. Comes before what the
@@ -141,6 +145,9 @@ def read(
     """
     if untimed not in ("problem", "keep"):
         raise DataError("untimed must be 'problem' or 'keep'.")
+    if names not in ("file", "folder") or (names == "folder" and participant is not None):
+        raise DataError("names must be 'file' or 'folder'; with 'folder', participant= must be left out.")
+    in_folders = names == "folder"
     forced = _format(format) if format is not None else None
     known = load_roles(roles)
     roles_file = None if roles is None or isinstance(roles, Mapping) else Path(roles)
@@ -156,7 +163,7 @@ def read(
     for count, (path, name) in enumerate(files, 1):
 
         def name_of(path: Path = path) -> str:
-            return _participant(path, participant)
+            return f"{path.parent.name}/{path.stem}" if in_folders else _participant(path, participant)
 
         asked = Asked(
             known, language, untimed, participant if isinstance(participant, str) else None, name_of
@@ -165,6 +172,8 @@ def read(
             one = forced or _by_suffix(path)
             raw = one.read_text(read_file(path, takes_utf16=one.name in UTF16), options)
             found, flaws = transcripts_of(raw, asked, source=str(path), format=one.name)
+            if in_folders:
+                found = [_placed(item, path) for item in found]
         except BrokenError as broken:
             found, flaws = [], [(name_of(), broken.flaw)]
         problems += [(name, who, flaw) for who, flaw in flaws]
@@ -240,6 +249,13 @@ def _participant(path: Path, given: str | Callable[[Path], str] | None) -> str:
     return clean(name)
 
 
+def _placed(item: Transcript, path: Path) -> Transcript:
+    """A transcript named after its folder, its episode after the file; one that has a name keeps it."""
+    if item.participant != f"{path.parent.name}/{path.stem}":
+        return item
+    return replace(item, participant=path.parent.name, episode=path.stem)
+
+
 def _columns(
     columns: Mapping[str, str] | None, files: list[tuple[Path, str]], forced: Format | None
 ) -> dict[str, str]:
@@ -248,10 +264,10 @@ def _columns(
     known = (*table.NEEDED, *table.OPTIONAL)
     odd = [name for name in columns if name not in known]
     if odd:
-        raise DataError(f"columns= renames {', '.join(known)}; there is no {odd[0]!r}.")
+        raise DataError(f"columns can rename {', '.join(known)}; there is no {odd[0]!r}.")
     suffixes = forced.suffixes if forced else {path.suffix.casefold() for path, _ in files}
     if not any(one.name in TABLES for suffix, one in BY_SUFFIX.items() if suffix in suffixes):
-        raise DataError("columns= is for tables (CSV and JSONL), and there is none among the files.")
+        raise DataError("columns is for tables (CSV and JSONL), and there is none among the files.")
     return dict(columns)
 
 
@@ -261,13 +277,24 @@ def _repeated(done: list[tuple[str, list[Transcript]]]) -> list[tuple[str, str, 
     for name, found in done:
         for item in found:
             holders.setdefault((item.participant, item.episode), []).append(name)
-    hint = "Rename one file, or tell episodes apart with a column 'episode'."
+    hint = (
+        "Rename one file, tell episodes apart with a column 'episode', or put each participant's files "
+        'into a folder and say names = "folder".'
+    )
     return [
-        (name, who, Flaw(f"{len(names)} files hold the same episode of this participant.", None, hint))
+        (
+            name,
+            who,
+            Flaw(f"{len(names)} files hold the same episode of {who!r}: {_listed(names)}.", None, hint),
+        )
         for (who, _), names in holders.items()
         if len(names) > 1
         for name in names
     ]
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
 
 
 def _problem_table(problems: list[tuple[str, str, Flaw]]) -> pl.DataFrame:

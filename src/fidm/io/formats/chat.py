@@ -2,7 +2,8 @@ r"""CHAT (.cha), the format of TalkBank, DementiaBank and CLAN, read by rustling
 
 The marks of the main line are read here; rustling drops them.
 
-Of the main line the text keeps what was audibly said: words and ordinary punctuation. In detail:
+Of the main line the text keeps what was said: words, in full and as they were meant, and ordinary
+punctuation. In detail:
 
 =========================================  ===========================================================
 in the file                                in the turn
@@ -18,8 +19,8 @@ in the file                                in the turn
 ``xxx`` ``yyy`` ``www``                    nothing: what nobody could make out
 ``&+fr`` ``&~nonword`` ``0word``           nothing: fragments, and words that were not said
 ``&*INV:mhm``                              nothing: it was said by somebody else
-``(be)cause``                              ``cause``, what was said
-``word [: right]`` ``word [*]``            ``word``, what was said
+``(be)cause``                              ``because``, the whole word
+``wight [: right]`` ``word [*]``           ``right``, what was meant; ``word``
 ``word@l`` ``ba:na:nas`` ``black+board``   ``word`` ``bananas`` ``blackboard``
 ``+...`` ``+/.`` ``+"`` ``[+ exc]``        nothing: how the utterance ends, begins or is coded
 ``.`` ``?`` ``!`` ``,``                    themselves, after the word without a space

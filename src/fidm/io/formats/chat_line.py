@@ -20,6 +20,7 @@ TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+REPLACED = re.compile(r"\[::?\s+([^\[\]]+)\]")
 RETRACED = re.compile(r"\[(?:/{1,3}|/-|/\?)\]")
 UNCLEAR = {"xxx", "yyy", "www", "xx", "yy"}
 FILLERS = {"uh", "um", "uhm", "er", "erm", "eh", "ah", "hm", "hmm", "mm", "mhm", "誒", "嗯", "呃"}
@@ -51,6 +52,8 @@ def parse(line: str) -> tuple[str, list[Mark]]:
         elif kind == "code":
             if RETRACED.fullmatch(value):
                 building.retrace()
+            elif found := REPLACED.fullmatch(value):
+                building.replace(found.group(1).split())
         elif kind == "word":
             _take(building, value)
     text, marks = building.finished()
@@ -89,10 +92,24 @@ class _Line:
         if self.scope is not None and self.scope[0] < self.scope[1]:
             self._notes.append(("retraced", *self.scope, UNKNOWN_TIME))
 
+    def replace(self, words: Sequence[str]) -> None:
+        """Put what was meant in the place of what it sounded like; what follows a word stays with it."""
+        meant = [plain for word in words if (plain := _plain(word))]
+        if self.scope is None or self.scope[0] >= self.scope[1] or not meant:
+            return
+        first, last = self.scope
+        if len(meant) <= last - first:
+            meant += [""] * (last - first - len(meant))
+        else:
+            meant = [*meant[: last - first - 1], " ".join(meant[last - first - 1 :])]
+        for place, word in zip(range(first, last), meant, strict=True):
+            if not CLOSING.fullmatch(self.words[place]):
+                self.words[place] = word
+
     def finished(self) -> tuple[str, list[Mark]]:
         starts, ends, text = [], [], ""
         for word, glue in zip(self.words, self.glued, strict=True):
-            text += word if glue or not text else " " + word
+            text += word if glue or not text or not word else " " + word
             starts.append(len(text) - len(word))
             ends.append(len(text))
         marks = []
@@ -146,8 +163,8 @@ def _take_special(building: _Line, word: str) -> None:
 
 
 def _plain(word: str) -> str:
-    """One word as it sounded."""
-    word = re.sub(r"\([^()]*\)", "", word)
+    """One word in full, whatever of it was left unsaid."""
+    word = re.sub(r"\(([^()]*)\)", r"\1", word)
     word = SIGNS.sub("", word)
     word = re.sub(r"(?<=[^\s])@[a-zA-Z:$*&+_-]+$", "", word)
     word = re.sub(r"(?<=[^\W\d_]):+(?=[^\W\d_]|$)", "", word)

@@ -62,6 +62,14 @@ def transcripts_of(
     return found, flaws
 
 
+WHO_HINT = (
+    'Say who they are: roles={"NAME": "participant", …}, or [speakers] in grounding.toml; "" is a speaker '
+    "without a name."
+)
+SLOW_S, SLOWEST = 60.0, 0.5
+"""Turns this long on average, with fewer characters per second than that, are in another unit."""
+
+
 def _named(turns: list[RawTurn], roles: Mapping[str, Role]) -> tuple[list[Turn], list[Flaw]]:
     """The turns with their roles, and speakers nobody knows."""
     found: list[Turn] = []
@@ -83,8 +91,7 @@ def _named(turns: list[RawTurn], roles: Mapping[str, Role]) -> tuple[list[Turn],
             Flaw(
                 f"{len(unknown)} speaker{' is' if few else 's are'} not known: {shown_names(list(unknown))}.",
                 next(iter(unknown.values())) or None,
-                f"The speakers of the file are {shown_names(speakers)}. "
-                'Say who they are: roles={"NAME": "participant", …}.',
+                f"The speakers of the file are {shown_names(speakers)}. {WHO_HINT}",
             )
         )
     elif not any(turn.role == "participant" for turn in found):
@@ -92,8 +99,7 @@ def _named(turns: list[RawTurn], roles: Mapping[str, Role]) -> tuple[list[Turn],
             Flaw(
                 "Nobody in it is the participant.",
                 None,
-                f"The speakers of the file are {shown_names(speakers)}. "
-                'Say who they are: roles={"NAME": "participant", …}.',
+                f"The speakers of the file are {shown_names(speakers)}. {WHO_HINT}",
             )
         )
     return found, flaws
@@ -108,7 +114,7 @@ def _wrong_times(turns: list[RawTurn], untimed: str, *, in_order: bool) -> list[
         known = [time for time in (start, end) if not math.isnan(time)]
         if len(known) < 2 and untimed == "problem":
             flaws.append(
-                Flaw("The turn has no times.", line, 'Turns without times pass with untimed="keep".')
+                Flaw("The turn has no times.", line, 'Turns without times pass with untimed = "keep".')
             )
         if any(time < 0 for time in known):
             flaws.append(Flaw("A time is negative.", line))
@@ -124,7 +130,19 @@ def _wrong_times(turns: list[RawTurn], untimed: str, *, in_order: bool) -> list[
             )
         else:
             latest = max(latest, start) if not math.isnan(start) else latest
-    return flaws + _overlaps(turns)
+    return (flaws or _milliseconds(turns)) + _overlaps(turns)
+
+
+def _milliseconds(turns: list[RawTurn]) -> list[Flaw]:
+    """Whole numbers between which hardly anything is said are no seconds."""
+    timed = [turn for turn in turns if turn.end_s > turn.start_s >= 0]
+    length = sum(turn.end_s - turn.start_s for turn in timed)
+    said = sum(len(turn.text) for turn in timed)
+    whole = all(time == int(time) for turn in timed for time in (turn.start_s, turn.end_s))
+    if not timed or not whole or length / len(timed) < SLOW_S or said > SLOWEST * length:
+        return []
+    hint = "Times are in seconds; are these milliseconds?"
+    return [Flaw("People hardly say anything in these times.", timed[0].line or None, hint)]
 
 
 def _overlaps(turns: list[RawTurn]) -> list[Flaw]:

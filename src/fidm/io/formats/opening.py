@@ -57,6 +57,8 @@ def _files_of(path: Path, suffixes: Sequence[str]) -> list[tuple[Path, str]]:
             if not files:
                 raise DataError("No file fits this pattern.", source=str(path))
             return files
+        if not path.exists() and path.suffix.casefold() not in suffixes:
+            raise DataError("there is no such file or folder.", source=str(path))
     except (OSError, ValueError):
         raise DataError("cannot be looked into.", source=str(path)) from None
     return [(path, path.name)]

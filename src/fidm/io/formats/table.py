@@ -89,7 +89,8 @@ def _file(rows: Iterator[tuple[int, Mapping[str, Any]]], options: Options) -> Ra
         missing = [name for name in NEEDED if names[name] not in row and name not in told]
         for name in missing:
             told.add(name)
-            hint = f"Say which it is: columns={{{name!r}: …}}." if name == names[name] else ""
+            hint = f"Say which it is: columns={{{name!r}: …}}, or [columns] in grounding.toml."
+            hint = hint if name == names[name] else ""
             file.flaws.append(Flaw(f"has no column {names[name]!r}.", line or 1, hint))
         absent = [name for name in options.columns if name not in NEEDED and names[name] not in row]
         for name in absent:
