@@ -166,7 +166,7 @@ def test_language_is_that_of_the_file_or_the_one_given():
         ("PAR,2,1,one\n", 2, "The turn ends before it starts."),
         ("PAR,-1,1,one\n", 2, "A time is negative."),
         ("PAR,0,90000,one\n", 2, "A time is beyond 24 hours."),
-        ("PAR,3000,93000,one\n", 2, "People hardly say anything in these times."),
+        ("PAR,3000,63000,one\n", 2, "People hardly say anything in these times."),
         ("PAR,,1,one\n", 2, "The turn has no times."),
         ("PAR,soon,1,one\n", 2, "start_s is not a number."),
         ("PAR,0,inf,one\n", 2, "end_s is not a number."),

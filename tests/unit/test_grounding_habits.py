@@ -75,7 +75,7 @@ def test_what_is_handed_in_wrongly_is_said_in_words():
     one = Transcript("P1", (Turn("PAR", 0, 1, "left one square", role="participant"),))
     assert len(fidm.ground(one, task).cohort) == 1
     for arguments, more in (((one, "grocery"), {}), (([one], task), {"by": "rules"}), (("talks", task), {})):
-        with pytest.raises(GroundingError, match="TaskModel|grounder|transcripts"):
+        with pytest.raises(GroundingError, match=r"TaskModel|grounder|transcripts"):
             fidm.ground(*arguments, **more)
 
 

@@ -28,6 +28,11 @@ def program(text, **more):
     ("text", "meant"),
     [
         ("go up three squares", "MOVE up 3"),
+        ("one square up", "MOVE up 1"),
+        ("one square down", "MOVE down 1"),
+        ("one square right", "MOVE right 1"),
+        ("go one square left", "MOVE left 1"),
+        ("go left over to the meat", "MOVE left to meat"),
         ("three squares up", "MOVE up 3"),
         ("um, up, let me see, 3", "MOVE up 3"),
         ("up one, two, three squares", "MOVE up 3"),
