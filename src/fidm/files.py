@@ -12,10 +12,17 @@ from fidm.errors import DataError
 
 
 @contextmanager
-def whole_file(path: str | Path) -> Iterator[Path]:
+def whole_file(path: str | Path, *, mode: int | None = None) -> Iterator[Path]:
     """Give a temporary path beside ``path`` to write to, and move it there when all went well.
 
     If the block raises, nothing is left behind and an older file stays as it was.
+
+    Parameters
+    ----------
+    path : path
+        Where the file is to be.
+    mode : int, optional
+        Who may read and write it; by default what the process gives new files.
     """
     target = Path(path)
     try:
@@ -27,7 +34,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
-        os.chmod(part, 0o666 & ~_umask())
+        os.chmod(part, 0o666 & ~_umask() if mode is None else mode)
         try:
             os.replace(part, target)
         except OSError as error:

@@ -257,9 +257,9 @@ def test_turns_of_one_participant_without_times_leave_times_unknown() -> None:
     assert cost(par(0, NAN)) == Effort(None, None, None, 4, 1, None)
 
 
-def test_an_assessor_without_times_does_not_matter_much() -> None:
+def test_with_an_assessor_without_times_the_pause_is_not_known() -> None:
     found = cost(par(0, 1), inv(NAN, NAN), par(1.1, 2))
-    assert (found.duration_s, found.n_turns, found.pause_s) == (pytest.approx(1.9), 2, 0)
+    assert (found.duration_s, found.n_turns, found.pause_s) == (pytest.approx(1.9), 2, None)
 
 
 def test_only_the_given_turns_are_measured() -> None:

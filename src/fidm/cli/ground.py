@@ -16,14 +16,15 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fidm.cli.console import count, page
+from fidm.cli.console import aside, count, page
 from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
 from fidm.grounding.checks import NOTHING_SAID
 from fidm.grounding.ground import Grounded, ground
 from fidm.grounding.settings import GroundingFile, read_settings
-from fidm.grounding.store import ANSWERS, private_folder, write_grounding
+from fidm.grounding.store import ANSWERS, alone_in, private_folder, write_grounding
 from fidm.io.dialogs import formats, read
+from fidm.io.study import recover
 from fidm.tasks.compile import load_task
 from fidm.tasks.spec import builtin_tasks
 
@@ -80,6 +81,8 @@ def ground_study(
     """
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
+    if recover(study):
+        aside().print("A replacement of this study's tables was interrupted; they are back as they were.")
     chosen = _with_options(read_settings(study), by, language, endpoint, model, samples, workers)
     name, source = _task(study, task)
     loaded = load_task(source)
@@ -91,7 +94,7 @@ def ground_study(
             "is not there. Put the dialogs into it, or say where they are with --talks.", source=str(place)
         )
     console = page()
-    with progress_bar(rates=True) as bars:
+    with alone_in(study), progress_bar(rates=True) as bars:
         dialogs = read(
             place,
             names=chosen.names,

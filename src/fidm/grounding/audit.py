@@ -124,9 +124,8 @@ def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | Non
                 )
             ]
         )  # fmt: skip
-    with whole_file(target) as part:
+    with whole_file(target, mode=0o600) as part:
         part.write_text(text.getvalue(), "utf-8-sig")
-    target.chmod(0o600)
     return target
 
 

@@ -14,7 +14,7 @@ from fidm.grounding.base import Context
 from fidm.grounding.clauses import CORE, Clause, has_unknown_object, without_openers
 from fidm.grounding.grammar import Found, Grammar
 from fidm.grounding.language import Token, Vocabulary
-from fidm.grounding.program import Instruction, same_program
+from fidm.grounding.program import EXIT, FINISH, Instruction, same_program
 from fidm.grounding.replay import replay
 
 FLIPPABLE = ("maybe_repair", "said_twice", "ambiguous_place", "set_aside")
@@ -89,6 +89,8 @@ class Draft:
         if repairs == "soft" and self.steps and (fragment or (found and self._may_repair(found[0].step))):
             self.doubt("maybe_repair")
             repairs = "hard" if "maybe_repair" in self.flipped else repairs
+        if repairs == "hard" and not self.steps and found and not clause.after_pause:
+            self.doubt("unresolved_repair")  # "not left two but right two"
         if repairs == "hard" and acting and self._mend(found, lost):
             return
         kinds = [token.kind for token in acting]
@@ -112,11 +114,12 @@ class Draft:
         if clause.dead == "not":
             while places and self.steps and self.steps[-1].place in places:  # "the milk … not the milk"
                 self.steps.pop()
+            more = _says_more(clause)
             whole = [
-                one.step for one in found if one.step.op in ("MOVE", "TURN", "BACK") and not one.step.place
+                one.step
+                for one in found
+                if more or (one.step.op in ("MOVE", "TURN", "BACK") and not one.step.place)
             ]
-        elif clause.dead == "if":
-            whole = []
         elif clause.dead == "asked":
             whole = [step for step in whole if step.op == "MOVE"]
         else:
@@ -178,6 +181,11 @@ class Draft:
                 self.doubt("place_unused")
         elif one.what == "bought":
             self._bought(step)
+        elif one.what in ("paying", "leaving"):  # at the till, through the door; not "pay for the meat"
+            if step.place in (FINISH, EXIT):
+                self._do(replace(step, op="PAY" if one.what == "paying" else "LEAVE", place=""))
+            else:
+                self.doubt("vague")
         elif one.what == "it":
             if self.unused or (self.place and self.steps and self.steps[-1].op != "BUY"):
                 self._add(replace(step, place=self.place))
@@ -317,6 +325,16 @@ class Draft:
                 self.doubt("vague")
             elif token.kind in CORE:
                 self.doubt("unread_words")
+
+
+def _says_more(clause: Clause) -> bool:
+    """Whether a negated clause has an instruction beside what it negates: "to the eggs, not the meat"."""
+    verbs = ("GO", "BUY", "PAY", "LEAVE", "TURN", "UP", "DOWN", "LEFT", "RIGHT")
+    kinds = [token.kind for token in clause.tokens]
+    place = next((i for i, kind in enumerate(kinds) if kind in ("NOT", "LATER")), 0)
+    before = any(kind in verbs for kind in kinds[:place])
+    named = next((i for i in range(place, len(kinds)) if kinds[i] == "PLACE"), len(kinds))
+    return before or any(kind in verbs for kind in kinds[named + 1 :])
 
 
 def is_whole(step: Instruction) -> bool:

@@ -123,10 +123,11 @@ def measure(
     duration = math.fsum(lengths) - (math.fsum(inside) if counting.duration == "speech" else 0.0)
     marked = math.fsum(gap for gap, turn in zip(inside, own, strict=True) if not _timed_words(turn))
     pause = marked + _silences_between(everybody, counting)
+    if any(turn.text and not turn.is_timed for turn in everybody):  # somebody spoke, and nobody knows when
+        pause = math.nan
     start, end = min(turn.start_s for turn in own), max(turn.end_s for turn in own)
-    return Effort(
-        start, end, round(duration, 6) if duration > 1e-9 else None, characters, n_turns, round(pause, 6)
-    )
+    lasted = round(duration, 6) if duration > 1e-9 else None
+    return Effort(start, end, lasted, characters, n_turns, None if math.isnan(pause) else round(pause, 6))
 
 
 def count_characters(turn: Turn, counting: Counting, fillers: frozenset[str] = frozenset()) -> int:
@@ -201,7 +202,7 @@ def _spoken(turn: Turn, counting: Counting) -> list[tuple[float, float]]:
         if is_known and until > -math.inf and word.start_s - until > counting.pause_above_s + 1e-9:
             found.append((start, until))
             start = word.start_s
-        until, is_known = max(until, word.end_s), True
+        until, is_known = max(until, min(word.end_s, turn.end_s)), True
     return [*found, (start, max(start, turn.end_s))]
 
 

@@ -99,7 +99,7 @@ def _make(words: list[str], used: Sequence[Token]) -> Found | None:
     places = [str(token.value) for token in used if token.kind == "PLACE"]
     if op == "check":
         return Found("check", Instruction("GOTO", place=places[-1], span=span)) if places else None
-    if op in ("straight", "and", "bought"):
+    if op in ("straight", "and", "bought", "paying", "leaving"):
         return Found(op, Instruction("GOTO", place=places[-1] if places else "", span=span))
     if op == "measure":
         made = _make(["MOVE", "ahead", "n"], used)

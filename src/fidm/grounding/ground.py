@@ -23,6 +23,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Grounder, Reading
 from fidm.grounding.checks import trace_checks
 from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
+from fidm.grounding.language import languages
 from fidm.grounding.program import Program, write_program
 from fidm.grounding.rules import Rules
 from fidm.grounding.segment import Segmenter, cut_dialog
@@ -212,6 +213,13 @@ def ground(
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise GroundingError(f"Two dialogs are of {twice[0]!r}, episode {twice[1]!r}.")
+    strange = [item for item in items if not chosen.language and reader.language_of(item) not in languages()]
+    if strange:
+        raise GroundingError(
+            f"{len(strange)} of {len(items)} dialogs name a language that cannot be read, the first of them "
+            f"that of {strange[0].participant!r}. Built in: {', '.join(languages())}. Say which it is "
+            "(language, or --language on the command line), or give a language file."
+        )
     for language in sorted({reader.language_of(item) for item in items}):
         reader.vocabulary(language)
     say = on_progress or (lambda doing, done, of: None)

@@ -33,7 +33,7 @@ ACTING = (
 STEERING = ("REPAIR", "HOLD", "TAG", "NOT", "UNREAL", "IF", "LATER", "ASK", "POLITE", "THEN", "SAY")
 """Classes of words that decide which clauses count."""
 
-ASSESSOR = ("moved", "prompt", "request", "instruction")
+ASSESSOR = ("moved", "not_yet", "prompt", "request", "instruction")
 """What an assessor may do with a turn."""
 
 BREAK, STOP, QUESTION, UNKNOWN = "BREAK", "STOP", "QUESTION", "UNKNOWN"
@@ -231,7 +231,8 @@ class Vocabulary:
             else:
                 found += [Token(kind, value, start, end) for kind, value in meanings[0]]
         elif form.isdigit() and form.isascii():
-            found.append(Token("NUMBER", int(form[:6]), start, end))
+            number = int(form[:6])
+            found.append(Token("NUMBER" if number else "VAGUE", number or "", start, end))
         else:
             found.append(Token(UNKNOWN, "", start, end))
 
@@ -246,6 +247,9 @@ def _marks(text: str, start: int, end: int, found: list[Token]) -> None:
         letter = text[i]
         if letter == "." and (text[i - 1 : i] == "." or text[i + 1 : i + 2] == "."):
             letter = "…"
+        if text[i - 1 : i].isdigit() and text[i + 1 : i + 2].isdigit():  # 1.5, 1,5, 2/3, 2-3
+            found.append(Token("VAGUE", "", i, i + 1))
+            continue
         kind = (
             STOP
             if letter in _STOPPING

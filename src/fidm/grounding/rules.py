@@ -26,7 +26,7 @@ from fidm.grounding.clauses import cut_clauses
 from fidm.grounding.draft import FLIPPABLE, Draft
 from fidm.grounding.grammar import Grammar, grammar_of
 from fidm.grounding.language import BREAK, QUESTION, STOP, UNKNOWN, Token, Vocabulary, load_language
-from fidm.grounding.program import NOTHING, Instruction, Program, same_program, tidy
+from fidm.grounding.program import MAX_INSTRUCTIONS, NOTHING, Instruction, Program, same_program, tidy
 from fidm.grounding.replay import DOUBTFUL, Replay, replay
 from fidm.grounding.terrain import HEADINGS, LEFT_OF, RIGHT_OF
 from fidm.tasks.spec import TaskSpec
@@ -97,6 +97,8 @@ class Rules:
         clauses = cut_clauses(tokens, plain)
         draft = Draft(context)
         draft.read(clauses, vocabulary, grammar)
+        if len(draft.steps) > MAX_INSTRUCTIONS:
+            draft.doubt("too_long")
         program = self._framed(draft.steps, context)
         done = replay(program, context.terrain, context.position, told=context.told)
         self._doubts(draft, program, done, tokens)

@@ -168,6 +168,8 @@ def _classify(said_text: str, vocabulary: Vocabulary, spec: TaskSpec, begun: boo
             return "request", phase
     if vocabulary.says(text, said["instruction"]):
         return "instruction", ""
+    if vocabulary.says(text, said["not_yet"]):
+        return "prompt", ""
     if vocabulary.says(text, said["moved"]):
         return "moved", ""
     if vocabulary.says(text, said["prompt"]) or text.rstrip().endswith(("?", "？")):

@@ -22,7 +22,9 @@ import json
 import os
 import shutil
 import tempfile
+import unicodedata
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, GroundingError
 from fidm.files import whole_file
 from fidm.grounding.base import Proposal, Reading, Segment
-from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings
+from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
 from fidm.grounding.effort import Effort
 from fidm.grounding.ground import Grounded, assemble
 from fidm.grounding.program import parse_program
@@ -78,6 +80,8 @@ TURN_SCHEMA = {
 def private_folder(study: str | Path) -> Path:
     """Return the study's folder of groundings, made if need be, for its owner alone."""
     folder = Path(study) / FOLDER
+    if folder.is_symlink():
+        raise DataError("is a link. What participants said stays in the study itself.", source=str(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
@@ -133,17 +137,36 @@ def write_grounding(
         if given.exists():  # the writer puts a table of its own in its place
             with whole_file(Path(study) / ORIGINAL) as copy:
                 shutil.copyfile(given, copy)
-        with StudyWriter(study, tasks=tasks, overwrite=True) as writer:
+        with _unproven(folder), StudyWriter(study, tasks=tasks, overwrite=True) as writer:
             writer.add(cohort)
-        for name in ("provenance.json", "problems.csv"):  # without provenance nobody takes it for whole
-            (folder / name).unlink(missing_ok=True)
+        (folder / "problems.csv").unlink(missing_ok=True)
         for file in sorted(part.iterdir(), key=lambda file: file.name == "provenance.json"):
             file.chmod(0o600)
             os.replace(file, folder / file.name)
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror}.", source=str(folder)) from None
+    except pl.exceptions.PolarsError:
+        raise DataError("cannot be written. Is the disk full?", source=str(folder)) from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
+
+
+@contextmanager
+def _unproven(folder: Path) -> Iterator[None]:
+    """Take the provenance away while tables are replaced, so that nobody takes old and new for one whole.
+
+    It comes back if the replacement fails; if the process is killed, the study has no grounding any more.
+    """
+    path = folder / "provenance.json"
+    before = path.read_bytes() if path.exists() else None
+    path.unlink(missing_ok=True)
+    try:
+        yield
+    except BaseException:
+        if before is not None:
+            with whole_file(path, mode=0o600) as part:
+                part.write_bytes(before)
+        raise
 
 
 def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
@@ -178,7 +201,10 @@ def study_draws(study: str | Path, task: TaskModel, n: int, *, seed: int) -> Ite
         The same seed gives the same draws.
     """
     people = known_participants(study)
-    for cohort in read_grounding(study, task).draws(n, seed=seed):
+    grounded = read_grounding(study, task)
+    weighing = Weighing(**grounded.provenance.get("weighing", {}))
+    grounded = replace(grounded, settings=replace(grounded.settings, weighing=weighing))
+    for cohort in grounded.draws(n, seed=seed):
         yield _with_everybody(cohort, people)
 
 
@@ -192,13 +218,7 @@ def known_participants(study: str | Path) -> pl.DataFrame | None:
     frames = []
     for path in parts:
         try:
-            if path.suffix == ".parquet":
-                frames.append(pl.read_parquet(path))
-            else:
-                text = {"participant": pl.String}
-                frames.append(
-                    pl.read_csv(path, schema_overrides=text, null_values=MISSING, infer_schema_length=None)
-                )
+            frames.append(pl.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path))
         except (OSError, pl.exceptions.PolarsError) as error:
             raise DataError(
                 f"is not a table that can be read ({type(error).__name__}).", source=str(path)
@@ -207,9 +227,49 @@ def known_participants(study: str | Path) -> pl.DataFrame | None:
     if "participant" not in people.columns:
         raise DataError("has no column 'participant'.", source=str(parts[0]))
     people = people.with_columns(natural(pl.col("participant"))).drop_nulls("participant")
+    names = people["participant"]  # dialogs are named in this normal form
+    plain = [unicodedata.normalize("NFC", name).strip() for name in names]
+    people = people.with_columns(participant=pl.Series(plain, dtype=pl.String))
     if people["participant"].is_duplicated().any():
         raise DataError("names a participant twice.", source=str(parts[0]))
     return people.select("participant", pl.exclude("participant"))
+
+
+def _read_csv(path: Path) -> pl.DataFrame:
+    """A table of CSV; columns become numbers only if nothing is lost by it, such as the zeros of "007"."""
+    table = pl.read_csv(path, infer_schema=False, null_values=MISSING)
+    for name in table.columns:
+        known = table[name].drop_nulls()
+        if name == "participant" or not len(known):
+            continue
+        if known.str.contains(r"^-?(0|[1-9][0-9]*)$").all():
+            table = table.with_columns(pl.col(name).cast(pl.Int64, strict=False))
+        elif known.str.contains(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$").all():
+            table = table.with_columns(pl.col(name).cast(pl.Float64, strict=False))
+    return table
+
+
+@contextmanager
+def alone_in(study: str | Path) -> Iterator[None]:
+    """Hold a study's grounding for oneself; whoever else wants it is told so. Ends with the process."""
+    try:
+        import fcntl
+    except ImportError:  # a system without such locks
+        yield
+        return
+    try:
+        held = os.open(study, os.O_RDONLY)
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}.", source=str(study)) from None
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(held)
+        raise DataError("is being grounded by another process just now.", source=str(study)) from None
+    try:
+        yield
+    finally:
+        os.close(held)
 
 
 def _turns(grounded: Grounded) -> pl.DataFrame:

@@ -266,6 +266,31 @@ def _readable(path: Path) -> Iterator[None]:
         ) from None
 
 
+def recover(folder: Path) -> bool:
+    """Bring back the tables of a study whose replacement was interrupted; return whether there were any.
+
+    A writer that is killed leaves the old tables in a hidden folder. They come back, and whatever new ones
+    had been put in their place go, so that the study is as it was.
+    """
+    marks = sorted(folder.glob(f"{SWAPPING}*")) if folder.is_dir() else []
+    for mark in marks:
+        if not mark.is_dir():
+            mark.unlink()
+            continue
+        kept = {path.name for path in mark.iterdir()}
+        for name in TABLES:
+            if kept & {f"{name}.parquet", f"{name}.csv", name}:
+                for new in (folder / f"{name}.parquet", folder / f"{name}.csv", folder / name):
+                    if new.is_dir():
+                        shutil.rmtree(new)
+                    elif new.exists():
+                        new.unlink()
+        for old in mark.iterdir():
+            os.replace(old, folder / old.name)
+        mark.rmdir()
+    return bool(marks)
+
+
 def _csv_header(path: Path) -> list[str]:
     """The names of a CSV file's columns; a sentence about what a spreadsheet may have made of it."""
     try:
@@ -332,8 +357,13 @@ class StudyWriter:
                 "exists already. Choose another folder, or overwrite it.", source=str(self.folder)
             )
         try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            self._part = Path(tempfile.mkdtemp(dir=self.folder.parent, prefix=f".{self.folder.name}-"))
+            recover(self.folder)
+            # Inside a folder that is there already, which may be on another disk than its parent.
+            beside = (
+                self.folder if self.folder.is_dir() and any(self.folder.iterdir()) else self.folder.parent
+            )
+            beside.mkdir(parents=True, exist_ok=True)
+            self._part = Path(tempfile.mkdtemp(dir=beside, prefix=f".{self.folder.name}-"))
         except OSError as error:
             raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
         return self
@@ -348,6 +378,8 @@ class StudyWriter:
                 table.write_parquet(self._part / name / f"part-{self._n_parts:05d}.parquet")
             except OSError as error:
                 raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
+            except pl.exceptions.PolarsError:
+                raise DataError("cannot be written. Is the disk full?", source=str(self.folder)) from None
         self._n_parts += 1
 
     def __exit__(

@@ -123,5 +123,7 @@ def shown_names(names: list[str]) -> str:
 
 
 def _is_name(name: str) -> bool:
-    signs = r"[.,?!;:\u3002\uff0c\uff1f\uff01\uff1b\uff1a\u3001]"
-    return len(name) <= LONGEST_NAME and len(name.split()) <= 2 and not re.search(signs, name)
+    """Whether a name is a code such as SPEAKER_00 or a short word; a sentence must not pass for one."""
+    if not name.isascii():
+        return len(name) <= 4 and name.isalnum()
+    return len(name) <= LONGEST_NAME and re.fullmatch(r"[A-Za-z0-9_.@-]*", name) is not None
