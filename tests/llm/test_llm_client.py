@@ -212,6 +212,7 @@ def test_a_key_that_is_none_is_refused_without_repeating_it() -> None:
 
 def test_nothing_said_is_logged(caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]) -> None:
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, logger="fidm")
     answer = '{"instructions":[{"words":"Mrs Wong","op":"MOVE","way":"up","squares":3}]}'
     with FakeServer("status 503", "garbage", "ok", answer=answer) as server:
         model = LanguageModel(server.url, api_key="s3cret-key")
