@@ -4,10 +4,10 @@ import tomllib
 from pathlib import Path
 
 project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+extras = ("speech", "llm", "gym", "pandas")
 for requirement in [
     *project["dependencies"],
-    *project["optional-dependencies"]["gym"],
-    *project["optional-dependencies"]["pandas"],
+    *(one for extra in extras for one in project["optional-dependencies"][extra]),
 ]:
     print(requirement.replace(">=", "=="))  # noqa: T201
 print("hypothesis\npytest\npytest-xdist\nstatsmodels")  # noqa: T201
