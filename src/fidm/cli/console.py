@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NoReturn
 
+from rich import box
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 
 class _Console(Console):
@@ -27,3 +31,35 @@ def aside() -> Console:
 def count(n: int, thing: str) -> str:
     """Return how many there are, in words: "1 dialog", "2 dialogs"."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
+    """Return a table that lines up: the first columns to the left, numbers to the right.
+
+    Parameters
+    ----------
+    header
+        The names of the columns.
+    rows
+        The cells, as text; they are shown as they are.
+    left
+        How many columns are words.
+    """
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for i, name in enumerate(header):
+        table.add_column(name, justify="left" if i < left else "right", no_wrap=i == 0, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def note(console: Console, *sentences: str) -> None:
+    """Print what is to be said about a table, quietly."""
+    for sentence in sentences:
+        console.print(Text(f"· {sentence}"), style="dim", soft_wrap=True)
+
+
+def warn(console: Console, *sentences: str) -> None:
+    """Print what a reader must not miss."""
+    for sentence in sentences:
+        console.print(Text.assemble(("! ", "yellow"), sentence), soft_wrap=True)

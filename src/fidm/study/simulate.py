@@ -76,6 +76,7 @@ def simulate_cohort(
     max_steps: int = 1_000,
     moves_per_segment: float = 3.5,
     wrong_moves: float = 0.0,
+    shifts: ArrayLike | None = None,
     first: int = 0,
 ) -> Cohort:
     """Let people with known parameters do one or several tasks.
@@ -100,6 +101,8 @@ def simulate_cohort(
     wrong_moves : float
         The share of steps at which another legal action than the chosen one is taken, at random; steps with
         one legal action stay as they are.
+    shifts : array [n, D], optional
+        How far each person lies from others in (log η, θ…), as members of a clinical group may.
     first : int
         The number of the first person, to simulate a large cohort part by part.
 
@@ -127,10 +130,12 @@ def simulate_cohort(
     kind = people or People()
     channels = tuple(channel for channel in paper_channels() if channel.name in kind.truth)
     root = covariance_root(kind, len(channels))
+    moved = valid_shifts(shifts, n, len(root))
     rows: list[_Person] = []
     for j in range(first, first + n):
         rng = np.random.default_rng([seed, j])
-        rows.append(_one_person(rng, walks, kind, channels, root, max_steps, moves_per_segment, wrong_moves))
+        truth = draw_truth(rng, kind, root, moved[j - first])
+        rows.append(_one_person(rng, truth, walks, kind, channels, max_steps, moves_per_segment, wrong_moves))
     return _assemble(rows, tasks, channels, first)
 
 
@@ -226,18 +231,33 @@ def covariance_root(people: People, width: int) -> Floats:
         raise DataError("correlation is not a correlation matrix: it is not positive definite.") from None
 
 
+def draw_truth(rng: np.random.Generator, people: People, root: Floats, shift: Floats) -> Floats:
+    """Draw a person's (log η, θ…); the first numbers that are drawn from their stream."""
+    truth = root @ rng.standard_normal(len(root)) + shift
+    truth[0] += people.log_sensitivity_mean
+    return np.asarray(truth)
+
+
+def valid_shifts(shifts: ArrayLike | None, n: int, width: int) -> Floats:
+    """Return everybody's shifts, zero where none are given."""
+    if shifts is None:
+        return np.zeros((n, width))
+    found = np.asarray(shifts, dtype=np.float64)
+    if found.shape != (n, width) or not np.isfinite(found).all():
+        raise DataError(f"shifts has the shape {found.shape}; {(n, width)} finite numbers are needed.")
+    return found
+
+
 def _one_person(
     rng: np.random.Generator,
+    truth: Floats,
     walks: list[_Walk],
     kind: People,
     channels: tuple[Channel, ...],
-    root: Floats,
     max_steps: int,
     moves_per_segment: float,
     wrong: float,
 ) -> _Person:
-    truth = root @ rng.standard_normal(len(root))
-    truth[0] += kind.log_sensitivity_mean
     person = _Person(truth, [], [], [], [], [])
     for walk in walks:
         states, actions = walk.run(float(np.exp(truth[0])), wrong, rng, max_steps)

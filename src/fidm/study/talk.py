@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError
@@ -23,7 +23,7 @@ from fidm.io.dialogs import write as write_dialog
 from fidm.model.channels import Channel, paper_channels
 from fidm.study.acting import Actor, Stretch, Style
 from fidm.study.phrases import Phrases
-from fidm.study.simulate import Floats, People, covariance_root
+from fidm.study.simulate import Floats, People, covariance_root, draw_truth, valid_shifts
 from fidm.study.speaking import SHORTEST_PAUSE_MS, Dialog, Effort
 from fidm.talk import Transcript, Transcripts
 from fidm.tasks.model import TaskModel
@@ -97,6 +97,7 @@ def simulate_talks(
     language: str = "yue",
     people: People | None = None,
     style: Style | None = None,
+    shifts: ArrayLike | None = None,
     first: int = 0,
 ) -> Talks:
     """Let people with known parameters do a task by telling an assessor where to go.
@@ -116,6 +117,8 @@ def simulate_talks(
         How they differ.
     style : Style, optional
         How they put their way into words.
+    shifts : array [n, D], optional
+        As in :func:`fidm.simulate_cohort`.
     first : int
         The number of the first person, to simulate many part by part.
 
@@ -143,7 +146,12 @@ def simulate_talks(
     phrases = Phrases(language, actor.spec)
     channels = tuple(channel for channel in paper_channels() if channel.name in kind.truth)
     root = covariance_root(kind, len(channels))
-    rows = [_one_person(actor, phrases, kind, channels, root, seed, j) for j in range(first, first + n)]
+    moved = valid_shifts(shifts, n, len(root))
+    rows = []
+    for j in range(first, first + n):
+        rng = np.random.default_rng([seed, j])
+        truth = draw_truth(rng, kind, root, moved[j - first])
+        rows.append(_one_person(actor, phrases, kind, channels, truth, rng))
     return _assemble(rows, task.name, language, channels, first)
 
 
@@ -164,13 +172,9 @@ def _one_person(
     phrases: Phrases,
     kind: People,
     channels: tuple[Channel, ...],
-    root: Floats,
-    seed: int,
-    number: int,
+    truth: Floats,
+    rng: np.random.Generator,
 ) -> _Talker:
-    rng = np.random.default_rng([seed, number])
-    truth = root @ rng.standard_normal(len(root))
-    truth[0] += kind.log_sensitivity_mean
     stretches, end = actor.act(float(np.exp(truth[0])), rng)
     drawn = _draw(stretches, kind, channels, truth, phrases.letters_per_character, rng)
     dialog = Dialog(phrases, rng)

@@ -1,0 +1,99 @@
+"""What verbs about a study share: opening it, and finding or making its fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from fidm.cli.progress import Bars
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.fit.factorized import Model
+from fidm.fit.files import load_fit
+from fidm.fit.fitted import Fit
+from fidm.io.study import Study
+from fidm.tasks.compile import load_task
+from fidm.tasks.model import TaskModel
+
+RESULTS = "results"
+"""The folder of a study that experiments write to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A study in memory.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it is.
+    tasks : tuple of TaskModel
+        Its tasks.
+    cohort : Cohort
+        Its people, those left out excepted.
+    n_left_out : int
+        How many people were left out because of problems.
+    """
+
+    folder: Path
+    tasks: tuple[TaskModel, ...]
+    cohort: Cohort
+    n_left_out: int
+
+    def part(self, split: str | None) -> tuple[Cohort, str]:
+        """Return the people of a split and its name: ``train`` unless told otherwise, if there is one."""
+        has_split = (
+            "split" in self.cohort.participants.columns
+            and self.cohort.participants["split"].drop_nulls().len() > 0
+        )
+        if split is None and has_split:
+            split = "train"
+        if split is None or split == "all":
+            return self.cohort, "everybody"
+        return self.cohort.split(split), f"split {split!r}"
+
+
+def open_study(folder: Path, *, task: tuple[str, ...] = (), skip_bad: bool = False) -> Opened:
+    """Read a study and its tasks.
+
+    Parameters
+    ----------
+    folder
+        The study.
+    task
+        Names or files of tasks; by default those that study.toml names.
+    skip_bad
+        Leave out people whose data have problems, instead of refusing the study.
+    """
+    study = Study(folder)
+    tasks = tuple(load_task(name) for name in task) or study.load_tasks()
+    if not tasks:
+        raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(folder))
+    model = Model(tasks)
+    parts = [
+        model.check(batch, strict=not skip_bad) for batch in study.batches(tasks=tasks, strict=not skip_bad)
+    ]
+    cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
+    if not len(cohort):
+        raise DataError("has nobody whose data can be used.", source=str(folder))
+    return Opened(folder, tasks, cohort, cohort.problems["participant"].n_unique())
+
+
+def find_fit(opened: Opened, use: Path | None, bars: Bars) -> tuple[Fit, str]:
+    """Return a fit for a study's people, and where it comes from in words.
+
+    It is the file given, else the study's own ``fit.json``, else one made now from its training part.
+    """
+    path = use if use is not None else opened.folder / "fit.json"
+    if use is not None or path.exists():
+        return load_fit(path, opened.tasks), f"learned earlier, {path}"
+    learners, part = opened.part(None)
+    fitted = Model(opened.tasks).fit(learners, on_progress=bars.step)
+    return fitted, f"learned now from {fitted.n_learned:,} ({part})"
+
+
+def results_folder(out: Path | None, study: Path | None) -> Path:
+    """Return where an experiment writes: where it is told to, into the study, or into ``fidm-results``."""
+    if out is not None:
+        return out
+    return study / RESULTS if study is not None else Path("fidm-results")

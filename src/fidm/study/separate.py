@@ -1,0 +1,74 @@
+"""How well numbers tell two groups of people apart, by the paper's classifier and cross-validation.
+
+The classifier is the paper's (appendix B.2): logistic regression with an L2 penalty, C = 1 and balanced class
+weights, on features that are median-imputed and standardized within each training fold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fidm.errors import DataError
+
+FOLDS = 5
+
+
+def cross_validated_auc(
+    features: ArrayLike,
+    label: ArrayLike,
+    *,
+    seed: int,
+    groups: ArrayLike | None = None,
+    folds: int = FOLDS,
+) -> float:
+    """Return the mean area under the curve over the folds, each judged by a classifier that did not see it.
+
+    Parameters
+    ----------
+    features : array [n, K] or [n]
+        Numbers; NaN where missing. Infinite values are refused.
+    label : bool array [n]
+        The group of each person.
+    seed : int
+        Of the folds.
+    groups : array [n], optional
+        Rows of the same group stay in the same fold.
+    folds : int
+        How many folds.
+    """
+    from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
+    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+    from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]
+    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # type: ignore[import-untyped]
+    from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+
+    x = np.asarray(features, dtype=np.float64)
+    x = x[:, None] if x.ndim == 1 else x
+    y = np.asarray(label, dtype=np.bool_)
+    if x.ndim != 2 or len(x) != len(y):
+        raise DataError(f"features have the shape {x.shape}, but there are {len(y)} labels.")
+    if np.isinf(x).any():
+        raise DataError("features hold infinite values; a classifier needs finite ones.")
+    smaller = int(min(y.sum(), (~y).sum()))
+    if smaller < folds:
+        raise DataError(f"The smaller group has {smaller} people; {folds} folds need at least {folds}.")
+    x = x[:, np.flatnonzero(~np.isnan(x).all(axis=0))]
+    if not x.shape[1]:
+        raise DataError("No feature has a value.")
+    cutter = (
+        StratifiedKFold(folds, shuffle=True, random_state=seed)
+        if groups is None
+        else StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
+    )
+    found = []
+    for train, test in cutter.split(x, y, groups):
+        pipeline = make_pipeline(
+            SimpleImputer(strategy="median", keep_empty_features=True),
+            StandardScaler(),
+            LogisticRegression(C=1.0, class_weight="balanced", max_iter=1_000),
+        )
+        score = pipeline.fit(x[train], y[train]).decision_function(x[test])
+        found.append(float(roc_auc_score(y[test], score)))
+    return float(np.mean(found))
