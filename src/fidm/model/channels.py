@@ -183,7 +183,7 @@ class Gamma(Channel):
         return np.log(y) - xi
 
     def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
-        return rng.gamma(shape, np.exp(xi) / shape)
+        return np.asarray(rng.standard_gamma(shape, len(xi)) * (np.exp(xi) / shape))
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class NegativeBinomial(_Count):
         return theta, curvature
 
     def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
-        return rng.poisson(rng.gamma(shape, np.exp(xi) / shape)).astype(np.float64)
+        return rng.poisson(rng.standard_gamma(shape, len(xi)) * (np.exp(xi) / shape)).astype(np.float64)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,12 @@
 """How simulated people act in a dialog: they choose, and say exactly what they chose.
 
-A person walks as a softmax chooser does, or names a destination and leaves the way to the planner. What they
-do is cut into segments; each gets a route program that says it exactly. The program is replayed before it is
-used, so what it says and what was done can never differ.
+A person acts as a softmax chooser or as a walker does, or names a destination and leaves the way to the
+planner. What they do is cut into segments; each gets a route program that says it exactly. The program is
+replayed before it is used, so what it says and what was done can never differ.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,9 @@ from fidm.errors import DataError
 from fidm.grounding.program import Instruction, Program
 from fidm.grounding.replay import replay
 from fidm.grounding.terrain import Position, Terrain
+from fidm.study.agents import Agent, Chooser, Floats, Stroller
 from fidm.study.describing import Describer
+from fidm.study.walker import Walker
 from fidm.tasks.model import TaskModel
 from fidm.types import Values
 
@@ -90,37 +91,38 @@ class Actor:
     ----------
     task : TaskModel
         A task made from a map.
-    values : Values
-        Its soft values.
     style : Style
         How people put their way into words.
+    by : Values or Walker
+        The soft values people choose by, or the walkers they are.
     """
 
-    def __init__(self, task: TaskModel, values: Values, style: Style) -> None:
+    def __init__(self, task: TaskModel, style: Style, by: Values | Walker) -> None:
         self.terrain = Terrain(task)
         self.style = style
         self.spec = self.terrain.spec
         self._task = task
-        self._q = values.q[task.pair_state, task.action]
-        self._rows: dict[int, tuple[list[int], list[float]]] = {}
-        self._aims: dict[int, str] = {}
         told = self.spec.rules.phase_change == "transcript"
         self.told = frozenset(phase.name for phase in self.spec.phases[1:] if told and phase.targets)
         self._bits = [
             [1 << self.spec.targets.index(target) for target in phase.targets] for phase in self.spec.phases
         ]
         self.describer = Describer(self.terrain, self.told)
+        self._agent: Agent = (
+            Stroller(by, self.spec.targets) if isinstance(by, Walker) else Chooser(task, by, self.describer)
+        )
 
-    def act(self, eta: float, rng: np.random.Generator) -> tuple[list[Stretch], Position]:
-        """Let somebody of a given sensitivity do the task; return the segments and where they end."""
+    def act(self, truth: Floats, rng: np.random.Generator) -> tuple[list[Stretch], Position]:
+        """Let somebody with these (log η, θ…) do the task; return the segments and where they end."""
         terrain, style = self.terrain, self.style
         position, left = terrain.start(), style.max_actions
         found: list[Stretch] = []
         early = [rng.random() < style.early_request for _ in self.spec.phases]
+        self._agent.begin(truth, rng)
         start = position
-        while position.state != terrain.end and left > 0 and self._row(position.state)[0]:
+        while left > 0 and self._goes_on(position.state):
             start = position
-            program, actions = self._segment(position, eta, left, rng)
+            program, actions = self._segment(position, left, rng)
             stretch, position = self._stretch(program, actions, position)
             left -= len(actions)
             found.append(stretch)
@@ -135,60 +137,28 @@ class Actor:
 
     # ------------------------------------------------------------------ choosing
 
-    def _row(self, state: int) -> tuple[list[int], list[float]]:
-        """The legal actions of a state and their values."""
-        if state not in self._rows:
-            pairs = slice(int(self._task.offsets[state]), int(self._task.offsets[state + 1]))
-            self._rows[state] = (self._task.action[pairs].tolist(), self._q[pairs].tolist())
-        return self._rows[state]
+    def _goes_on(self, state: int) -> bool:
+        """Whether there is something one can do here, and has to do."""
+        is_stuck = self._task.offsets[state] == self._task.offsets[state + 1]
+        return state != self.terrain.end and not is_stuck and not self._agent.is_done(state)
 
-    def _choose(self, state: int, eta: float, rng: np.random.Generator) -> int:
-        """Draw an action with a probability that grows with η times its value."""
-        actions, values = self._row(state)
-        top = max(values)
-        weights = [math.exp(eta * (value - top)) for value in values]
-        left = rng.random() * sum(weights)
-        for action, weight in zip(actions, weights, strict=True):
-            left -= weight
-            if left < 0:
-                return action
-        return actions[-1]
-
-    def _aim(self, state: int) -> str:
-        """The place where the best policy would next take something or pay; empty where it never does."""
-        if state in self._aims:
-            return self._aims[state]
-        place, here = "", state
-        for _ in range(2 * self.terrain.n_cells):
-            actions, values = self._row(here)
-            if not actions:
-                break
-            action = actions[int(np.argmax(values))]
-            if action not in self.terrain.move_code:
-                place = self.describer.place(here, action)
-                break
-            here = self.terrain.after(here, action, self.told)
-        self._aims[state] = place
-        return place
-
-    def _segment(
-        self, position: Position, eta: float, most: int, rng: np.random.Generator
-    ) -> tuple[Program, list[int]]:
+    def _segment(self, position: Position, most: int, rng: np.random.Generator) -> tuple[Program, list[int]]:
         """What is said and done next, up to the end of a segment."""
-        terrain, style = self.terrain, self.style
+        terrain, style, agent = self.terrain, self.style, self._agent
         state, actions = position.state, list[int]()
         named: Program = ()
-        aim = self._aim(state) if rng.random() < style.names_place else ""
-        way = terrain.way(terrain.cell(state), aim, position.heading) if aim else None
+        place = agent.place(state) if rng.random() < style.names_place else ""
+        way = terrain.way(terrain.cell(state), place, position.heading) if place else None
         if way and len(way) <= most:
             actions = [terrain.move_code[heading] for heading in way]
-            named = (Instruction("GOTO", place=aim),)
+            named = (Instruction("GOTO", place=place),)
             for action in actions:
                 state = terrain.after(state, action, self.told)
+            agent.led(state, way[-1])
         begun, there = len(actions), state
         is_over = begun > 0 and rng.random() < 0.5  # a destination alone, or also what one does there
-        while not is_over and len(actions) < most and self._row(state)[0]:
-            action = self._choose(state, eta, rng)
+        while not is_over and len(actions) < most and self._goes_on(state):
+            action = agent.choose(state)
             actions.append(action)
             state = terrain.after(state, action, self.told)
             is_over = rng.random() < 1 / style.actions_per_segment or len(actions) - begun >= LONGEST
@@ -200,8 +170,10 @@ class Actor:
     # ------------------------------------------------------------------ phases
 
     def _waits(self, state: int) -> bool:
-        """Whether the goals of the phase are complete and the next is to be opened by the assessor."""
-        return state != self.terrain.end and int(self._task.handover[state]) != state
+        """Whether the goals of the phase are complete, or let be, and the next is opened by the assessor."""
+        if state == self.terrain.end:
+            return False
+        return int(self._task.handover[state]) != state or self._agent.lets_be(state)
 
     def _told(self, position: Position, early: list[bool]) -> tuple[Position, tuple[str, ...]]:
         """The position after the assessor opened what is due, and what that was."""

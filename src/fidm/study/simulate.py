@@ -1,4 +1,4 @@
-"""Simulated people with known parameters: softmax choosers whose speech follows the effort channels.
+"""Simulated people with known parameters: choosers or walkers whose speech follows the effort channels.
 
 Every person has a random stream of their own, made from the seed and the person's number, so a cohort of a
 given seed is the same however many people are simulated at a time.
@@ -6,9 +6,9 @@ given seed is the same however many people are simulated at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import polars as pl
@@ -18,11 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError
 from fidm.model.channels import Channel, paper_channels
+from fidm.study.walker import Habits, Walker, true_rates
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
 
 Floats = NDArray[np.float64]
+
+AgentName = Literal["model", "walker"]
+"""The two ways to act: softmax over values, or one target after the other, with slips."""
+
+PART = 20_000
+"""So many people are put together at a time, so that a very large cohort fits into memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +85,14 @@ def simulate_cohort(
     wrong_moves: float = 0.0,
     shifts: ArrayLike | None = None,
     first: int = 0,
+    agent: AgentName = "model",
+    habits: Habits | None = None,
 ) -> Cohort:
     """Let people with known parameters do one or several tasks.
 
     The true parameters stand in the participants table, as ``true_action_sensitivity``, ``true_duration`` and
-    so on.
+    so on. Walkers have no true sensitivity; theirs are ``true_wrong_turn``, ``true_passes_by`` and
+    ``true_forgets``.
 
     Parameters
     ----------
@@ -105,6 +115,12 @@ def simulate_cohort(
         How far each person lies from others in (log η, θ…), as members of a clinical group may.
     first : int
         The number of the first person, to simulate a large cohort part by part.
+    agent : {"model", "walker"}
+        Whether people choose as the model says, by softmax over values, or walk from target to target and
+        slip (see :class:`fidm.study.walker.Habits`). A walker's log η is their ability: the lower it is, the
+        more they slip.
+    habits : Habits, optional
+        How walkers go about a task.
 
     Examples
     --------
@@ -121,22 +137,72 @@ def simulate_cohort(
         raise DataError(f"seed is {seed}; it must be 0 or more.")
     if not (moves_per_segment >= 1 and 0 <= wrong_moves < 1 and max_steps >= 1):
         raise DataError("moves_per_segment and max_steps must be 1 or more, wrong_moves between 0 and 1.")
+    check_agent(agent, habits)
     tasks = TaskSet.of(task)
-    solved = [solve(model) for model in tasks.tasks]
-    walks = [
-        _Walk.of(model, values.q[model.pair_state, model.action])
-        for model, values in zip(tasks.tasks, solved, strict=True)
-    ]
     kind = people or People()
     channels = tuple(channel for channel in paper_channels() if channel.name in kind.truth)
     root = covariance_root(kind, len(channels))
     moved = valid_shifts(shifts, n, len(root))
-    rows: list[_Person] = []
-    for j in range(first, first + n):
-        rng = np.random.default_rng([seed, j])
-        truth = draw_truth(rng, kind, root, moved[j - first])
-        rows.append(_one_person(rng, truth, walks, kind, channels, max_steps, moves_per_segment, wrong_moves))
-    return _assemble(rows, tasks, channels, first)
+    agents = [
+        Walker.of(model, kind, habits) if agent == "walker" else _Chooser.of(model) for model in tasks.tasks
+    ]
+    world = _World(tasks, agents, agent, habits, kind, channels, max_steps, moves_per_segment, wrong_moves)
+    parts = []
+    for begun in range(first, first + n, PART):
+        rows: list[_Person] = []
+        for j in range(begun, min(begun + PART, first + n)):
+            rng = np.random.default_rng([seed, j])
+            rows.append(_one_person(rng, draw_truth(rng, kind, root, moved[j - first]), world))
+        parts.append(_assemble(rows, world, begun))
+    return parts[0] if len(parts) == 1 else Cohort.concat(parts)
+
+
+def check_agent(agent: str, habits: Habits | None) -> None:
+    """Refuse a way to act that does not exist, and habits for people who have none."""
+    if agent not in get_args(AgentName):
+        raise DataError(f"agent is {agent!r}; it must be 'model' or 'walker'.")
+    if habits is not None and agent != "walker":
+        raise DataError("habits are for walkers; pass agent='walker' with them, or leave them out.")
+
+
+def true_ways(truth: Floats, people: People, agent: AgentName, habits: Habits | None) -> dict[str, Floats]:
+    """Return what is true of how people act, as columns of the participants' table."""
+    if agent == "walker":
+        return true_rates(truth, people, habits or Habits())
+    return {"true_action_sensitivity": np.exp(truth[:, 0])}
+
+
+class _Agent(Protocol):
+    """A way to act on one task."""
+
+    def run(self, truth: Floats, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
+        """Return the states and the actions of somebody's walk."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _World:
+    """What is the same for everybody."""
+
+    tasks: TaskSet
+    agents: Sequence[_Agent]
+    agent: AgentName
+    habits: Habits | None
+    kind: People
+    channels: tuple[Channel, ...]
+    max_steps: int
+    moves_per_segment: float
+    wrong: float
+    moves: tuple[NDArray[np.bool_], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "moves", tuple(_moves(model) for model in self.tasks.tasks))
+
+
+def _moves(model: TaskModel) -> NDArray[np.bool_]:
+    """Which actions are movements; all, where the task does not tell."""
+    moves = np.zeros(model.n_actions, dtype=np.bool_)
+    moves[model.action[model.is_move]] = True
+    return moves if model.is_move.any() else ~moves
 
 
 @dataclass(slots=True, eq=False)
@@ -150,24 +216,22 @@ class _Person:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Walk:
-    """The arrays a walk needs."""
+class _Chooser:
+    """Softmax over a task's values: the arrays it needs."""
 
     model: TaskModel
     q: Floats
     cumulative: Floats
-    moves: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, model: TaskModel, q: Floats) -> _Walk:
+    def of(cls, model: TaskModel) -> _Chooser:
         begins = np.repeat(model.successor_offsets[:-1], np.diff(model.successor_offsets))
         total = np.cumsum(model.probability)
         before = np.concatenate([[0.0], total])[begins]
-        moves = np.zeros(model.n_actions, dtype=np.bool_)
-        moves[model.action[model.is_move]] = True
-        return cls(model, q, total - before, moves)
+        return cls(model, solve(model).q[model.pair_state, model.action], total - before)
 
-    def run(self, eta: float, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
+    def run(self, truth: Floats, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
+        eta = float(np.exp(truth[0]))
         draws = rng.random((most, 3))
         model = self.model
         states, actions = np.empty(most + 1, np.int32), np.empty(most, np.int32)
@@ -248,31 +312,19 @@ def valid_shifts(shifts: ArrayLike | None, n: int, width: int) -> Floats:
     return found
 
 
-def _one_person(
-    rng: np.random.Generator,
-    truth: Floats,
-    walks: list[_Walk],
-    kind: People,
-    channels: tuple[Channel, ...],
-    max_steps: int,
-    moves_per_segment: float,
-    wrong: float,
-) -> _Person:
+def _one_person(rng: np.random.Generator, truth: Floats, world: _World) -> _Person:
     person = _Person(truth, [], [], [], [], [])
-    for walk in walks:
-        states, actions = walk.run(float(np.exp(truth[0])), wrong, rng, max_steps)
-        ends = rng.random(len(actions)) < 1 / moves_per_segment
-        if len(ends):
-            ends[-1] = True
-        segment = np.concatenate([[0], np.cumsum(ends[:-1])]).astype(np.int32)[: len(actions)]
-        is_move = np.ones(len(actions), dtype=np.bool_)
-        if walk.model.is_move.any():
-            is_move = walk.moves[actions]
-        n_moves = np.bincount(segment, is_move, minlength=int(ends.sum())).astype(np.int64)
+    for agent, moves in zip(world.agents, world.moves, strict=True):
+        states, actions = agent.run(truth, world.wrong, rng, world.max_steps)
+        ends = rng.random(len(actions)) < 1 / world.moves_per_segment
+        ends[-1:] = True
+        segment = np.zeros(len(actions), dtype=np.int32)
+        np.cumsum(ends[:-1], out=segment[1:])
+        n_moves = np.bincount(segment, moves[actions], minlength=int(ends.sum())).astype(np.int64)
         x = np.log1p(n_moves)
         observed: dict[str, Floats] = {}
-        for channel, theta in zip(channels, truth[1:], strict=True):
-            own = kind.truth[channel.name]
+        for channel, theta in zip(world.channels, truth[1:], strict=True):
+            own = world.kind.truth[channel.name]
             xi = own.intercept + own.slope * x + theta
             drawn = channel.record(channel.sample(xi, own.shape, rng))
             observed[channel.column] = (
@@ -286,12 +338,10 @@ def _one_person(
     return person
 
 
-def _assemble(rows: list[_Person], tasks: TaskSet, channels: tuple[Channel, ...], first: int) -> Cohort:
-    truth = np.array([row.truth for row in rows])
-    columns: dict[str, Any] = {
-        "participant": [f"P{j + 1:07d}" for j in range(first, first + len(rows))],
-        "true_action_sensitivity": np.exp(truth[:, 0]),
-    }
+def _assemble(rows: list[_Person], world: _World, first: int) -> Cohort:
+    truth, tasks, channels = np.array([row.truth for row in rows]), world.tasks, world.channels
+    columns: dict[str, Any] = {"participant": [f"P{j + 1:07d}" for j in range(first, first + len(rows))]}
+    columns |= true_ways(truth, world.kind, world.agent, world.habits)
     columns |= {f"true_{channel.name}": truth[:, k] for k, channel in enumerate(channels, start=1)}
     n_moves = np.concatenate([part for row in rows for part in row.n_moves])
     counts = [len(part) for row in rows for part in row.n_moves]

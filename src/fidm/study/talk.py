@@ -23,8 +23,18 @@ from fidm.io.dialogs import write as write_dialog
 from fidm.model.channels import Channel, paper_channels
 from fidm.study.acting import Actor, Stretch, Style
 from fidm.study.phrases import Phrases
-from fidm.study.simulate import Floats, People, covariance_root, draw_truth, valid_shifts
+from fidm.study.simulate import (
+    AgentName,
+    Floats,
+    People,
+    check_agent,
+    covariance_root,
+    draw_truth,
+    true_ways,
+    valid_shifts,
+)
 from fidm.study.speaking import SHORTEST_PAUSE_MS, Dialog, Effort
+from fidm.study.walker import Habits, Walker
 from fidm.talk import Transcript, Transcripts
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
@@ -99,6 +109,8 @@ def simulate_talks(
     style: Style | None = None,
     shifts: ArrayLike | None = None,
     first: int = 0,
+    agent: AgentName = "model",
+    habits: Habits | None = None,
 ) -> Talks:
     """Let people with known parameters do a task by telling an assessor where to go.
 
@@ -121,6 +133,12 @@ def simulate_talks(
         As in :func:`fidm.simulate_cohort`.
     first : int
         The number of the first person, to simulate many part by part.
+    agent : {"model", "walker"}
+        Whether people choose as the model says or walk from target to target and slip, as in
+        :func:`fidm.simulate_cohort`.
+    habits : Habits, optional
+        How walkers go about a task. The assessor does not wait for what they never think of, nor for what
+        ``style.early_request`` leaves out.
 
     Notes
     -----
@@ -141,8 +159,10 @@ def simulate_talks(
         raise DataError("n, seed and first must be whole numbers.")
     if n < 1 or first < 0 or seed < 0:
         raise DataError(f"n is {n}, first is {first} and seed is {seed}; there must be somebody to simulate.")
+    check_agent(agent, habits)
     kind = people or People()
-    actor = Actor(task, solve(task), style or Style())
+    by = Walker.of(task, kind, habits) if agent == "walker" else solve(task)
+    actor = Actor(task, style or Style(), by)
     phrases = Phrases(language, actor.spec)
     channels = tuple(channel for channel in paper_channels() if channel.name in kind.truth)
     root = covariance_root(kind, len(channels))
@@ -152,7 +172,8 @@ def simulate_talks(
         rng = np.random.default_rng([seed, j])
         truth = draw_truth(rng, kind, root, moved[j - first])
         rows.append(_one_person(actor, phrases, kind, channels, truth, rng))
-    return _assemble(rows, task.name, language, channels, first)
+    ways = true_ways(np.array([row.truth for row in rows]), kind, agent, habits)
+    return _assemble(rows, task.name, language, channels, ways, first)
 
 
 @dataclass(slots=True, eq=False)
@@ -175,7 +196,7 @@ def _one_person(
     truth: Floats,
     rng: np.random.Generator,
 ) -> _Talker:
-    stretches, end = actor.act(float(np.exp(truth[0])), rng)
+    stretches, end = actor.act(truth, rng)
     drawn = _draw(stretches, kind, channels, truth, phrases.letters_per_character, rng)
     dialog = Dialog(phrases, rng)
     _open(dialog, actor)
@@ -245,11 +266,16 @@ def _request(dialog: Dialog, actor: Actor, phase: str) -> None:
 
 
 def _assemble(
-    rows: list[_Talker], task: str, language: str, channels: tuple[Channel, ...], first: int
+    rows: list[_Talker],
+    task: str,
+    language: str,
+    channels: tuple[Channel, ...],
+    ways: dict[str, Floats],
+    first: int,
 ) -> Talks:
     truth = np.array([row.truth for row in rows])
     names = [f"P{j + 1:07d}" for j in range(first, first + len(rows))]
-    columns: dict[str, Any] = {"participant": names, "true_action_sensitivity": np.exp(truth[:, 0])}
+    columns: dict[str, Any] = {"participant": names, **ways}
     columns |= {f"true_{channel.name}": truth[:, k] for k, channel in enumerate(channels, start=1)}
     stretches = [stretch for row in rows for stretch in row.stretches]
     spent = [effort for row in rows for effort in row.spent]

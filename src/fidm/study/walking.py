@@ -1,0 +1,333 @@
+"""The walk of a simulated person, one action at a time: where to, which way, and what goes wrong.
+
+:func:`step` is the whole walker. What somebody has in mind stands in a small array, their *memory*, and
+chance enters as uniform draws, so the same draws give the same walk whether whole walks run in compiled code
+(:func:`walk_on`) or a dialog asks for one action after the other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fidm.study.ground import NOBODY
+
+WRONG_TURN, NOTICES, TURNS_BACK, PASSES_BY, TAKES_ON_WAY, NEAREST, PUTS_OFF = range(7)
+"""Where each habit stands among a person's rates."""
+
+DONE, SENT_ON = -1, -2
+"""What :func:`step` answers besides an action: all is done; the assessor asks for something else."""
+
+N_DRAWS = 10
+"""Uniform draws per step, in this order: takes on the way, nearest, which other, passes by, turns wrong and
+which way, notices, turns back, which of several ways, puts off, and (for whole walks) which action goes
+wrong."""
+
+AIM, MODE, HEADING, ASTRAY, HIDDEN, LOST, PASSED, JUDGED, NEAR, PAID, N_TRAIL, TRAIL = range(12)
+"""Where things stand in the memory; the trail, the ways gone since one went astray, comes last."""
+
+LONGEST_TRAIL = 24
+"""Who has walked so many cells astray notices."""
+
+AWAY = 3
+"""A shelf one walked past comes to mind again so many moves away, or when all others are done."""
+
+ON_WAY, TURNED_WRONG, WENT_PAST, GOES_BACK = range(4)
+"""What the memory says about being astray."""
+
+
+@njit(cache=True, nogil=True)
+def begin(ground, forgets, remembers, draws):  # type: ignore[no-untyped-def]
+    """Return a fresh memory; ``draws`` [2, targets] say what is forgotten, and what of that for good."""
+    memory = np.zeros(TRAIL + LONGEST_TRAIL, np.int64)
+    memory[AIM] = memory[MODE] = memory[HEADING] = -1
+    for target in range(ground.n_targets):
+        bit = np.int64(1) << target
+        if ground.forgettable & bit and draws[0, target] < forgets:
+            memory[HIDDEN] |= bit
+            if ground.losable & bit and draws[1, target] >= remembers:
+                memory[LOST] |= bit
+    for asked in ground.asked:
+        if asked != 0 and asked & ~memory[HIDDEN] == 0:
+            memory[HIDDEN] &= ~(asked & -asked)
+            memory[LOST] &= ~(asked & -asked)
+    return memory
+
+
+@njit(cache=True, nogil=True)
+def wanted(ground, memory, state):  # type: ignore[no-untyped-def]
+    """Return what somebody may go for next, one bit per aim; 0 when all is done, or SENT_ON."""
+    n_cells, n = len(ground.neighbour), ground.n_targets
+    mode, cell = state // n_cells, state % n_cells
+    active = ground.active[mode]
+    known = active & ~memory[HIDDEN]
+    if known == 0 and active != 0:
+        memory[HIDDEN] &= ~(active & ~memory[LOST])  # they come to mind
+        known = active & ~memory[HIDDEN]
+    lets_be = False
+    if known == 0 and ground.undone[mode] != 0:
+        lets_be = ground.undone[mode] & ~memory[LOST] == 0 and ground.then[mode] != NOBODY
+        if lets_be and ground.then[mode] >= 0:
+            return np.int64(SENT_ON)
+        if not lets_be:
+            memory[HIDDEN] &= ~active
+            memory[LOST] &= ~active
+            known = active
+    if known != 0:
+        fresh = np.int64(0)
+        for aim in range(n):
+            bit = np.int64(1) << aim
+            if known & bit and (
+                not memory[PASSED] & bit or ground.distance[ground.place[mode, aim], cell] >= AWAY
+            ):
+                fresh |= bit
+        return fresh if fresh != 0 else known
+    if not lets_be and ground.undone[mode] != 0:  # what the phase needs is not to be had yet
+        others = np.int64(0)
+        for aim in range(n):
+            if ground.place[mode, aim] >= 0:
+                others |= np.int64(1) << aim
+        if others != 0:
+            return others
+    for aim in range(n, n + 2):
+        if ground.place[mode, aim] >= 0 and not (aim == n and memory[PAID]):
+            return np.int64(1) << aim
+    return np.int64(0)
+
+
+@njit(cache=True, nogil=True)
+def _pick(ground, rates, state, choices, draws):  # type: ignore[no-untyped-def]
+    """One of several aims: the nearest, or any."""
+    n_cells = len(ground.neighbour)
+    mode, cell = state // n_cells, state % n_cells
+    nearest, least, count = -1, 0, 0
+    for aim in range(ground.n_targets + 2):
+        if choices & (np.int64(1) << aim):
+            far = ground.distance[ground.place[mode, aim], cell]
+            if nearest < 0 or far < least:
+                nearest, least = aim, far
+            count += 1
+    if draws[1] < rates[NEAREST]:
+        return nearest
+    left = int(draws[2] * count)
+    for aim in range(ground.n_targets + 2):
+        if choices & (np.int64(1) << aim):
+            if left == 0:
+                return aim
+            left -= 1
+    return nearest
+
+
+@njit(cache=True, nogil=True)
+def aim_of(ground, rates, memory, state, draws):  # type: ignore[no-untyped-def]
+    """Return what somebody is heading for, chosen if need be; DONE or SENT_ON where there is nothing."""
+    mode = state // len(ground.neighbour)
+    aim = memory[AIM]
+    if aim >= 0 and mode != memory[MODE]:
+        is_open = aim >= ground.n_targets or ground.active[mode] & (np.int64(1) << aim) != 0
+        if not is_open or ground.place[mode, aim] < 0:
+            aim = -1
+    memory[MODE] = mode
+    if aim < 0:
+        memory[ASTRAY] = ON_WAY
+        memory[N_TRAIL] = 0
+        choices = wanted(ground, memory, state)
+        memory[AIM] = -1
+        if choices == 0:
+            return np.int64(DONE)
+        if choices == SENT_ON:
+            return np.int64(SENT_ON)
+        aim = np.int64(_pick(ground, rates, state, choices, draws))
+    memory[AIM] = aim
+    return aim
+
+
+@njit(cache=True, nogil=True)
+def near(ground, state):  # type: ignore[no-untyped-def]
+    """Return the targets one can go for that can be taken right here, one bit each."""
+    found = np.int64(0)
+    for k in range(ground.offsets[state], ground.offsets[state + 1]):
+        if 0 <= ground.marks[k] < ground.n_targets:
+            found |= np.int64(1) << ground.marks[k]
+    return found & ground.active[state // len(ground.neighbour)]
+
+
+@njit(cache=True, nogil=True)
+def put_right(ground, memory, state, heading):  # type: ignore[no-untyped-def]
+    """Change the memory of somebody who was led to a state: they are on their way again."""
+    memory[ASTRAY] = ON_WAY
+    memory[N_TRAIL] = 0
+    memory[HEADING] = heading
+    memory[NEAR] = near(ground, state)
+
+
+@njit(cache=True, nogil=True)
+def _taking(ground, memory, state, aims):  # type: ignore[no-untyped-def]
+    """The action that achieves one of these aims here; one is no longer heading for anything it achieves."""
+    for k in range(ground.offsets[state], ground.offsets[state + 1]):
+        mark = ground.marks[k]
+        if mark >= 0 and aims & (np.int64(1) << mark):
+            if mark == memory[AIM]:
+                memory[AIM] = -1
+            if mark == ground.n_targets:
+                memory[PAID] = 1
+            return ground.action[k]
+    return DONE
+
+
+@njit(cache=True, nogil=True)
+def _onward(ground, memory, cell, draw):  # type: ignore[no-untyped-def]
+    """The way of somebody who walks on without a thought: straight, else aside; -1 at a dead end."""
+    heading = memory[HEADING]
+    if heading >= 0 and ground.neighbour[cell, heading] >= 0:
+        return heading
+    count = 0
+    for way in range(4):
+        count += ground.neighbour[cell, way] >= 0 and (heading < 0 or way != heading ^ 1)
+    left = int(draw * count)
+    for way in range(4):
+        if ground.neighbour[cell, way] >= 0 and (heading < 0 or way != heading ^ 1):
+            if left == 0:
+                return np.int64(way)
+            left -= 1
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def _towards(ground, rates, memory, distance, cell, draws):  # type: ignore[no-untyped-def]
+    """The way of somebody who knows where to go: a shortest one, best straight on; or a wrong turn."""
+    heading, here = memory[HEADING], distance[cell]
+    n_closer = n_other = 0
+    goes_straight = False
+    for way in range(4):
+        there = ground.neighbour[cell, way]
+        if there < 0:
+            continue
+        if distance[there] < here:
+            n_closer += 1
+            goes_straight |= way == heading
+        elif heading < 0 or way != heading ^ 1:
+            n_other += 1
+    is_wrong = n_other > 0 and draws[4] < rates[WRONG_TURN]
+    if goes_straight and not is_wrong:
+        return heading
+    left = int(draws[4] / rates[WRONG_TURN] * n_other) if is_wrong else int(draws[7] * n_closer)
+    found = np.int64(0)
+    for way in range(4):
+        there = ground.neighbour[cell, way]
+        if there < 0:
+            continue
+        is_closer = distance[there] < here
+        if is_wrong == is_closer or (is_wrong and heading >= 0 and way == heading ^ 1):
+            continue
+        found = np.int64(way)
+        if left == 0:
+            break
+        left -= 1
+    if is_wrong:
+        memory[ASTRAY] = TURNED_WRONG
+        memory[N_TRAIL] = 0
+    return found
+
+
+@njit(cache=True, nogil=True)
+def step(ground, rates, memory, state, draws):  # type: ignore[no-untyped-def]
+    """Return somebody's next action, and bring their memory up to date; DONE or SENT_ON where there is none.
+
+    Parameters
+    ----------
+    ground : Ground
+        The task.
+    rates : float array [7]
+        A person's habits, see :func:`rates_of`.
+    memory : int array
+        What they have in mind; changed.
+    state : int
+        Where they are.
+    draws : float array [N_DRAWS]
+        Fresh uniform draws.
+    """
+    aim = aim_of(ground, rates, memory, state, draws)
+    if aim < 0:
+        return aim
+    n_cells = len(ground.neighbour)
+    mode, cell = state // n_cells, state % n_cells
+    bit = np.int64(1) << aim
+    here = near(ground, state)
+    fresh = here & ~memory[NEAR] & ~memory[HIDDEN] & ~bit
+    memory[NEAR] = here
+    if fresh != 0 and draws[0] < rates[TAKES_ON_WAY]:
+        memory[NEAR] = here & ~fresh  # what else is fresh is thought about at the next step
+        return np.int64(_taking(ground, memory, state, fresh))
+    distance = ground.distance[ground.place[mode, aim]]
+    is_astray = memory[ASTRAY] == TURNED_WRONG or memory[ASTRAY] == WENT_PAST
+    if is_astray and memory[N_TRAIL] > 0:
+        is_there = memory[ASTRAY] == TURNED_WRONG and distance[cell] == 0
+        is_end = memory[N_TRAIL] == LONGEST_TRAIL or _onward(ground, memory, cell, draws[7]) < 0
+        if is_there or is_end or draws[5] < rates[NOTICES]:
+            memory[ASTRAY] = GOES_BACK if draws[6] < rates[TURNS_BACK] else ON_WAY
+    if distance[cell] == 0 and memory[ASTRAY] != WENT_PAST:
+        memory[ASTRAY] = ON_WAY
+        if aim < ground.n_targets and not memory[JUDGED] & bit:
+            memory[JUDGED] |= bit
+            if draws[3] < rates[PASSES_BY] and ground.neighbour[cell].max() >= 0:
+                memory[PASSED] |= bit
+                memory[N_TRAIL] = 0
+                others = wanted(ground, memory, state) & ~bit
+                if others != 0 and draws[8] < rates[PUTS_OFF]:
+                    aim = np.int64(_pick(ground, rates, state, others, draws))
+                    memory[AIM] = aim
+                    bit = np.int64(1) << aim
+                    distance = ground.distance[ground.place[mode, aim]]
+                else:
+                    memory[ASTRAY] = WENT_PAST
+        if distance[cell] == 0 and memory[ASTRAY] != WENT_PAST:
+            return np.int64(_taking(ground, memory, state, bit))
+    if memory[ASTRAY] == GOES_BACK and memory[N_TRAIL] > 0:
+        memory[N_TRAIL] -= 1
+        way = memory[TRAIL + memory[N_TRAIL]] ^ 1
+    elif memory[ASTRAY] == TURNED_WRONG or memory[ASTRAY] == WENT_PAST:
+        way = _onward(ground, memory, cell, draws[7])
+        if way < 0:
+            way = memory[HEADING] ^ 1  # the shelf stands at a dead end
+    else:
+        memory[ASTRAY] = ON_WAY
+        way = _towards(ground, rates, memory, distance, cell, draws)
+    if memory[ASTRAY] == TURNED_WRONG or memory[ASTRAY] == WENT_PAST:
+        memory[TRAIL + memory[N_TRAIL]] = way
+        memory[N_TRAIL] += 1
+    memory[HEADING] = way
+    return np.int64(way)
+
+
+@njit(cache=True, nogil=True)
+def walk_on(ground, rates, memory, wrong, draws, states, actions, begun):  # type: ignore[no-untyped-def]
+    """Go on with a walk after ``begun`` actions; return how many are done now, and whether it is over."""
+    offsets, n_cells = ground.offsets, len(ground.neighbour)
+    s = np.int64(states[begun])
+    for i in range(begun, min(begun + len(draws), len(actions))):
+        first, last = offsets[s], offsets[s + 1]
+        if first == last:
+            return i, True
+        chosen = step(ground, rates, memory, s, draws[i - begun])
+        while chosen == SENT_ON:
+            s = np.int64(ground.handover[ground.then[s // n_cells] * n_cells + s % n_cells])
+            states[i] = s
+            first, last = offsets[s], offsets[s + 1]
+            chosen = step(ground, rates, memory, s, draws[i - begun])
+        if chosen < 0:
+            return i, True
+        pair = first
+        while ground.action[pair] != chosen:
+            pair += 1
+        slip = draws[i - begun, N_DRAWS - 1]
+        if slip < wrong and last - first > 1:
+            pair = first + (pair - first + 1 + int(slip / wrong * (last - first - 1))) % (last - first)
+            memory[ASTRAY] = ON_WAY
+            memory[N_TRAIL] = 0
+            if ground.action[pair] < 4:
+                memory[HEADING] = ground.action[pair]
+        actions[i] = ground.action[pair]
+        s = np.int64(ground.handover[ground.successor[pair]])
+        states[i + 1] = s
+    return min(begun + len(draws), len(actions)), offsets[s] == offsets[s + 1]
