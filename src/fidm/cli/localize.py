@@ -1,0 +1,145 @@
+"""``fidm localize``: whether unexpected actions are where people turned away or passed a target by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from fidm.cli.console import count, note, page, table_of, warn
+from fidm.cli.pictures import save_figure
+from fidm.cli.progress import progress_bar
+from fidm.cli.studies import find_fit, open_study, results_folder
+from fidm.evidence.evidence import find_evidence
+from fidm.evidence.localizing import Localization
+from fidm.evidence.localizing import localize as run
+from fidm.plot.evidence import localization as draw
+from fidm.record import to_json, write_result
+from fidm.study.paper import LOCALIZATION
+
+NAMES = {
+    "route_divergence": "turned away from next goal",
+    "route_divergence_clear": "the same, on stretches without a target passed by",
+    "bypass": "passed a target by, of opportunities",
+    "bypass_of_moves": "passed a target by, of movements",
+}
+
+
+def localize(
+    study: Path,
+    *,
+    task: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
+    use: Path | None = None,
+    draws: int = 2_000,
+    seed: int = 1,
+    level: float = 0.95,
+    skip_bad: Annotated[bool, Parameter(negative=())] = False,
+    workers: int | None = None,
+    out: Path | None = None,
+    json: bool = False,
+) -> int:
+    """Say how well the unexpectedness of actions points at detours and at targets passed by (table 1).
+
+    Writes localize.json, localize.csv (a row per anchor and score), localize-people.csv and a figure. Exit
+    code 0: done. 2: the study could not be used, has no map, or nobody went astray.
+
+    Parameters
+    ----------
+    study
+        The study folder.
+    task
+        A built-in task or a task file; by default those that study.toml names. May be repeated.
+    use
+        A fit.json; by default the study's own, or else one learned now.
+    draws
+        How often people are drawn again for the intervals.
+    seed
+        The same seed gives the same intervals.
+    level
+        The level of the intervals.
+    skip_bad
+        Leave out participants whose data have problems, instead of refusing the study.
+    workers
+        Threads; by default one per processor. Changes no number.
+    out
+        Where to write; by default STUDY/results.
+    json
+        Print the result as JSON instead of a page.
+    """
+    with progress_bar() as bars:
+        bars.step("reading", 0, 1)
+        opened = open_study(study, task=task, skip_bad=skip_bad)
+        fitted, source = find_fit(opened, use, bars)
+        evidence = find_evidence(fitted, opened.cohort, workers=workers, on_progress=bars.step)
+        found = run(evidence, opened.cohort, seed=seed, draws=draws, level=level, on_progress=bars.step)
+        target = results_folder(out, study)
+        written = write_result(found, target)
+        pictures = [target / "localize.png", target / "localize.pdf"]
+        save_figure(draw(found, paper=LOCALIZATION), pictures)
+    if json:
+        print(to_json(found))
+        return 0
+    console = page()
+    console.print(f"[bold]Where the actions of {count(len(opened.cohort), 'participant')} were unexpected[/]")
+    note(console, f"what people share was {source}")
+    _show(found, level, console)
+    if opened.n_left_out:
+        warn(console, f"{count(opened.n_left_out, 'participant')} left out because of problems in their data")
+    names = ", ".join(path.name for path in (*written, *pictures))
+    console.print(f"\nWrote {names} to {target}", soft_wrap=True, markup=False)
+    console.print("Research use only, not a diagnosis.", style="dim")
+    return 0
+
+
+def _show(found: Localization, level: float, console: Console) -> None:
+    header = ["", "this study", "Q gap alone", "paper"]
+    for anchor, title in NAMES.items():
+        row, control = found.row(anchor), found.row(anchor, "q_gap")
+        paper = LOCALIZATION.get(anchor, {})
+        console.print(f"\n[bold]{title}[/]")
+        rows = [
+            ["AUC within a person", _with(row, "auc", ".3f"), _one(control, "auc", ".3f"), _paper_auc(paper)],
+            *(
+                [name, _with(row, key, form), _one(control, key, form), _one(paper, key, form)]
+                for name, key, form in (
+                    ("in the top tenth", "top_rate", ".1%"),
+                    ("baseline", "baseline", ".1%"),
+                    ("enrichment, times", "enrichment", ".2f"),
+                )
+            ),
+            [
+                "people counted",
+                f"{row['n_people']:,} of {row['n_people_all']:,}",
+                f"{control['n_people']:,} of {control['n_people_all']:,}",
+                "–",
+            ],
+            ["events, of steps", f"{row['n_events']:,} of {row['n_steps']:,}", "", "–"],
+        ]
+        console.print(table_of(header, rows))
+    note(
+        console,
+        *found.notes,
+        f"numbers are means over the people counted; {level:.0%} intervals come from drawing people again",
+        "a stretch is the way from one completion to the next; who passes a target by and completes another "
+        "has, in hindsight, walked away from the latter by sensible steps",
+        "paper: its 400 participants, whose data and store are not public; it does not say which steps its "
+        "bypasses are counted among",
+    )
+
+
+def _one(row: dict[str, Any] | Any, key: str, form: str) -> str:
+    value = row.get(key)
+    return "–" if value is None else format(value, form)
+
+
+def _with(row: dict[str, Any], key: str, form: str) -> str:
+    if row[key] is None or row[f"{key}_low"] is None:
+        return _one(row, key, form)
+    low, high = format(row[f"{key}_low"], form), format(row[f"{key}_high"], form)
+    return f"{format(row[key], form)} [{low}, {high}]"
+
+
+def _paper_auc(paper: Any) -> str:
+    return f"{paper['auc']:.3f} [{paper['low']:.3f}, {paper['high']:.3f}]" if paper else "–"

@@ -1,0 +1,332 @@
+"""Where the evidence for a person's profile lies: in which actions, and in which segments.
+
+:func:`find_evidence` takes a fit and people, and gives a row per action (how unexpected it was of this
+person) and a row per segment (how much more it cost than its moves explain). Rows are named by participant,
+episode and step or segment, exactly as in a study's tables, so that each leads back to the words behind it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.evidence.residuals import find_residuals
+from fidm.evidence.surprisal import Surprisal, find_surprisal
+from fidm.fit.files import to_dict
+from fidm.fit.fitted import Fit, Progress
+from fidm.fit.profile import SENSITIVITY, Profile
+from fidm.model.action import TIE
+from fidm.model.check import cohort_problems, refuse
+from fidm.record import Record
+from fidm.tasks.stack import Followed, TaskSet, follow
+
+IMPROBABLE = 0.05
+"""An action less probable than this is called improbable."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """Which actions and which segments a profile rests on.
+
+    Parameters
+    ----------
+    actions : DataFrame [N]
+        One row per step, those that do not count included: ``participant``, ``episode``, ``step`` (counted
+        from 1, as in the table of steps), ``segment``, ``state`` and ``where`` (in words), ``action`` (null
+        for one the task leaves out), ``is_move``, ``inferred``, ``weight``, ``counts`` (whether it enters the
+        likelihood), ``n_legal``, ``best`` (the best actions), ``q_gap``, ``probability``, ``unexpectedness``
+        and ``percentile`` (among the person's counted actions). Null where it cannot be said.
+    segments : DataFrame [M]
+        One row per segment, see :func:`fidm.evidence.residuals.find_residuals`.
+    channels : tuple of str
+        The effort channels.
+    sensitivity : float array [P]
+        The η each person's actions are judged by.
+    participants : Series [P]
+        The people.
+    tasks : TaskSet
+        Their tasks.
+    record : Record
+        How it came about.
+    """
+
+    actions: pl.DataFrame
+    segments: pl.DataFrame
+    channels: tuple[str, ...]
+    sensitivity: NDArray[np.float64]
+    participants: pl.Series
+    tasks: TaskSet = field(repr=False)
+    record: Record = field(repr=False)
+
+    @property
+    def counted(self) -> pl.DataFrame:
+        """The actions that enter the likelihood and whose unexpectedness is known."""
+        return self.actions.filter(pl.col("counts") & pl.col("unexpectedness").is_not_null())
+
+    @property
+    def people(self) -> pl.DataFrame:
+        """One row per person: η, counted actions, their mean and total unexpectedness, improbable ones."""
+        found = self.counted.group_by("participant").agg(
+            n_actions=pl.len().cast(pl.Int64),
+            mean_unexpectedness=pl.col("unexpectedness").mean(),
+            total_unexpectedness=(pl.col("unexpectedness") * pl.col("weight")).sum(),
+            n_improbable=(pl.col("probability") < IMPROBABLE).sum().cast(pl.Int64),
+        )
+        everybody = pl.DataFrame(
+            {"participant": self.participants, SENSITIVITY: pl.Series(self.sensitivity, nan_to_null=True)}
+        )
+        joined = everybody.join(found, on="participant", how="left", maintain_order="left")
+        return joined.with_columns(pl.col("n_actions", "n_improbable").fill_null(0))
+
+    def most_unexpected(self, n: int = 10, *, participant: str | None = None) -> pl.DataFrame:
+        """Return the most unexpected counted actions, of everybody or of one person.
+
+        Parameters
+        ----------
+        n : int
+            How many.
+        participant : str, optional
+            Whose.
+        """
+        table = self.counted if participant is None else self._own(self.counted, participant)
+        return table.sort("unexpectedness", descending=True, maintain_order=True).head(n)
+
+    def heaviest(self, channel: str, n: int = 10, *, participant: str | None = None) -> pl.DataFrame:
+        """Return the segments that cost the most beyond what their moves explain.
+
+        Parameters
+        ----------
+        channel : str
+            In which effort channel, such as ``"duration"``.
+        n : int
+            How many.
+        participant : str, optional
+            Whose.
+        """
+        if channel not in self.channels:
+            known = ", ".join(self.channels) or "none, as there are no observations of effort"
+            raise DataError(f"There is no effort channel {channel!r}. There is: {known}.")
+        table = self.segments if participant is None else self._own(self.segments, participant)
+        name = f"{channel}_residual"
+        return table.drop_nulls(name).sort(name, descending=True, maintain_order=True).head(n)
+
+    def summary(self) -> pl.DataFrame:
+        """Return how unexpectedness and the residuals of each channel are spread over rows."""
+        known = {"unexpectedness": self.counted["unexpectedness"]}
+        known |= {channel: self.segments[f"{channel}_residual"] for channel in self.channels}
+        return pl.DataFrame([_spread(name, values) for name, values in known.items()])
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The tables that are small enough for CSV files: the spread, the people, the top hundred."""
+        return {"summary": self.summary(), "people": self.people, "top": self.most_unexpected(100)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the main numbers as plain values."""
+        counted = self.counted
+        return {
+            "n_participants": len(self.participants),
+            "n_steps": self.actions.height,
+            "n_counted": counted.height,
+            "n_segments": self.segments.height,
+            "share_improbable": (counted["probability"] < IMPROBABLE).mean(),
+            "improbable_below": IMPROBABLE,
+            "summary": self.summary(),
+            "most_unexpected": self.most_unexpected(10),
+        }
+
+    def _own(self, table: pl.DataFrame, participant: str) -> pl.DataFrame:
+        if self.participants.index_of(str(participant)) is None:
+            raise DataError(
+                f"There is no participant {participant!r} among the {len(self.participants)} people."
+            )
+        return table.filter(pl.col("participant") == str(participant))
+
+    def __repr__(self) -> str:
+        return (
+            f"Evidence({len(self.participants):,} participants, {self.actions.height:,} actions, "
+            f"{self.segments.height:,} segments; effort: {', '.join(self.channels) or 'none'})"
+        )
+
+
+def find_evidence(
+    fit: Fit,
+    cohort: Cohort,
+    *,
+    profile: Profile | None = None,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> Evidence:
+    """Find the actions and the segments that make each person's profile what it is.
+
+    Parameters
+    ----------
+    fit : Fit
+        What people share.
+    cohort : Cohort
+        The people.
+    profile : Profile, optional
+        Their estimates, if they are known already; made by the fit otherwise.
+    workers : int, optional
+        Threads; by default one per processor. Changes no number.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.evidence.evidence import find_evidence
+    >>> task = fidm.load_task("errands")
+    >>> cohort = fidm.simulate_cohort(task, 20, seed=1)
+    >>> evidence = find_evidence(fidm.Model(task).fit(cohort), cohort)
+    >>> bool((evidence.counted["unexpectedness"] >= 0).all())
+    True
+    """
+    say = on_progress or (lambda doing, done, of: None)
+    if profile is None:
+        profile = fit.profile(cohort, workers=workers, on_progress=on_progress)
+    elif not profile.participants.equals(cohort.ids) or profile.parameters != fit.parameters:
+        raise DataError(
+            "The profile is not of these people in this order, or has other parameters than the fit. "
+            "Make it with fit.profile(cohort)."
+        )
+    say("actions", 0, 2)
+    followed = follow(fit.tasks, cohort)
+    refuse(cohort_problems(fit.tasks, fit.channels, cohort, followed))
+    eta = profile.action_sensitivity
+    found = find_surprisal(fit, cohort, followed, eta)
+    actions = _actions(fit, cohort, followed, found)
+    say("segments", 1, 2)
+    segments = find_residuals(fit, cohort, profile)
+    seen = tuple(name for name in fit.parameters[1:] if segments[f"{name}_residual"].count())
+    say("segments", 2, 2)
+    described = json.dumps(to_dict(fit), sort_keys=True, default=str)
+    settings = {
+        "method": fit.method,
+        "population": fit.population,
+        "lapse": fit.lapse,
+        "inferred": fit.inferred,
+        "n_learned": fit.n_learned,
+        "fit_sha256": hashlib.sha256(described.encode()).hexdigest(),
+    }
+    return Evidence(
+        actions=actions,
+        segments=segments,
+        channels=seen,
+        sensitivity=eta,
+        participants=cohort.ids,
+        tasks=fit.tasks,
+        record=Record.of("evidence", fit.tasks.tasks, settings=settings, cohort=cohort),
+    )
+
+
+def _actions(fit: Fit, cohort: Cohort, followed: Followed, found: Surprisal) -> pl.DataFrame:
+    tasks = fit.tasks
+    of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    has_pair = followed.pair >= 0
+    pair = np.where(has_pair, followed.pair, 0)
+    is_move = np.concatenate([task.is_move for task in tasks.tasks])
+    inferred = np.zeros(cohort.n_steps, dtype=np.bool_) if cohort.inferred is None else cohort.inferred
+    table = pl.DataFrame(
+        {
+            "participant": cohort.ids.gather(cohort.episode_owner()[of_step]),
+            "episode": cohort.episodes["episode"].gather(of_step),
+            "step": (np.arange(cohort.n_steps) - cohort.step_offsets[of_step] + 1).astype(np.int32),
+            "segment": _segments(cohort, of_step),
+            "state": cohort.state,
+            "where": _where(tasks, followed),
+            "action": _named(*_pair_names(tasks), np.where(has_pair, pair, -1)),
+            "is_move": has_pair & is_move[pair],
+            "inferred": inferred,
+            "weight": found.weight,
+            "counts": found.counts,
+            "n_legal": found.n_legal,
+            "best": _best(fit, followed, found),
+            "q_gap": pl.Series(found.q_gap, nan_to_null=True),
+            "probability": pl.Series(np.exp(-found.unexpectedness), nan_to_null=True),
+            "unexpectedness": pl.Series(found.unexpectedness, nan_to_null=True),
+        }
+    )
+    known = pl.when(pl.col("counts")).then(pl.col("unexpectedness"))
+    return table.with_columns(
+        percentile=100 * (known.rank("average").over("participant") - 0.5) / known.count().over("participant")
+    )
+
+
+def _segments(cohort: Cohort, of_step: NDArray[np.int64]) -> pl.Series:
+    """The name of each step's segment, null where it belongs to none."""
+    if cohort.segment is None:
+        return pl.Series([None] * cohort.n_steps, dtype=pl.String)
+    row = np.where(cohort.segment < 0, -1, cohort.segment + cohort.segment_offsets[of_step])
+    return cohort.segments["segment"].cast(pl.String).gather(_or_null(row))
+
+
+def _or_null(rows: NDArray[Any]) -> pl.Series:
+    series = pl.Series(rows.astype(np.int64))
+    return series.set(series < 0, None)
+
+
+def _named(names: list[str], code: NDArray[np.int64], rows: NDArray[Any]) -> pl.Series:
+    """The name of each row's entry; ``code`` says which name an entry has, and a row of -1 has none."""
+    kinds = pl.Series(names, dtype=pl.Enum(names))
+    codes = np.full(len(rows), -1, dtype=np.int64)
+    codes[rows >= 0] = code[rows[rows >= 0]]
+    return kinds.gather(_or_null(codes)) if names else pl.Series([None] * len(rows), dtype=pl.String)
+
+
+def _pair_names(tasks: TaskSet) -> tuple[list[str], NDArray[np.int64]]:
+    """The names of all actions, and which of them each stacked pair has."""
+    names = list(dict.fromkeys(name for task in tasks.tasks for name in task.actions))
+    place = {name: i for i, name in enumerate(names)}
+    codes = [np.array([place[name] for name in task.actions])[task.action] for task in tasks.tasks]
+    return names, np.concatenate(codes)
+
+
+def _where(tasks: TaskSet, followed: Followed) -> pl.Series:
+    """The state of each step in words; only states somebody was in are described."""
+    rows, inverse = np.unique(followed.row, return_inverse=True)
+    said = []
+    for row in rows.tolist():
+        t = int(np.searchsorted(tasks.state_base, row, side="right")) - 1
+        said.append(tasks.tasks[t].describe(row - int(tasks.state_base[t])) if row >= 0 else "")
+    names = list(dict.fromkeys(said))
+    place = {name: i for i, name in enumerate(names)}
+    code = np.array([place[name] for name in said], dtype=np.int64)
+    return _named(names, code, inverse)
+
+
+def _best(fit: Fit, followed: Followed, found: Surprisal) -> pl.Series:
+    """The best actions of each step's state, those that are equally good side by side."""
+    tasks = fit.tasks
+    rows, inverse = np.unique(followed.row, return_inverse=True)
+    names, code = _pair_names(tasks)
+    known = np.flatnonzero((rows >= 0) & (np.diff(tasks.offsets)[np.maximum(rows, 0)] > 0))
+    label = [""] * len(rows)
+    for i in known.tolist():  # a state each, not a step
+        first, last = int(tasks.offsets[rows[i]]), int(tasks.offsets[rows[i] + 1])
+        q = fit.q[first:last]
+        label[i] = " / ".join(names[k] for k in code[first:last][q > q.max() - TIE])
+    kinds = list(dict.fromkeys(label))
+    place = {name: i for i, name in enumerate(kinds)}
+    which = np.array([place[name] for name in label], dtype=np.int64)
+    return _named(kinds, which, np.where(np.isnan(found.q_gap), -1, inverse))
+
+
+def _spread(name: str, values: pl.Series) -> dict[str, Any]:
+    known = values.drop_nulls()
+    if not len(known):
+        return {"quantity": name, "n": 0} | dict.fromkeys(("mean", "sd", "p10", "median", "p90"))
+    p10, middle, p90 = (known.quantile(share, "linear") for share in (0.1, 0.5, 0.9))
+    return {
+        "quantity": name, "n": len(known), "mean": known.mean(), "sd": known.std(), "p10": p10,
+        "median": middle, "p90": p90,
+    }  # fmt: skip

@@ -1,0 +1,133 @@
+r"""How unexpected each action is of the person who took it.
+
+The unexpectedness of action i of person j is (paper, section 4.3)
+
+.. math:: U_{ji} = -\log \pi_{\hat\eta_j}(a_{ji} \mid s_{ji}),
+
+in natural units, with the person's own estimate η̂ and, where the fit has one, the lapse rate mixed in as in
+the likelihood: π = (1 − ε) softmax(η̂ Q) + ε / \|A(s)\|. It is 0 where nothing else was possible or thinkable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from fidm.cohort import Cohort
+from fidm.fit.fitted import Fit
+from fidm.model.action import TIE, effective_weight
+from fidm.tasks.stack import Followed
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Surprisal:
+    """What the fitted policy says of every step.
+
+    Parameters
+    ----------
+    unexpectedness : float array [N]
+        −log π of the action taken; NaN where it cannot be said. Infinite where a person whose η has no finite
+        maximum is credited with an action that is not a best one (such a step does not count).
+    q_gap : float array [N]
+        How much less the action is worth than the best one; NaN where it cannot be said.
+    n_legal : int array [N]
+        How many actions were legal.
+    weight : float array [N]
+        How much the step counts in the likelihood.
+    counts : bool array [N]
+        Whether it counts at all.
+    """
+
+    unexpectedness: Floats
+    q_gap: Floats
+    n_legal: NDArray[np.int32]
+    weight: Floats
+    counts: NDArray[np.bool_]
+
+
+def find_surprisal(fit: Fit, cohort: Cohort, followed: Followed, eta: Floats) -> Surprisal:
+    """Return how unexpected each step is, given everybody's η.
+
+    Steps the likelihood leaves out because of their weight, such as inferred ones, have an unexpectedness all
+    the same, but do not count; steps in states that are not counted have none.
+
+    Parameters
+    ----------
+    fit : Fit
+        What people share.
+    cohort : Cohort
+        The people.
+    followed : Followed
+        Their steps in terms of the fit's tasks.
+    eta : float array [P]
+        Action sensitivities; NaN where unknown, infinite where there is no finite maximum.
+    """
+    n, tasks = cohort.n_steps, fit.tasks
+    found, gap = np.full(n, np.nan), np.full(n, np.nan)
+    _surprisal(
+        cohort.step_offsets[cohort.episode_offsets],
+        followed.row,
+        followed.pair,
+        tasks.counted,
+        tasks.offsets,
+        fit.q,
+        np.asarray(eta, dtype=np.float64),
+        fit.lapse,
+        TIE,
+        found,
+        gap,
+    )
+    weight = effective_weight(cohort, fit.inferred)
+    weight = weight if len(weight) else np.ones(n)
+    sizes = np.diff(tasks.offsets).astype(np.int32)
+    known = followed.row >= 0
+    row = np.where(known, followed.row, 0)
+    counts = (followed.pair >= 0) & known & tasks.counted[row] & (weight > 0)
+    return Surprisal(found, gap, np.where(known, sizes[row], 0).astype(np.int32), weight, counts)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _surprisal(  # type: ignore[no-untyped-def]
+    person_steps, row, pair, counted, offsets, q, etas, lapse, tie, found, gap
+):
+    for j in range(len(person_steps) - 1):
+        eta = etas[j]
+        for i in range(person_steps[j], person_steps[j + 1]):
+            if pair[i] < 0 or not counted[row[i]]:
+                continue
+            first = offsets[row[i]]
+            last = offsets[row[i] + 1]
+            top = q[first]
+            bottom = q[first]
+            for k in range(first + 1, last):
+                top = max(top, q[k])
+                bottom = min(bottom, q[k])
+            own = q[pair[i]] - top
+            gap[i] = -own
+            n = last - first
+            if top - bottom < tie:  # nothing to choose between, whatever η is
+                found[i] = np.log(n)
+                continue
+            if np.isnan(eta):
+                continue
+            if np.isinf(eta):
+                ties = 0
+                for k in range(first, last):
+                    if top - q[k] < tie:
+                        ties += 1
+                p = 1.0 / ties if -own < tie else 0.0
+                found[i] = max(0.0, -np.log((1.0 - lapse) * p + lapse / n))
+                continue
+            total = 0.0
+            for k in range(first, last):
+                d = q[k] - top
+                total += 1.0 if d == 0.0 else np.exp(eta * d)
+            if lapse == 0.0:
+                found[i] = np.log(total) - eta * own
+            else:
+                found[i] = max(0.0, -np.log((1.0 - lapse) * np.exp(eta * own) / total + lapse / n))

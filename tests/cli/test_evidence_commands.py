@@ -1,0 +1,216 @@
+"""``fidm evidence`` and ``fidm localize``: what they print, what they write, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from cyclopts import App
+
+import fidm
+from fidm.cli.evidence import evidence
+from fidm.cli.localize import localize
+from fidm.grounding.ground import ground
+from fidm.grounding.store import write_grounding
+from fidm.study.talk import simulate_talks
+
+app = App(result_action="return_value")
+app.command(evidence)
+app.command(localize)
+
+
+def run(*arguments):
+    return app([str(argument) for argument in arguments])
+
+
+@pytest.fixture(scope="module")
+def cohort():
+    return fidm.simulate_cohort(fidm.load_task("grocery_small"), 25, seed=1, wrong_moves=0.05)
+
+
+@pytest.fixture
+def study(tmp_path, cohort):
+    fidm.write_cohort(cohort, tmp_path / "study", tasks=["grocery_small"])
+    return tmp_path / "study"
+
+
+@pytest.fixture(scope="module")
+def talks():
+    return simulate_talks(fidm.load_task("grocery"), 8, seed=4, language="en")
+
+
+@pytest.fixture
+def spoken(tmp_path, talks):
+    task = fidm.load_task("grocery")
+    write_grounding(tmp_path / "spoken", ground(talks.transcripts, task), tasks=["grocery"])
+    return tmp_path / "spoken"
+
+
+def test_evidence_is_shown_and_written(study, cohort, capsys):
+    assert run("evidence", study, "--top", 4) == 0
+    out = capsys.readouterr().out
+    assert "Evidence for 25 participants" in out
+    assert "had a probability below 5%" in out
+    assert "duration residual" in out
+    assert "Most unexpected actions" in out
+    assert "Research use only, not a diagnosis." in out
+    folder = study / "results"
+    actions = pl.read_parquet(folder / "evidence-actions.parquet")
+    assert actions.height == cohort.n_steps
+    assert pl.read_parquet(folder / "evidence-segments.parquet").height == cohort.n_segments
+    top = pl.read_csv(folder / "evidence-top.csv")
+    assert top["unexpectedness"][0] == pytest.approx(actions["unexpectedness"].max())
+    for name in ("evidence.png", "evidence.pdf", "evidence-summary.csv", "evidence-people.csv"):
+        assert (folder / name).stat().st_size > 100
+    said = json.loads((folder / "evidence.json").read_text("utf-8"))
+    assert said["experiment"] == "evidence"
+    assert said["result"]["n_steps"] == cohort.n_steps
+    rows = [line for line in out.splitlines() if line.strip().startswith("P00000")]
+    assert len(rows) == 4
+
+
+def test_one_person_is_shown_without_words_where_there_are_none(study, capsys):
+    assert run("evidence", study, "--participant", "P0000003") == 0
+    out = capsys.readouterr().out
+    assert "P0000003: η" in out
+    assert "Heaviest segments in duration" in out
+    assert "the figure shows P0000003" in out
+    assert "said" not in out
+
+
+def test_rows_lead_back_to_the_dialogs(spoken, talks, capsys):
+    who = talks.cohort.ids[2]
+    assert run("evidence", spoken, "--participant", who, "--top", 3) == 0
+    out = capsys.readouterr().out
+    assert "said" in out
+    actions = pl.read_parquet(spoken / "results" / "evidence-actions.parquet")
+    moves = pl.read_parquet(spoken / "grounding" / "moves.parquet")
+    turns = pl.read_parquet(spoken / "grounding" / "turns.parquet")
+    keys = ["participant", "episode", "step"]
+    columns = [*keys, "turn", "word_start", "word_end"]
+    assert actions.select(columns).sort(keys).equals(moves.select(columns).sort(keys))
+    timed = actions.join(turns, on=["participant", "episode", "turn"], how="left")
+    assert (timed["turn_start_s"] == timed["start_s"]).all()
+    segments = pl.read_parquet(spoken / "results" / "evidence-segments.parquet")
+    grounded = pl.read_parquet(spoken / "grounding" / "segments.parquet")
+    joined = segments.join(grounded, on=["participant", "episode", "segment"], how="left", suffix="_there")
+    for name in ("first_turn", "last_turn", "start_s", "end_s"):
+        assert joined[name].equals(joined[f"{name}_there"], check_names=False)
+    top = actions.filter((pl.col("participant") == who) & pl.col("counts"))
+    first = top.sort("unexpectedness", descending=True).row(0, named=True)
+    text = turns.filter(pl.col("participant") == who, pl.col("turn") == first["turn"])["text"][0]
+    words = " ".join(text[first["word_start"] : first["word_end"]].split())
+    assert words[:20] in out
+
+
+def test_no_file_holds_what_was_said(spoken, talks):
+    who = talks.cohort.ids[2]
+    run("evidence", spoken, "--participant", who)
+    run("localize", spoken, "--draws", 20)
+    turns = pl.read_parquet(spoken / "grounding" / "turns.parquet")
+    phrases = {text for text in turns["text"].to_list() if len(text) > 12}
+    assert len(phrases) > 20
+    for path in (spoken / "results").iterdir():
+        if path.suffix == ".parquet":
+            table = pl.read_parquet(path)
+            held = "\n".join(
+                value for name, kind in table.schema.items() if kind in (pl.String, pl.Enum, pl.Categorical)
+                for value in table[name].cast(pl.String).drop_nulls().unique().to_list()
+            )  # fmt: skip
+        else:
+            held = path.read_bytes().decode("utf-8", errors="replace")
+        assert not [phrase for phrase in phrases if phrase in held], path.name
+
+
+def test_json_holds_no_words_either(spoken, talks, capsys):
+    assert run("evidence", spoken, "--participant", talks.cohort.ids[2], "--json") == 0
+    out = capsys.readouterr().out
+    assert json.loads(out)["result"]["n_participants"] == 8
+    turns = pl.read_parquet(spoken / "grounding" / "turns.parquet")
+    assert not [text for text in turns["text"].to_list() if len(text) > 12 and text in out]
+
+
+def test_a_grounding_of_other_steps_is_not_joined(spoken, capsys):
+    path = spoken / "grounding" / "moves.parquet"
+    pl.read_parquet(path).with_columns(action=pl.lit("N")).write_parquet(path)
+    assert run("evidence", spoken) == 0
+    assert "not those the study's grounding made" in capsys.readouterr().out
+    assert "turn" not in pl.read_parquet(spoken / "results" / "evidence-actions.parquet").columns
+
+
+def test_a_fit_of_the_study_or_of_elsewhere_is_used(study, cohort, tmp_path, capsys):
+    task = fidm.load_task("grocery_small")
+    fidm.Model(task).fit(cohort[:20]).save(study / "fit.json")
+    assert run("evidence", study) == 0
+    assert "learned earlier" in capsys.readouterr().out
+    fidm.Model(task).fit(cohort[:15], method="mle").save(tmp_path / "other.json")
+    out = tmp_path / "there"
+    assert run("localize", study, "--use", tmp_path / "other.json", "--out", out, "--draws", 20) == 0
+    assert json.loads((out / "localize.json").read_text("utf-8"))["settings"]["method"] == "mle"
+
+
+def test_a_study_without_segments_has_evidence_from_actions(tmp_path, cohort, capsys):
+    bare = fidm.Cohort.from_traces(trace for name in cohort.ids.to_list() for trace in cohort.traces(name))
+    fidm.write_cohort(bare, tmp_path / "bare", tasks=["grocery_small"])
+    assert run("evidence", tmp_path / "bare") == 0
+    out = capsys.readouterr().out
+    assert "evidence from actions only" in out
+    assert "Most unexpected actions" in out
+
+
+def test_localization_stands_beside_the_papers(study, cohort, capsys):
+    assert run("localize", study, "--draws", 50) == 0
+    out = capsys.readouterr().out
+    assert "0.902 [0.877, 0.925]" in out
+    assert "5.95" in out
+    assert "Q gap alone" in out
+    assert "there by construction" in out
+    assert "Research use only, not a diagnosis." in out
+    folder = study / "results"
+    table = pl.read_csv(folder / "localize.csv")
+    assert table["score"].to_list() == ["unexpectedness", "q_gap"] * 4
+    assert f"{table['auc'][0]:.3f} [" in out
+    assert pl.read_csv(folder / "localize-people.csv")["participant"].n_unique() == len(cohort)
+    for name in ("localize.png", "localize.pdf"):
+        assert (folder / name).stat().st_size > 1000
+
+
+def test_localization_as_json(study, capsys):
+    assert run("localize", study, "--draws", 20, "--seed", 3, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["seed"] == 3
+    assert {row["anchor"] for row in said["result"]["anchors"]} >= {"route_divergence", "bypass"}
+    assert all("pooled_enrichment" in row for row in said["result"]["anchors"])
+
+
+def test_one_person_has_no_interval(tmp_path, study, cohort, capsys):
+    fidm.Model(fidm.load_task("grocery_small")).fit(cohort).save(tmp_path / "fit.json")
+    run("localize", study, "--draws", 20)
+    people = pl.read_csv(study / "results" / "localize-people.csv").drop_nulls("auc")
+    who = people.filter(pl.col("anchor") == "route_divergence")["participant"][0]
+    fidm.write_cohort(cohort.select([who]), tmp_path / "one", tasks=["grocery_small"])
+    capsys.readouterr()
+    assert run("localize", tmp_path / "one", "--use", tmp_path / "fit.json") == 0
+    assert "so there is no interval" in capsys.readouterr().out
+    assert pl.read_csv(tmp_path / "one" / "results" / "localize.csv")["auc_low"].null_count() == 8
+    assert run("evidence", tmp_path / "one", "--use", tmp_path / "fit.json") == 0
+
+
+def test_what_cannot_be_is_refused(study, tmp_path):
+    with pytest.raises(fidm.DataError, match="--top is 0"):
+        run("evidence", study, "--top", 0)
+    with pytest.raises(fidm.DataError, match="no participant 'P9'"):
+        run("evidence", study, "--participant", "P9")
+    with pytest.raises(fidm.DataError, match="draws 0"):
+        run("localize", study, "--draws", 0)
+    assert not (study / "results").exists()
+
+
+def test_the_page_fits_in_eighty_columns(study, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    run("localize", study, "--draws", 20)
+    rows = [line for line in capsys.readouterr().out.splitlines() if "AUC within a person" in line]
+    assert len(rows) == 4
+    assert "0.902 [0.877, 0.925]" in rows[0]
+    assert max(map(len, rows)) <= 80

@@ -1,0 +1,344 @@
+"""Detours and shelves passed by, on walks drawn by hand and by a slow loop."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+import fidm
+from fidm.evidence.anchors import anchors
+from fidm.evidence.evidence import find_evidence
+from fidm.evidence.localizing import DENOMINATORS, SCORES, TOP, localize
+
+CORRIDOR = """
+format = 1
+name = "corridor"
+title = "A corridor"
+[values]
+gamma = 0.95
+tau = 0.02
+[rewards]
+move = -0.05
+target = 1.0
+repeated = -0.1
+non_target = -0.2
+[map]
+drawing = '''
+#A#B###
+S......
+####P##
+'''
+[sections.apples]
+symbol = "A"
+[sections.bread]
+symbol = "B"
+[[phases]]
+name = "all"
+targets = ["apples", "bread"]
+[[phases]]
+name = "pay"
+[finish]
+symbol = "P"
+action = "PAY"
+reach = "adjacent"
+reward = 1.0
+[rules]
+phase_change = "goals"
+"""
+
+
+@pytest.fixture(scope="module")
+def corridor():
+    return fidm.compile_task(fidm.parse_task(CORRIDOR))
+
+
+def walk(task, *actions):
+    """The trace of these actions from the start."""
+    state, states, codes = task.start, [], []
+    for action in actions:
+        k = task.pair(state, action)
+        states.append(state)
+        codes.append(task.action[k])
+        state = int(task.handover[task.successor[task.successor_offsets[k]]])
+    return fidm.Trace(
+        task=task.name,
+        state=np.array([*states, state], dtype=np.int32),
+        action=np.array(codes, dtype=np.int32),
+        finished=True,
+        label="P1",
+    )
+
+
+def found(task, *actions):
+    return anchors(task, fidm.Cohort.from_traces([walk(task, *actions)]))
+
+
+def test_a_straight_shopper_neither_turns_away_nor_passes_by(corridor):
+    table = found(corridor, "E", "BUY apples", "E", "E", "BUY bread", "E", "PAY")
+    assert table["route_divergence"].to_list() == [False, None, False, False, None, False, None]
+    assert table["bypass"].to_list() == [False] * 7
+    assert table["opportunity"].to_list() == [False, True, False, False, True, False, False]
+    assert table["completes"].to_list() == [False, True, False, False, True, False, True]
+    assert table["stretch"].to_list() == [1, 1, 2, 2, 2, 3, 3]
+    assert table["distance_before"].to_list() == [1, None, 2, 1, None, 1, None]
+    assert table["distance_after"].to_list() == [0, None, 1, 0, None, 0, None]
+
+
+def test_leaving_a_shelf_is_a_bypass_and_coming_back_a_detour_only_in_part(corridor):
+    table = found(corridor, "E", "E", "W", "BUY apples", "E", "E", "BUY bread")
+    assert table["bypass"].to_list() == [False, True, False, False, False, False, False]
+    assert table["route_divergence"].to_list() == [False, True, False, None, False, False, None]
+
+
+def test_a_finished_target_is_no_opportunity(corridor):
+    table = found(corridor, "E", "BUY apples", "W", "E", "E", "E", "BUY bread")
+    assert table["opportunity"].to_list() == [False, True, False, False, False, False, True]
+    assert table["bypass"].sum() == 0
+    assert table["route_divergence"].to_list() == [False, None, True, False, False, False, None]
+
+
+def test_a_repeated_purchase_is_no_completion(corridor):
+    table = found(corridor, "E", "BUY apples", "BUY apples", "E", "E", "BUY bread")
+    assert table["completes"].to_list() == [False, True, False, False, False, True]
+
+
+def test_steps_after_the_last_completion_have_no_reference(corridor):
+    table = found(corridor, "E", "BUY apples", "E", "W", "E")
+    assert table["route_divergence"].to_list() == [False, None, None, None, None]
+    assert table["distance_before"].to_list()[2:] == [None, None, None]
+
+
+def test_left_out_actions_and_uncounted_states_have_no_anchor():
+    task = fidm.load_task("grocery")
+    grid = task.grid
+    done = ("vegetables", "meat", "egg_tofu", "seasoning")
+    waiting = grid.state((1, 4), done, "shopping")
+    assert not task.counted[waiting]
+    east = int(task.successor[task.successor_offsets[task.pair(waiting, "E")]]) % grid.grid.n_cells
+    told = waiting - waiting % grid.grid.n_cells + east
+    trace = fidm.Trace(
+        task="grocery",
+        state=np.array([waiting, told, told], dtype=np.int32),
+        action=np.array([task.actions.index("E"), -1], dtype=np.int32),
+        finished=True,
+        label="P1",
+    )
+    table = anchors(task, fidm.Cohort.from_traces([trace]))
+    assert table["is_move"].to_list() == [True, False]
+    for name in ("route_divergence", "opportunity", "bypass"):
+        assert table[name].to_list() == [None, None]
+
+
+@pytest.fixture(scope="module")
+def erratic():
+    tasks = [fidm.load_task("grocery"), fidm.load_task("grocery_small")]
+    cohort = fidm.simulate_cohort(tasks, 12, seed=5, wrong_moves=0.2, max_steps=150)
+    return tasks, cohort
+
+
+def test_a_slow_loop_finds_the_same(erratic):
+    tasks, cohort = erratic
+    table = anchors(tasks, cohort)
+    slow = []
+    for e, name in enumerate(cohort.episodes["task"].to_list()):
+        task = next(task for task in tasks if task.name == name)
+        steps = range(int(cohort.step_offsets[e]), int(cohort.step_offsets[e + 1]))
+        slow += slow_anchors(task, [(int(cohort.state[i]), int(cohort.action[i])) for i in steps])
+    names = ("route_divergence", "opportunity", "bypass")
+    assert table.select(names).rows() == slow
+    assert table["bypass"].sum() > 0
+    assert table["route_divergence"].sum() > 0
+
+
+def slow_anchors(task, steps):
+    """(route divergence, opportunity, bypass) of every step of an episode, by looking at states one by one."""
+    grid = task.grid
+    targets = grid.spec.targets
+
+    def reach(state):
+        return {
+            action for action in task.legal(state)
+            if 0 <= task.goal[task.pair(state, action)] < len(targets)
+        }  # fmt: skip
+
+    def follow(state, action):
+        return int(task.successor[task.successor_offsets[task.pair(state, action)]])
+
+    done = []
+    for state, action in steps:
+        then = follow(state, action)
+        is_end = task.goal[task.pair(state, action)] >= len(targets)
+        done.append(is_end or len(grid.completed(then)) > len(grid.completed(state)))
+    rows = []
+    for i, (state, action) in enumerate(steps):
+        is_move = task.actions[action] in "NSEW"
+        then = follow(state, action)
+        ahead = [k for k in range(i, len(steps)) if done[k]]
+        farther = None
+        if is_move and ahead:
+            place = grid.cell(steps[ahead[0]][0])
+            farther = distance(grid.grid, grid.cell(then), place) > distance(
+                grid.grid, grid.cell(state), place
+            )
+        if not task.counted[state]:
+            rows.append((None, None, None))
+        else:
+            rows.append((farther, bool(reach(state)), is_move and bool(reach(state) - reach(then))))
+    return rows
+
+
+def distance(grid, begin, end):
+    cells = set(zip(grid.row.tolist(), grid.column.tolist(), strict=True))
+    queue, seen = deque([(begin, 0)]), {begin}
+    while queue:
+        (row, column), far = queue.popleft()
+        if (row, column) == end:
+            return far
+        for near in ((row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)):
+            if near in cells and near not in seen:
+                seen.add(near)
+                queue.append((near, far + 1))
+    raise AssertionError("unreachable")
+
+
+def test_tasks_without_a_map_are_refused():
+    task = fidm.TaskModel.from_arrays(
+        [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1, name="line"
+    )
+    cohort = fidm.simulate_cohort(task, 4, seed=1)
+    with pytest.raises(fidm.TaskError, match="line was not drawn as a map"):
+        anchors(task, cohort)
+
+
+# ---------------------------------------------------------------------- localization
+
+
+@pytest.fixture(scope="module")
+def located(erratic):
+    tasks, cohort = erratic
+    evidence = find_evidence(fidm.Model(tasks).fit(cohort), cohort)
+    return evidence, cohort, localize(evidence, cohort, draws=200)
+
+
+def test_every_anchor_and_score_has_a_row(located):
+    _, cohort, result = located
+    assert result.table.select("anchor", "score").rows() == [(a, s) for a in DENOMINATORS for s in SCORES]
+    for row in result.table.iter_rows(named=True):
+        assert row["auc_low"] <= row["auc"] <= row["auc_high"]
+        assert row["n_people"] <= row["n_people_all"] <= len(cohort)
+        assert row["enrichment"] == pytest.approx(row["top_rate"] / row["baseline"])
+        assert row["top_rate_low"] <= row["top_rate"] <= row["top_rate_high"]
+    assert "there by construction" in result.notes[0]
+    assert any("are counted" in note for note in result.notes)
+
+
+def test_a_persons_numbers_are_those_of_ranks(located):
+    evidence, cohort, result = located
+    steps = evidence.actions.with_columns(anchors(evidence.tasks, cohort).select("opportunity", "bypass"))
+    for score in SCORES:
+        people = result.people.filter((pl.col("anchor") == "bypass_of_moves") & (pl.col("score") == score))
+        for row in people.iter_rows(named=True):
+            own = steps.filter(
+                (pl.col("participant") == row["participant"]) & pl.col("counts") & pl.col("is_move")
+            )
+            event, values = own["bypass"].to_numpy(), own[score].to_numpy().round(9)
+            assert (row["n_steps"], row["n_events"]) == (len(event), event.sum())
+            assert row["baseline"] == pytest.approx(event.mean())
+            places = int(np.ceil(TOP * len(values) - 1e-9))
+            orders = [np.lexsort((np.random.default_rng(k).random(len(values)), -values)) for k in range(400)]
+            rate = np.mean([event[order[:places]].mean() for order in orders])
+            assert row["top_rate"] == pytest.approx(rate, abs=0.05)
+            if 0 < event.sum() < len(event):
+                u = stats.mannwhitneyu(values[event], values[~event]).statistic
+                assert row["auc"] == pytest.approx(u / (event.sum() * (~event).sum()), abs=1e-12)
+            else:
+                assert row["auc"] is None
+
+
+def test_the_order_of_people_changes_nothing(located):
+    evidence, cohort, result = located
+    backwards = cohort[np.arange(len(cohort))[::-1]]
+    again = localize(
+        find_evidence(fidm.Model(evidence.tasks.tasks).fit(cohort), backwards), backwards, draws=50
+    )
+    for name in ("auc", "top_rate", "baseline"):
+        np.testing.assert_allclose(again.table[name], result.table[name], rtol=1e-12)
+
+
+def test_the_same_seed_gives_the_same_intervals(located):
+    evidence, cohort, result = located
+    assert localize(evidence, cohort, draws=200).table.equals(result.table)
+    assert not localize(evidence, cohort, draws=200, seed=2).table.equals(result.table)
+
+
+def test_clear_stretches_hold_no_bypass(located):
+    evidence, cohort, result = located
+    table = anchors(evidence.tasks, cohort).with_columns(counts=evidence.actions["counts"])
+    passed = pl.col("bypass").fill_null(value=False).any().over("participant", "episode", "stretch")
+    clear = table.filter(pl.col("counts") & pl.col("route_divergence").is_not_null() & ~passed)
+    people = result.people.filter(
+        (pl.col("anchor") == "route_divergence_clear") & (pl.col("score") == "unexpectedness")
+    )
+    assert people["n_steps"].sum() == clear.height
+    assert people["n_events"].sum() == clear["route_divergence"].sum()
+
+
+def test_one_person_has_no_interval(located):
+    evidence, cohort, result = located
+    who = result.people.filter((pl.col("anchor") == "bypass") & pl.col("auc").is_not_null())["participant"][0]
+    fit = fidm.Model(evidence.tasks.tasks).fit(cohort)
+    one = cohort.select([who])
+    row = localize(find_evidence(fit, one), one).row("bypass")
+    assert row["auc"] is not None
+    assert row["auc_low"] is None
+    assert row["enrichment_high"] is None
+    assert any("so there is no interval" in note for note in localize(find_evidence(fit, one), one).notes)
+
+
+def test_nobody_astray_is_refused(corridor):
+    straight = walk(corridor, "E", "BUY apples", "E", "E", "BUY bread", "E", "PAY")
+    cohort = fidm.Cohort.from_traces([straight])
+    evidence = find_evidence(fidm.Model(corridor, channels=()).fit(cohort, method="mle"), cohort)
+    with pytest.raises(fidm.DataError, match="Nobody ever turned away"):
+        localize(evidence, cohort)
+
+
+def test_nobody_who_moves_is_refused(corridor):
+    cohort = fidm.Cohort.from_traces([walk(corridor, "E", "BUY apples")])
+    fit = fidm.Model(corridor, channels=()).fit(cohort, method="mle")
+    still = fidm.Cohort.from_traces(
+        [
+            fidm.Trace(
+                task="corridor",
+                state=cohort.state[[1, 1]] * 1,
+                action=cohort.action[[1]] * 0 - 1,
+                finished=True,
+                label="P1",
+            )
+        ]
+    )
+    with pytest.raises(fidm.DataError, match="No movement of anybody counts"):
+        localize(find_evidence(fit, still), still)
+
+
+def test_an_anchor_nobody_has_is_said_to_be_missing(corridor):
+    cohort = fidm.Cohort.from_traces([walk(corridor, "E", "BUY apples", "W", "E", "E", "E", "BUY bread")])
+    fit = fidm.Model(corridor, channels=()).fit(cohort, method="mle")
+    result = localize(find_evidence(fit, cohort), cohort)
+    assert result.row("bypass")["auc"] is None
+    assert result.row("bypass")["n_people"] == 0
+    assert any(note.startswith("bypass among opportunity steps: nobody has both") for note in result.notes)
+
+
+def test_other_peoples_evidence_and_odd_settings_are_refused(located):
+    evidence, cohort, result = located
+    with pytest.raises(fidm.DataError, match="not about these people"):
+        localize(evidence, cohort[:3])
+    with pytest.raises(fidm.DataError, match="draws 0"):
+        localize(evidence, cohort, draws=0)
+    with pytest.raises(fidm.DataError, match="no anchor 'detour'"):
+        result.row("detour")
