@@ -1,0 +1,171 @@
+"""Recovery of independently varied factors: slopes, words, and what it does with poor studies."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.figure import Figure
+
+import fidm
+from fidm.errors import DataError
+from fidm.fit.factorized import Model
+from fidm.model.channels import paper_channels
+from fidm.plot.recovery import recovery, recovery_matrix
+from fidm.record import to_json, write_result
+from fidm.study.learnable import by_method, fit_learnable
+from fidm.study.recovered import number, summarize, verdict
+from fidm.study.recovering import recover
+from fidm.study.responses import partial_slopes
+
+
+@pytest.fixture(scope="module")
+def task():
+    return fidm.load_task("errands")
+
+
+@pytest.fixture(scope="module")
+def study(task):
+    return fidm.simulate_cohort(task, 30, seed=2, max_steps=20)
+
+
+@pytest.fixture(scope="module")
+def found(task, study):
+    return recover(task, like=study, repeat=2)
+
+
+def test_partial_slopes_are_those_of_a_standardized_regression():
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(200, 5)) * [1, 2, 3, 4, 5]
+    x[:, 1] += x[:, 0]  # manipulations that happen to correlate
+    y = 2 * x[:, 0] + rng.normal(size=200)
+    y[:3] = np.inf, np.nan, -np.inf
+    slope, se, n = partial_slopes(x, y)
+    known = np.isfinite(y)
+    z = (x[known] - x[known].mean(0)) / x[known].std(0, ddof=1)
+    v = (y[known] - y[known].mean()) / y[known].std(ddof=1)
+    import statsmodels.api as sm
+
+    model = sm.OLS(v, sm.add_constant(z)).fit()
+    assert n == 197
+    np.testing.assert_allclose(slope, model.params[1:], atol=1e-12)
+    np.testing.assert_allclose(se, model.bse[1:], rtol=1e-10)
+    assert abs(slope[1]) < 0.05  # what passes through another manipulation is not counted
+
+
+def test_people_who_are_all_alike_are_not_recovered():
+    x = np.random.default_rng(1).normal(size=(50, 2))
+    assert partial_slopes(x, np.full(50, 3.0))[0].tolist() == [0, 0]
+    assert np.isnan(partial_slopes(x[:3], np.arange(3.0))[0]).all()
+
+
+def test_the_same_fit_serves_both_methods(task, study):
+    channels = paper_channels()[:4]
+    ours = by_method(fit_learnable([task], study, channels)[0], "mle").profile(study)
+    theirs = Model(task, channels=channels).fit(study, method="mle").profile(study)
+    np.testing.assert_array_equal(ours.estimate, theirs.estimate)
+    np.testing.assert_array_equal(ours.low, theirs.low)
+
+
+def test_every_condition_method_and_scale_has_a_matrix(found):
+    assert found.conditions == ("complete", "missing", "noise")
+    assert found.methods == ("eb", "mle")
+    for condition in found.conditions:
+        for method in found.methods:
+            for scale in ("log", "raw"):
+                assert np.isfinite(found.matrix(condition, method=method, scale=scale)).all()
+    assert found.matrices.height == 3 * 2 * 2 * 25
+    assert (found.matrix(value="sd") > 0).all()
+    np.testing.assert_array_equal(found.matrix()[:, 0], found.matrix("noise")[:, 0])  # choices are the same
+    with pytest.raises(DataError, match="There is no matrix"):
+        found.matrix("windy")
+
+
+def test_a_study_answers_in_words(found, study):
+    first, *rest = found.sentences()
+    assert first.startswith("With your 30 people and about ")
+    assert "action sensitivity η" in first
+    assert "over 2 repetitions" in first
+    assert any(line.startswith("Pause length") for line in rest)
+    row = found.row("duration")
+    assert row["r_low"] < row["r"] < row["r_high"]
+    assert found.record.settings["spread"] == "study"
+    assert found.n_segments == study.n_segments / 30
+
+
+def test_verdicts_have_declared_thresholds():
+    assert [verdict(r) for r in (0.85, 0.84, 0.70, 0.69, 0.50, 0.49)] == [
+        "well", "well enough to compare groups", "well enough to compare groups", "only weakly",
+        "only weakly", "",
+    ]  # fmt: skip
+    assert [number(v) for v in (0.931, -0.04, -0.001, 1.0, float("nan"))] == [
+        ".93", "-.04", ".00", "1.00", "–",
+    ]  # fmt: skip
+
+
+def test_one_repetition_has_the_range_of_one_correlation():
+    table = summarize([{"parameter": "x", "r": 0.5, "slope": 1.0, "n": 103}], ["parameter"])
+    assert table["r"][0] == pytest.approx(0.5)
+    assert table["r_high"][0] == pytest.approx(np.tanh(np.arctanh(0.5) + 1.96 / 10))
+
+
+def test_the_same_seed_gives_the_same_numbers_with_any_number_of_workers(task, study):
+    one, two = (recover(task, like=study, conditions=["complete"], workers=w) for w in (1, 2))
+    assert to_json(one) == to_json(two)
+    other = recover(task, like=study, conditions=["complete"], seed=2)
+    assert not np.array_equal(one.matrix(), other.matrix())
+
+
+def test_more_people_like_these_can_be_asked_for(task, study):
+    more = recover(task, like=study, n=60, conditions=["complete"], methods=["mle"])
+    assert more.n_people == 60
+    assert more.methods == ("mle",)
+
+
+def test_the_spread_may_be_the_papers(task, study):
+    wide = recover(task, like=study, spread="paper", effort_sd=0.9, conditions=["complete"], methods=["eb"])
+    assert wide.record.settings["sd"]["action_sensitivity"] == 0.42
+    assert wide.record.settings["sd"]["turns"] == 0.9
+
+
+def test_a_channel_that_cannot_be_learned_is_left_out_and_said_so(task, study):
+    silent = study.segments.with_columns(pause_s=pl.lit(0.0)).drop("n_turns")
+    poor = recover(task, like=replace(study, segments=silent), conditions=["complete"], methods=["eb"])
+    assert poor.factors == ("action_sensitivity", "duration", "characters")
+    assert any("turns is left out: The segments have no column n_turns" in note for note in poor.notes)
+    assert any(note.startswith("pause is left out") for note in poor.notes)
+
+
+def test_a_study_without_segments_recovers_sensitivity_alone(task, study):
+    bare = replace(
+        study, segments=study.segments[:0], segment_offsets=np.zeros(study.n_episodes + 1, int), segment=None
+    )
+    assert recover(task, like=bare, conditions=["complete"]).factors == ("action_sensitivity",)
+
+
+def test_too_few_people_and_wrong_settings(task, study):
+    with pytest.raises(DataError, match="needs 10 or more"):
+        recover(task, like=study[:5])
+    with pytest.raises(DataError, match="needs a study"):
+        recover(task, spread="study")
+    with pytest.raises(DataError, match="methods must be"):
+        recover(task, methods=["guess"])
+    with pytest.raises(DataError, match="noise above 1"):
+        recover(task, noise=0.5)
+    with pytest.raises(DataError, match="repeat is 0"):
+        recover(task, repeat=0)
+
+
+def test_it_is_written_and_drawn(found, tmp_path):
+    names = {path.name for path in write_result(found, tmp_path)}
+    assert names == {"recover.json", "recover.csv", "recover-matrix.csv"}
+    said = json.loads((tmp_path / "recover.json").read_text("utf-8"))
+    assert said["result"]["sentences"][0].startswith("With your")
+    figure = recovery(found)
+    assert isinstance(figure, Figure)
+    assert len(figure.axes) == 4
+    ax = recovery_matrix(found, method="mle", scale="raw")
+    assert ax.texts[0].get_text() == number(found.matrix(method="mle", scale="raw")[0, 0])

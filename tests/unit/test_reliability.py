@@ -1,0 +1,179 @@
+"""Split halves, retest, and the change that is more than measurement error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.axes import Axes
+
+import fidm
+from fidm.errors import DataError
+from fidm.fit.factorized import Model
+from fidm.plot.recovery import reliability as draw
+from fidm.study.repeating import _deal_segments, _half, _retest, _split_half, reliability
+from fidm.study.simulate import People
+from fidm.tasks.stack import TaskSet
+
+
+@pytest.fixture(scope="module")
+def task():
+    return fidm.load_task("errands")
+
+
+@pytest.fixture(scope="module")
+def cohort(task):
+    people = People(effort_sd=0.7)
+    return fidm.simulate_cohort(task, 80, seed=1, people=people, max_steps=60)
+
+
+@pytest.fixture(scope="module")
+def found(task, cohort):
+    return reliability(task, cohort, bootstrap=200)
+
+
+def test_the_halves_share_nothing_and_miss_nothing(task, cohort):
+    odd, odd_segment, how = _deal_segments(TaskSet.of(task), cohort)
+    assert "each with its steps" in how
+    fit = Model(task).fit(cohort)
+    first = _half(cohort, fit.channels, odd, odd_segment)
+    second = _half(cohort, fit.channels, ~odd, ~odd_segment)
+    assert (first.weight + second.weight == 1).all()
+    assert (first.segments["duration_s"].is_null() != second.segments["duration_s"].is_null()).all()
+    # a step is in the half of its segment
+    episode = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    row = cohort.segment_offsets[episode] + cohort.segment
+    assert (first.segments["duration_s"].is_not_null().to_numpy()[row] == (first.weight == 1)).all()
+    counts = fit.profile(first).n + fit.profile(second).n
+    assert (counts == fit.profile(cohort).n).all()
+
+
+def test_steps_without_segments_are_dealt_in_runs(task, cohort):
+    odd, _, how = _deal_segments(TaskSet.of(task), replace(cohort, segment=None))
+    assert "runs of 3 counted steps" in how
+    n = int(cohort.step_offsets[1])
+    assert odd[: min(n, 7)].tolist() == [True, True, True, False, False, False, True][:n]
+
+
+def test_spearman_brown_and_the_error_of_measurement():
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=200_000)
+    halves = truth + rng.normal(size=(2, 200_000))
+    data = np.stack([*halves, halves.mean(axis=0)])[:, None, :]
+    r, full, sem = _split_half(data)[0]
+    assert r == pytest.approx(0.5, abs=0.01)
+    assert full == pytest.approx(2 / 3, abs=0.01)
+    assert sem == pytest.approx(np.sqrt(0.5), abs=0.01)  # two halves of error variance 1
+
+
+def test_the_icc_counts_a_shift_between_occasions_as_error():
+    rng = np.random.default_rng(1)
+    truth = 2 * rng.normal(size=100_000)
+    times = truth + rng.normal(size=(2, 100_000))
+    times[1] += 1.0
+    r, icc, sem = _retest(np.stack([*times, times[0]])[:, None, :])[0]
+    assert r == pytest.approx(0.8, abs=0.01)
+    assert icc == pytest.approx(4 / 5.5, abs=0.01)  # the shift adds a variance of 0.5
+    assert sem == pytest.approx(np.sqrt(1.5), abs=0.01)
+
+
+def test_it_agrees_with_what_is_known_of_the_people(found, cohort):
+    assert set(found.table["kind"]) == {"split-half", "model"}
+    row = found.row("duration")
+    assert row["low"] < row["reliability"] < row["high"]
+    assert row["mdc"] == pytest.approx(1.96 * np.sqrt(2) * row["sem"])
+    # the reliability is the squared correlation with the truth
+    task = fidm.load_task("errands")
+    profile = Model(task).fit(cohort).profile(cohort)
+    known = np.corrcoef(profile["duration"], cohort.participants["true_duration"])[0, 1] ** 2
+    assert abs(row["reliability"] - known) < 0.12
+    assert abs(found.row("duration", "model")["reliability"] - known) < 0.12
+    assert "no retest: nobody has several traces" in found.notes
+
+
+def test_people_without_a_finite_estimate_are_counted(found, cohort):
+    row = found.row("action_sensitivity")
+    assert row["n"] + row["without"] == len(cohort)
+    assert row["without"] > 0
+    assert row["rank_r"] is not None
+    assert any("left out for want of a finite η" in note for note in found.notes)
+
+
+def test_when_many_are_left_out_the_sentence_relies_on_the_model(task):
+    short = fidm.simulate_cohort(task, 40, seed=1, max_steps=12)
+    found = reliability(task, short, bootstrap=50)
+    row = found.row("action_sensitivity")
+    assert row["without"] > 0.2 * 40
+    assert "by the model's own reckoning" in found.sentences()[0]
+
+
+def test_several_traces_give_a_retest():
+    tasks = [fidm.load_task("errands"), fidm.load_task("grocery")]
+    two = fidm.simulate_cohort(tasks, 40, seed=1, max_steps=60)
+    found = reliability(tasks, two, bootstrap=50)
+    assert found.row("duration", "retest")["n"] == 40
+    assert any("first against second trace" in note and "parallel forms" in note for note in found.notes)
+    assert found.sentences()[1].startswith("Speech duration: retest reliability")
+
+
+def test_more_than_two_traces_are_dealt_odd_and_even(task):
+    parts = [fidm.simulate_cohort(task, 3, seed=seed, max_steps=20) for seed in range(8)]
+    whole = fidm.Cohort.concat(
+        [
+            part.with_participants(part.participants) if not i else _renamed(part, i)
+            for i, part in enumerate(parts)
+        ]
+    )
+    many = replace(
+        whole,
+        participants=pl.DataFrame({"participant": [f"P{j}" for j in range(8)]}),
+        episode_offsets=np.arange(9) * 3,
+    )
+    found = reliability(task, many, bootstrap=50)
+    assert any("odd against even traces" in note for note in found.notes)
+
+
+def _renamed(cohort, i):
+    names = pl.Series("participant", [f"Q{i}{j}" for j in range(len(cohort))])
+    return replace(cohort, participants=cohort.participants.with_columns(names))
+
+
+def test_one_segment_each_leaves_effort_without_halves(task, cohort):
+    first = cohort.segment_offsets[:-1]
+    table = cohort.segments[first]
+    one = replace(cohort, segments=table, segment_offsets=np.arange(cohort.n_episodes + 1), segment=None)
+    fit = Model(task).fit(cohort)
+    found = reliability(task, one, fit=fit, bootstrap=50)
+    assert found.row("duration")["reliability"] is None
+    assert (
+        "split-half: 0 people have a speech duration in both halves; 5 are needed for a correlation"
+        in found.notes
+    )
+
+
+def test_one_person_is_refused(task, cohort):
+    with pytest.raises(DataError, match="There is one person"):
+        reliability(task, cohort[:1])
+
+
+def test_a_channel_nobody_shows_is_left_out(task, cohort):
+    silent = replace(cohort, segments=cohort.segments.with_columns(pause_s=pl.lit(0.0)))
+    found = reliability(task, silent, bootstrap=50)
+    assert found.parameters == ("action_sensitivity", "duration", "characters", "turns")
+    assert "pause" in found.not_learned
+
+
+def test_the_seed_decides(task, cohort, found):
+    again = reliability(task, cohort, bootstrap=200, workers=1)
+    assert again.table.equals(found.table)
+    other = reliability(task, cohort, bootstrap=200, seed=2)
+    assert other.row("duration")["low"] != found.row("duration")["low"]
+    assert other.row("duration")["r"] == found.row("duration")["r"]
+
+
+def test_it_is_drawn(found):
+    ax = draw(found)
+    assert isinstance(ax, Axes)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["split-half", "model"]
