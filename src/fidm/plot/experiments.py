@@ -1,0 +1,106 @@
+"""Pictures of the matched conditions (the paper's figure 4) and of the grid of task settings."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+from matplotlib.patheffects import withStroke
+
+from fidm.study.matching import FEATURES, MATCHED, PLAIN, Matched
+from fidm.study.selecting import PAPER_CHOICE, Selection
+
+SUMMARY, EXTRA, FACTOR, PAPER, INK = "#999999", "#56B4E9", "#0072B2", "#D55E00", "#222222"
+
+
+def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
+    """Draw how well each kind of features tells the matched conditions apart, with the paper's numbers.
+
+    Bars are means over repetitions, whiskers their standard deviation, diamonds the paper's.
+
+    Parameters
+    ----------
+    result : Matched
+        What :func:`fidm.study.matching.matched` gave.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    if ax is None:
+        ax = Figure(figsize=(6.4, 3.2), layout="constrained").add_subplot()
+    table = result.auc
+    names = table["features"].to_list()
+    place = np.arange(len(names))[::-1]
+    colour = [SUMMARY if name in MATCHED else EXTRA if name in PLAIN else FACTOR for name in names]
+    auc, spread = table["auc"].to_numpy(), table["sd"].fill_null(0.0).to_numpy()
+    ax.barh(place, auc, height=0.62, color=colour, xerr=spread, error_kw={"ecolor": INK, "lw": 1}, zorder=2)
+    paper = table["paper"].cast(float).to_numpy()
+    known = np.isfinite(paper)
+    ax.plot(
+        paper[known],
+        place[known],
+        "D",
+        color=PAPER,
+        ms=6,
+        mec="white",
+        zorder=4,
+        label="paper",
+        clip_on=False,
+    )
+    ax.axvline(0.5, color=INK, lw=0.8, ls="--", zorder=3)
+    for at, value in zip(place, auc, strict=True):
+        inside = ax.text(0.415, at, f"{value:.3f}", va="center", fontsize=8, color="white", zorder=5)
+        inside.set_path_effects([withStroke(linewidth=1.5, foreground=INK, alpha=0.6)])
+    ax.set_yticks(place, [FEATURES[name] for name in names])
+    ax.set_xlim(0.4, 1.0)
+    ax.set_xlabel("AUC, A against B (0.5: chance)")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    ax.legend(loc="upper right", frameon=False, fontsize=8)
+    return ax
+
+
+def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
+    """Draw the grid of move costs and temperatures: scores, degenerate points hatched, the choice framed.
+
+    Parameters
+    ----------
+    result : Selection
+        What :func:`fidm.study.selecting.select` gave.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    if ax is None:
+        ax = Figure(figsize=(6.0, 3.4), layout="constrained").add_subplot()
+    costs = list(dict.fromkeys(point.move_cost for point in result.points))
+    temperatures = list(dict.fromkeys(point.tau for point in result.points))
+    score = np.array([result.score(point) for point in result.points]).reshape(len(costs), len(temperatures))
+    usable = np.array([point.usable for point in result.points]).reshape(score.shape)
+    shown = score[usable] if usable.any() else score[np.isfinite(score)]  # the scale is that of candidates
+    low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
+    image = ax.imshow(np.ma.masked_invalid(score), cmap="cividis", vmin=low, vmax=high, aspect="auto")
+    for point in result.points:
+        row, column = costs.index(point.move_cost), temperatures.index(point.tau)
+        value = result.score(point)
+        text = f"{value:.4f}" if np.isfinite(value) else "–"
+        if not point.usable:
+            cell = {"facecolor": "#eeeeee", "edgecolor": "#888888", "hatch": "////", "linewidth": 0}
+            ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **cell))  # type: ignore[arg-type]
+        if point == result.chosen:
+            ax.add_patch(Rectangle((column - 0.47, row - 0.46), 0.94, 0.92, fill=False, ec=PAPER, lw=3))
+        label = ax.text(column, row, text, ha="center", va="center", fontsize=9, color=INK, zorder=4)
+        label.set_path_effects([withStroke(linewidth=3, foreground="white", alpha=0.85)])
+    paper = result.at(*PAPER_CHOICE)
+    if paper is not None:
+        row, column = costs.index(paper.move_cost), temperatures.index(paper.tau)
+        ax.plot(column + 0.38, row - 0.34, "D", color=PAPER, ms=6, mec="white", zorder=5)
+    ax.set_xticks(range(len(temperatures)), [f"{tau:g}" for tau in temperatures])
+    ax.set_yticks(range(len(costs)), [f"{cost:g}" for cost in costs])
+    ax.set_xlabel("Bellman temperature τ")
+    ax.set_ylabel("move cost")
+    ax.tick_params(length=0)
+    said = "log-likelihood per choice (nats)" if result.by == "likelihood" else "AUC"
+    if ax.figure is not None:
+        ax.figure.colorbar(image, ax=ax, label=said)
+    ax.set_title("hatched: degenerate · frame: chosen · diamond: paper", fontsize=8, color=INK)
+    return ax

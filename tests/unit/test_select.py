@@ -1,0 +1,222 @@
+"""Choosing a move cost and a temperature: the right one is found, a degenerate one never."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fidm
+from fidm.errors import DataError, FidmError, TaskError
+from fidm.model.channels import paper_channels
+from fidm.record import to_json
+from fidm.study.selecting import cut, select
+
+COSTS, TEMPERATURES = (-0.02, -0.05), (0.03, 0.05, 0.12)
+TRUE = (-0.02, 0.05)
+
+
+@pytest.fixture(scope="module")
+def task():
+    return fidm.load_task("errands").with_settings(move_cost=TRUE[0], tau=TRUE[1])
+
+
+@pytest.fixture(scope="module")
+def people(task):
+    return fidm.simulate_cohort(task, 60, seed=1)
+
+
+@pytest.fixture(scope="module")
+def found(task, people):
+    return select(task, people, costs=COSTS, temperatures=TEMPERATURES)
+
+
+def grouped(cohort, values, name="diagnosis"):
+    return cohort.with_participants(cohort.participants.with_columns(**{name: pl.Series(values)}))
+
+
+def test_the_point_people_acted_by_is_chosen_or_close(found):
+    assert found.at(*TRUE) in found.close
+    assert found.chosen in found.close
+    assert all(point.usable for point in found.close)
+    assert found.own == TRUE
+    assert found.own_is_close is True
+    assert found.score(found.chosen) == max(p.likelihood for p in found.points if p.usable)
+    assert found.chosen.likelihood_se == 0
+    assert found.n_people == 60
+
+
+def test_people_of_another_point_choose_another(task):
+    other = task.with_settings(move_cost=-0.05, tau=0.03)
+    people = fidm.simulate_cohort(other, 60, seed=2)
+    found = select(task, people, costs=COSTS, temperatures=TEMPERATURES)
+    assert found.at(-0.05, 0.03) in found.close
+    assert found.at(*TRUE) not in found.close
+    assert found.own_is_close is False
+    assert "The task as it stands is not." in found.sentence
+
+
+def test_a_degenerate_point_is_never_chosen_even_if_people_acted_by_it(task):
+    trap = task.with_settings(tau=0.12)
+    people = fidm.simulate_cohort(trap, 40, seed=1, max_steps=60)
+    found = select(task, people, costs=COSTS[:1], temperatures=TEMPERATURES)
+    worst = found.at(-0.02, 0.12)
+    assert not worst.usable
+    assert "never finishes" in worst.reasons[0]
+    assert worst.likelihood == max(point.likelihood for point in found.points), "it does score best"
+    assert found.chosen is not None
+    assert found.chosen.usable
+    assert worst not in found.close
+
+
+def test_where_every_point_is_degenerate_none_is_chosen(task, people):
+    found = select(task, people, costs=COSTS[:1], temperatures=[0.12])
+    assert found.chosen is None
+    assert found.close == ()
+    assert found.own_is_close is None
+    assert "none is chosen" in found.sentence
+    assert json.loads(to_json(found))["result"]["chosen"] is None
+
+
+def test_the_score_is_that_of_left_out_people(task, people, found):
+    fold = cut(len(people), None, 5, 1)
+    total = count = 0.0
+    for number in range(5):
+        fit = fidm.Model(task, channels=()).fit(people[np.flatnonzero(fold != number)])
+        out = people[np.flatnonzero(fold == number)]
+        total += fit.log_likelihood(out, at="prior")["action"].sum()
+        count += fit.profile(out).n[:, 0].sum()
+    assert found.at(*TRUE).likelihood == pytest.approx(total / count, abs=1e-12)
+    assert found.n_actions == count
+
+
+def test_the_area_is_that_of_features_learned_in_each_fold(task, people):
+    from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import PredefinedSplit, cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    slow = people.participants["true_duration"].to_numpy() > 0.1
+    cohort = grouped(people, np.where(slow, "mci", "normal"))
+    found = select(task, cohort, costs=TRUE[:1], temperatures=[TRUE[1], 0.03], by="auc")
+    channels = tuple(channel for channel in paper_channels() if channel.name != "pause_presence")
+    pipeline = make_pipeline(
+        fidm.sklearn.FactorizedFeatures(task, channels=channels),
+        SimpleImputer(strategy="median"),
+        StandardScaler(),
+        LogisticRegression(C=1.0, class_weight="balanced", max_iter=1_000),
+    )
+    folds = PredefinedSplit(cut(len(people), slow.astype(np.int8), 5, 1))
+    areas = cross_val_score(pipeline, cohort, slow, scoring="roc_auc", cv=folds)
+    assert found.at(*TRUE).auc == pytest.approx(areas.mean(), abs=1e-9)
+    assert found.by == "auc"
+    assert found.chosen.auc == max(point.auc for point in found.points)
+
+
+def test_folds_are_even_and_groups_are_spread():
+    group = np.array([0] * 13 + [1] * 7 + [-1] * 3, dtype=np.int8)
+    fold = cut(23, group, 5, 1)
+    assert set(np.bincount(fold)) <= {4, 5}
+    for value in (0, 1):
+        each = np.bincount(fold[group == value], minlength=5)
+        assert each.max() - each.min() <= 1
+    assert not np.array_equal(fold, cut(23, group, 5, 2))
+
+
+def test_tables_and_json_say_everything(found):
+    table = found.tables[""]
+    assert table.height == 6
+    assert table["chosen"].sum() == 1
+    assert table["paper"].to_list() == [p.move_cost == -0.02 and p.tau == 0.05 for p in found.points]
+    assert table.filter(~pl.col("usable"))["reasons"].str.len_chars().min() > 0
+    assert table["auc"].null_count() == 6
+    said = json.loads(to_json(found))
+    assert said["experiment"] == "select"
+    assert said["result"]["by"] == "likelihood"
+    assert said["result"]["notes"] == ["The participants have no column 'diagnosis', so no AUC is shown."]
+
+
+def test_a_diagnosis_of_one_class_is_no_reason_to_stop_unless_it_is_asked_for(task, people):
+    same = grouped(people, ["normal"] * 60)
+    found = select(task, same, costs=TRUE[:1], temperatures=TRUE[1:])
+    assert "smaller group of 0" in found.notes[0]
+    for options in ({"by": "auc"}, {"label": "diagnosis"}):
+        with pytest.raises(DataError, match="smaller group of 0; 5 folds need at least 5"):
+            select(task, same, **options)
+
+
+def test_groups_that_are_not_two_are_refused(task, people):
+    three = grouped(people, ["a", "b", "c"] * 20, "site")
+    with pytest.raises(DataError, match="has 3 different values and none is 'normal'"):
+        select(task, three, label="site")
+    with pytest.raises(DataError, match="no column 'group'"):
+        select(task, people, label="group")
+    with pytest.raises(DataError, match="no column 'diagnosis'"):
+        select(task, people, by="auc")
+
+
+def test_unknown_groups_are_left_out_of_the_area_alone(task, people):
+    values = [None, None, *(["normal", "mci"] * 29)]
+    found = select(task, grouped(people, values), costs=TRUE[:1], temperatures=TRUE[1:])
+    assert found.n_people == 60
+    assert 0 < found.points[0].auc < 1
+
+
+def test_people_who_did_other_tasks_are_refused(task):
+    tasks = (task, fidm.load_task("grocery_small"))
+    with pytest.raises(DataError, match="did grocery_small, not only errands"):
+        select(task, fidm.simulate_cohort(tasks, 12, seed=1))
+
+
+def test_a_task_without_movements_is_refused():
+    task = fidm.TaskModel.from_arrays(
+        [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1
+    )
+    people = fidm.simulate_cohort(task, 12, seed=1)
+    with pytest.raises(TaskError, match="has no movements"):
+        select(task, people)
+
+
+def test_a_task_whose_choices_tell_nothing_is_degenerate_and_has_no_score():
+    plain = fidm.TaskModel.from_arrays([[1, 1], [-1, -1]], [[0, 0], [0, 0]], gamma=0.9, tau=0.1)
+    task = replace(plain, is_move=np.ones(2, dtype=np.bool_))
+    found = select(task, fidm.simulate_cohort(task, 12, seed=1))
+    assert found.chosen is None
+    assert all(np.isnan(point.likelihood) and not point.usable for point in found.points)
+    assert "tell nothing" in found.points[0].reasons[0]
+    assert found.tables[""]["likelihood"].null_count() == 12
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"folds": 1},
+        {"folds": 31},
+        {"by": "luck"},
+        {"costs": ()},
+        {"temperatures": ()},
+        {"temperatures": (0.0,)},
+    ],
+)
+def test_impossible_settings_are_refused(task, people, options):
+    with pytest.raises(FidmError):
+        select(task, people, **options)
+
+
+def test_one_person_is_refused(task, people):
+    with pytest.raises(DataError, match="5 folds cannot be made of 1 participant;"):
+        select(task, people[:1])
+
+
+def test_the_picture_hatches_what_is_degenerate(found):
+    from fidm.plot.experiments import selection_map
+
+    ax = selection_map(found)
+    hatched = [patch for patch in ax.patches if patch.get_hatch()]
+    assert len(hatched) == sum(not point.usable for point in found.points) > 0
+    assert len(ax.patches) == len(hatched) + 1, "and the frame of the chosen one"
+    assert len(ax.texts) == len(found.points)
