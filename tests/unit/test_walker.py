@@ -14,7 +14,7 @@ import fidm
 from fidm.cohort import Cohort
 from fidm.errors import DataError, TaskError
 from fidm.study import simulate, walking
-from fidm.study.ground import Ground
+from fidm.study.floor import Floor
 from fidm.study.simulate import People
 from fidm.study.talk import Style
 from fidm.study.walker import Habits, Walker, rates_of
@@ -423,11 +423,11 @@ def test_step_by_step_is_the_whole_walk(name: str, seed: int, chances: list[floa
     for row in draws[:most]:
         if not task.legal(state):
             break
-        chosen = walking.step.py_func(walker.ground, rates, memory, state, row)
+        chosen = walking.step.py_func(walker.floor, rates, memory, state, row)
         while chosen == walking.SENT_ON:
             mode, cell = divmod(state, task.grid.grid.n_cells)
-            state = seen[-1] = int(task.handover[walker.ground.then[mode] * task.grid.grid.n_cells + cell])
-            chosen = walking.step.py_func(walker.ground, rates, memory, state, row)
+            state = seen[-1] = int(task.handover[walker.floor.then[mode] * task.grid.grid.n_cells + cell])
+            chosen = walking.step.py_func(walker.floor, rates, memory, state, row)
         if chosen < 0:
             break
         state = int(task.handover[task.successor[task.pair(state, int(chosen))]])
@@ -523,7 +523,7 @@ def test_refuses(tmp_path: Path) -> None:
             function(errands.with_horizon(5), 1, seed=1, agent="walker")
     plain = TaskModel.from_arrays([[1], [-1]], [[1.0], [0.0]], gamma=0.9, tau=0.1)
     with pytest.raises(TaskError, match="has no map"):
-        Ground.of(plain)
+        Floor.of(plain)
     path = tmp_path / "corridor.toml"
     path.write_text(CORRIDOR)
     own = fidm.simulate_cohort(fidm.load_task(path), 2, seed=1, agent="walker", habits=STRAIGHT)

@@ -109,7 +109,7 @@ class Stroller:
     """Somebody who walks from target to target, and slips; see :mod:`fidm.study.walker`."""
 
     def __init__(self, walker: Walker, targets: tuple[str, ...]) -> None:
-        self._walker, self._ground = walker, walker.ground
+        self._walker, self._floor = walker, walker.floor
         self._names = (*targets, FINISH, EXIT)
 
     def begin(self, truth: Floats, rng: np.random.Generator) -> None:
@@ -120,17 +120,17 @@ class Stroller:
     def choose(self, state: int) -> int:
         """Take the walker's next step."""
         draws = self._rng.random(walking.N_DRAWS)
-        return int(walking.step(self._ground, self._rates, self._memory, state, draws))
+        return int(walking.step(self._floor, self._rates, self._memory, state, draws))
 
     def place(self, state: int) -> str:
         """Return what they are heading for."""
         draws = self._rng.random(walking.N_DRAWS)
-        aim = int(walking.aim_of(self._ground, self._rates, self._memory, state, draws))
+        aim = int(walking.aim_of(self._floor, self._rates, self._memory, state, draws))
         return self._names[aim] if aim >= 0 else ""
 
     def led(self, state: int, heading: int) -> None:
         """Be back on the way, whatever went wrong before."""
-        walking.put_right(self._ground, self._memory, state, heading)
+        walking.put_right(self._floor, self._memory, state, heading)
 
     def is_done(self, state: int) -> bool:
         """Whether everything is fetched, and paid where one pays."""
@@ -141,4 +141,4 @@ class Stroller:
         return self._wanted(state) == walking.SENT_ON
 
     def _wanted(self, state: int) -> int:
-        return int(walking.wanted(self._ground, self._memory, state))
+        return int(walking.wanted(self._floor, self._memory, state))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fidm.errors import DataError
-from fidm.study.ground import Ground
+from fidm.study.floor import Floor
 from fidm.study.walking import N_DRAWS, PASSES_BY, WRONG_TURN, begin, walk_on
 from fidm.tasks.model import TaskModel
 
@@ -134,7 +134,7 @@ class Walker:
 
     Parameters
     ----------
-    ground : Ground
+    floor : Floor
         The task.
     start : int
         The state every walk begins in.
@@ -144,7 +144,7 @@ class Walker:
         How people of average ability go about a task.
     """
 
-    ground: Ground
+    floor: Floor
     start: int
     people: People
     habits: Habits
@@ -152,15 +152,15 @@ class Walker:
     @classmethod
     def of(cls, task: TaskModel, people: People, habits: Habits | None) -> Walker:
         """Make walkers for a task that was made from a map."""
-        return cls(Ground.of(task), task.start, people, habits or Habits())
+        return cls(Floor.of(task), task.start, people, habits or Habits())
 
     def begin(self, truth: Floats, rng: np.random.Generator) -> tuple[Floats, Ints]:
         """Return a person's rates and a fresh memory."""
         turn, past, forgets = _slips(self.habits, deviation_of(truth, self.people)).tolist()
         rates = rates_of(self.habits)
         rates[WRONG_TURN], rates[PASSES_BY] = turn, past
-        draws = rng.random((2, self.ground.n_targets))
-        return rates, begin(self.ground, forgets, self.habits.remembers, draws)
+        draws = rng.random((2, self.floor.n_targets))
+        return rates, begin(self.floor, forgets, self.habits.remembers, draws)
 
     def run(self, truth: Floats, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
         """Return the states and the actions of a whole walk of up to ``most`` actions."""
@@ -170,5 +170,5 @@ class Walker:
         length, is_over = 0, False
         while length < most and not is_over:
             draws = rng.random((BLOCK, N_DRAWS))
-            length, is_over = walk_on(self.ground, rates, memory, wrong, draws, states, actions, length)
+            length, is_over = walk_on(self.floor, rates, memory, wrong, draws, states, actions, length)
         return states[: length + 1].copy(), actions[:length].copy()

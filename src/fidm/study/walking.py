@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fidm.study.ground import NOBODY
+from fidm.study.floor import NOBODY
 
 WRONG_TURN, NOTICES, TURNS_BACK, PASSES_BY, TAKES_ON_WAY, NEAREST, PUTS_OFF = range(7)
 """Where each habit stands among a person's rates."""
@@ -37,17 +37,17 @@ ON_WAY, TURNED_WRONG, WENT_PAST, GOES_BACK = range(4)
 
 
 @njit(cache=True, nogil=True)
-def begin(ground, forgets, remembers, draws):  # type: ignore[no-untyped-def]
+def begin(floor, forgets, remembers, draws):  # type: ignore[no-untyped-def]
     """Return a fresh memory; ``draws`` [2, targets] say what is forgotten, and what of that for good."""
     memory = np.zeros(TRAIL + LONGEST_TRAIL, np.int64)
     memory[AIM] = memory[MODE] = memory[HEADING] = -1
-    for target in range(ground.n_targets):
+    for target in range(floor.n_targets):
         bit = np.int64(1) << target
-        if ground.forgettable & bit and draws[0, target] < forgets:
+        if floor.forgettable & bit and draws[0, target] < forgets:
             memory[HIDDEN] |= bit
-            if ground.losable & bit and draws[1, target] >= remembers:
+            if floor.losable & bit and draws[1, target] >= remembers:
                 memory[LOST] |= bit
-    for asked in ground.asked:
+    for asked in floor.asked:
         if asked != 0 and asked & ~memory[HIDDEN] == 0:
             memory[HIDDEN] &= ~(asked & -asked)
             memory[LOST] &= ~(asked & -asked)
@@ -55,19 +55,19 @@ def begin(ground, forgets, remembers, draws):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def wanted(ground, memory, state):  # type: ignore[no-untyped-def]
+def wanted(floor, memory, state):  # type: ignore[no-untyped-def]
     """Return what somebody may go for next, one bit per aim; 0 when all is done, or SENT_ON."""
-    n_cells, n = len(ground.neighbour), ground.n_targets
+    n_cells, n = len(floor.neighbour), floor.n_targets
     mode, cell = state // n_cells, state % n_cells
-    active = ground.active[mode]
+    active = floor.active[mode]
     known = active & ~memory[HIDDEN]
     if known == 0 and active != 0:
         memory[HIDDEN] &= ~(active & ~memory[LOST])  # they come to mind
         known = active & ~memory[HIDDEN]
     lets_be = False
-    if known == 0 and ground.undone[mode] != 0:
-        lets_be = ground.undone[mode] & ~memory[LOST] == 0 and ground.then[mode] != NOBODY
-        if lets_be and ground.then[mode] >= 0:
+    if known == 0 and floor.undone[mode] != 0:
+        lets_be = floor.undone[mode] & ~memory[LOST] == 0 and floor.then[mode] != NOBODY
+        if lets_be and floor.then[mode] >= 0:
             return np.int64(SENT_ON)
         if not lets_be:
             memory[HIDDEN] &= ~active
@@ -78,39 +78,39 @@ def wanted(ground, memory, state):  # type: ignore[no-untyped-def]
         for aim in range(n):
             bit = np.int64(1) << aim
             if known & bit and (
-                not memory[PASSED] & bit or ground.distance[ground.place[mode, aim], cell] >= AWAY
+                not memory[PASSED] & bit or floor.distance[floor.place[mode, aim], cell] >= AWAY
             ):
                 fresh |= bit
         return fresh if fresh != 0 else known
-    if not lets_be and ground.undone[mode] != 0:  # what the phase needs is not to be had yet
+    if not lets_be and floor.undone[mode] != 0:  # what the phase needs is not to be had yet
         others = np.int64(0)
         for aim in range(n):
-            if ground.place[mode, aim] >= 0:
+            if floor.place[mode, aim] >= 0:
                 others |= np.int64(1) << aim
         if others != 0:
             return others
     for aim in range(n, n + 2):
-        if ground.place[mode, aim] >= 0 and not (aim == n and memory[PAID]):
+        if floor.place[mode, aim] >= 0 and not (aim == n and memory[PAID]):
             return np.int64(1) << aim
     return np.int64(0)
 
 
 @njit(cache=True, nogil=True)
-def _pick(ground, rates, state, choices, draws):  # type: ignore[no-untyped-def]
+def _pick(floor, rates, state, choices, draws):  # type: ignore[no-untyped-def]
     """One of several aims: the nearest, or any."""
-    n_cells = len(ground.neighbour)
+    n_cells = len(floor.neighbour)
     mode, cell = state // n_cells, state % n_cells
     nearest, least, count = -1, 0, 0
-    for aim in range(ground.n_targets + 2):
+    for aim in range(floor.n_targets + 2):
         if choices & (np.int64(1) << aim):
-            far = ground.distance[ground.place[mode, aim], cell]
+            far = floor.distance[floor.place[mode, aim], cell]
             if nearest < 0 or far < least:
                 nearest, least = aim, far
             count += 1
     if draws[1] < rates[NEAREST]:
         return nearest
     left = int(draws[2] * count)
-    for aim in range(ground.n_targets + 2):
+    for aim in range(floor.n_targets + 2):
         if choices & (np.int64(1) << aim):
             if left == 0:
                 return aim
@@ -119,74 +119,74 @@ def _pick(ground, rates, state, choices, draws):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def aim_of(ground, rates, memory, state, draws):  # type: ignore[no-untyped-def]
+def aim_of(floor, rates, memory, state, draws):  # type: ignore[no-untyped-def]
     """Return what somebody is heading for, chosen if need be; DONE or SENT_ON where there is nothing."""
-    mode = state // len(ground.neighbour)
+    mode = state // len(floor.neighbour)
     aim = memory[AIM]
     if aim >= 0 and mode != memory[MODE]:
-        is_open = aim >= ground.n_targets or ground.active[mode] & (np.int64(1) << aim) != 0
-        if not is_open or ground.place[mode, aim] < 0:
+        is_open = aim >= floor.n_targets or floor.active[mode] & (np.int64(1) << aim) != 0
+        if not is_open or floor.place[mode, aim] < 0:
             aim = -1
     memory[MODE] = mode
     if aim < 0:
         memory[ASTRAY] = ON_WAY
         memory[N_TRAIL] = 0
-        choices = wanted(ground, memory, state)
+        choices = wanted(floor, memory, state)
         memory[AIM] = -1
         if choices == 0:
             return np.int64(DONE)
         if choices == SENT_ON:
             return np.int64(SENT_ON)
-        aim = np.int64(_pick(ground, rates, state, choices, draws))
+        aim = np.int64(_pick(floor, rates, state, choices, draws))
     memory[AIM] = aim
     return aim
 
 
 @njit(cache=True, nogil=True)
-def near(ground, state):  # type: ignore[no-untyped-def]
+def near(floor, state):  # type: ignore[no-untyped-def]
     """Return the targets one can go for that can be taken right here, one bit each."""
     found = np.int64(0)
-    for k in range(ground.offsets[state], ground.offsets[state + 1]):
-        if 0 <= ground.marks[k] < ground.n_targets:
-            found |= np.int64(1) << ground.marks[k]
-    return found & ground.active[state // len(ground.neighbour)]
+    for k in range(floor.offsets[state], floor.offsets[state + 1]):
+        if 0 <= floor.marks[k] < floor.n_targets:
+            found |= np.int64(1) << floor.marks[k]
+    return found & floor.active[state // len(floor.neighbour)]
 
 
 @njit(cache=True, nogil=True)
-def put_right(ground, memory, state, heading):  # type: ignore[no-untyped-def]
+def put_right(floor, memory, state, heading):  # type: ignore[no-untyped-def]
     """Change the memory of somebody who was led to a state: they are on their way again."""
     memory[ASTRAY] = ON_WAY
     memory[N_TRAIL] = 0
     memory[HEADING] = heading
-    memory[NEAR] = near(ground, state)
+    memory[NEAR] = near(floor, state)
 
 
 @njit(cache=True, nogil=True)
-def _taking(ground, memory, state, aims):  # type: ignore[no-untyped-def]
+def _taking(floor, memory, state, aims):  # type: ignore[no-untyped-def]
     """The action that achieves one of these aims here; one is no longer heading for anything it achieves."""
-    for k in range(ground.offsets[state], ground.offsets[state + 1]):
-        mark = ground.marks[k]
+    for k in range(floor.offsets[state], floor.offsets[state + 1]):
+        mark = floor.marks[k]
         if mark >= 0 and aims & (np.int64(1) << mark):
             if mark == memory[AIM]:
                 memory[AIM] = -1
-            if mark == ground.n_targets:
+            if mark == floor.n_targets:
                 memory[PAID] = 1
-            return ground.action[k]
+            return floor.action[k]
     return DONE
 
 
 @njit(cache=True, nogil=True)
-def _onward(ground, memory, cell, draw):  # type: ignore[no-untyped-def]
+def _onward(floor, memory, cell, draw):  # type: ignore[no-untyped-def]
     """The way of somebody who walks on without a thought: straight, else aside; -1 at a dead end."""
     heading = memory[HEADING]
-    if heading >= 0 and ground.neighbour[cell, heading] >= 0:
+    if heading >= 0 and floor.neighbour[cell, heading] >= 0:
         return heading
     count = 0
     for way in range(4):
-        count += ground.neighbour[cell, way] >= 0 and (heading < 0 or way != heading ^ 1)
+        count += floor.neighbour[cell, way] >= 0 and (heading < 0 or way != heading ^ 1)
     left = int(draw * count)
     for way in range(4):
-        if ground.neighbour[cell, way] >= 0 and (heading < 0 or way != heading ^ 1):
+        if floor.neighbour[cell, way] >= 0 and (heading < 0 or way != heading ^ 1):
             if left == 0:
                 return np.int64(way)
             left -= 1
@@ -194,13 +194,13 @@ def _onward(ground, memory, cell, draw):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _towards(ground, rates, memory, distance, cell, draws):  # type: ignore[no-untyped-def]
+def _towards(floor, rates, memory, distance, cell, draws):  # type: ignore[no-untyped-def]
     """The way of somebody who knows where to go: a shortest one, best straight on; or a wrong turn."""
     heading, here = memory[HEADING], distance[cell]
     n_closer = n_other = 0
     goes_straight = False
     for way in range(4):
-        there = ground.neighbour[cell, way]
+        there = floor.neighbour[cell, way]
         if there < 0:
             continue
         if distance[there] < here:
@@ -214,7 +214,7 @@ def _towards(ground, rates, memory, distance, cell, draws):  # type: ignore[no-u
     left = int(draws[4] / rates[WRONG_TURN] * n_other) if is_wrong else int(draws[7] * n_closer)
     found = np.int64(0)
     for way in range(4):
-        there = ground.neighbour[cell, way]
+        there = floor.neighbour[cell, way]
         if there < 0:
             continue
         is_closer = distance[there] < here
@@ -231,12 +231,12 @@ def _towards(ground, rates, memory, distance, cell, draws):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def step(ground, rates, memory, state, draws):  # type: ignore[no-untyped-def]
+def step(floor, rates, memory, state, draws):  # type: ignore[no-untyped-def]
     """Return somebody's next action, and bring their memory up to date; DONE or SENT_ON where there is none.
 
     Parameters
     ----------
-    ground : Ground
+    floor : Floor
         The task.
     rates : float array [7]
         A person's habits, see :func:`rates_of`.
@@ -247,52 +247,52 @@ def step(ground, rates, memory, state, draws):  # type: ignore[no-untyped-def]
     draws : float array [N_DRAWS]
         Fresh uniform draws.
     """
-    aim = aim_of(ground, rates, memory, state, draws)
+    aim = aim_of(floor, rates, memory, state, draws)
     if aim < 0:
         return aim
-    n_cells = len(ground.neighbour)
+    n_cells = len(floor.neighbour)
     mode, cell = state // n_cells, state % n_cells
     bit = np.int64(1) << aim
-    here = near(ground, state)
+    here = near(floor, state)
     fresh = here & ~memory[NEAR] & ~memory[HIDDEN] & ~bit
     memory[NEAR] = here
     if fresh != 0 and draws[0] < rates[TAKES_ON_WAY]:
         memory[NEAR] = here & ~fresh  # what else is fresh is thought about at the next step
-        return np.int64(_taking(ground, memory, state, fresh))
-    distance = ground.distance[ground.place[mode, aim]]
+        return np.int64(_taking(floor, memory, state, fresh))
+    distance = floor.distance[floor.place[mode, aim]]
     is_astray = memory[ASTRAY] == TURNED_WRONG or memory[ASTRAY] == WENT_PAST
     if is_astray and memory[N_TRAIL] > 0:
         is_there = memory[ASTRAY] == TURNED_WRONG and distance[cell] == 0
-        is_end = memory[N_TRAIL] == LONGEST_TRAIL or _onward(ground, memory, cell, draws[7]) < 0
+        is_end = memory[N_TRAIL] == LONGEST_TRAIL or _onward(floor, memory, cell, draws[7]) < 0
         if is_there or is_end or draws[5] < rates[NOTICES]:
             memory[ASTRAY] = GOES_BACK if draws[6] < rates[TURNS_BACK] else ON_WAY
     if distance[cell] == 0 and memory[ASTRAY] != WENT_PAST:
         memory[ASTRAY] = ON_WAY
-        if aim < ground.n_targets and not memory[JUDGED] & bit:
+        if aim < floor.n_targets and not memory[JUDGED] & bit:
             memory[JUDGED] |= bit
-            if draws[3] < rates[PASSES_BY] and ground.neighbour[cell].max() >= 0:
+            if draws[3] < rates[PASSES_BY] and floor.neighbour[cell].max() >= 0:
                 memory[PASSED] |= bit
                 memory[N_TRAIL] = 0
-                others = wanted(ground, memory, state) & ~bit
+                others = wanted(floor, memory, state) & ~bit
                 if others != 0 and draws[8] < rates[PUTS_OFF]:
-                    aim = np.int64(_pick(ground, rates, state, others, draws))
+                    aim = np.int64(_pick(floor, rates, state, others, draws))
                     memory[AIM] = aim
                     bit = np.int64(1) << aim
-                    distance = ground.distance[ground.place[mode, aim]]
+                    distance = floor.distance[floor.place[mode, aim]]
                 else:
                     memory[ASTRAY] = WENT_PAST
         if distance[cell] == 0 and memory[ASTRAY] != WENT_PAST:
-            return np.int64(_taking(ground, memory, state, bit))
+            return np.int64(_taking(floor, memory, state, bit))
     if memory[ASTRAY] == GOES_BACK and memory[N_TRAIL] > 0:
         memory[N_TRAIL] -= 1
         way = memory[TRAIL + memory[N_TRAIL]] ^ 1
     elif memory[ASTRAY] == TURNED_WRONG or memory[ASTRAY] == WENT_PAST:
-        way = _onward(ground, memory, cell, draws[7])
+        way = _onward(floor, memory, cell, draws[7])
         if way < 0:
             way = memory[HEADING] ^ 1  # the shelf stands at a dead end
     else:
         memory[ASTRAY] = ON_WAY
-        way = _towards(ground, rates, memory, distance, cell, draws)
+        way = _towards(floor, rates, memory, distance, cell, draws)
     if memory[ASTRAY] == TURNED_WRONG or memory[ASTRAY] == WENT_PAST:
         memory[TRAIL + memory[N_TRAIL]] = way
         memory[N_TRAIL] += 1
@@ -301,33 +301,33 @@ def step(ground, rates, memory, state, draws):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def walk_on(ground, rates, memory, wrong, draws, states, actions, begun):  # type: ignore[no-untyped-def]
+def walk_on(floor, rates, memory, wrong, draws, states, actions, begun):  # type: ignore[no-untyped-def]
     """Go on with a walk after ``begun`` actions; return how many are done now, and whether it is over."""
-    offsets, n_cells = ground.offsets, len(ground.neighbour)
+    offsets, n_cells = floor.offsets, len(floor.neighbour)
     s = np.int64(states[begun])
     for i in range(begun, min(begun + len(draws), len(actions))):
         first, last = offsets[s], offsets[s + 1]
         if first == last:
             return i, True
-        chosen = step(ground, rates, memory, s, draws[i - begun])
+        chosen = step(floor, rates, memory, s, draws[i - begun])
         while chosen == SENT_ON:
-            s = np.int64(ground.handover[ground.then[s // n_cells] * n_cells + s % n_cells])
+            s = np.int64(floor.handover[floor.then[s // n_cells] * n_cells + s % n_cells])
             states[i] = s
             first, last = offsets[s], offsets[s + 1]
-            chosen = step(ground, rates, memory, s, draws[i - begun])
+            chosen = step(floor, rates, memory, s, draws[i - begun])
         if chosen < 0:
             return i, True
         pair = first
-        while ground.action[pair] != chosen:
+        while floor.action[pair] != chosen:
             pair += 1
         slip = draws[i - begun, N_DRAWS - 1]
         if slip < wrong and last - first > 1:
             pair = first + (pair - first + 1 + int(slip / wrong * (last - first - 1))) % (last - first)
             memory[ASTRAY] = ON_WAY
             memory[N_TRAIL] = 0
-            if ground.action[pair] < 4:
-                memory[HEADING] = ground.action[pair]
-        actions[i] = ground.action[pair]
-        s = np.int64(ground.handover[ground.successor[pair]])
+            if floor.action[pair] < 4:
+                memory[HEADING] = floor.action[pair]
+        actions[i] = floor.action[pair]
+        s = np.int64(floor.handover[floor.successor[pair]])
         states[i + 1] = s
     return min(begun + len(draws), len(actions)), offsets[s] == offsets[s + 1]

@@ -21,7 +21,7 @@ NOBODY, PAYS = -1, -2
 """Who lets a forgotten target be: nobody, or oneself by paying; a number is the mode the assessor opens."""
 
 
-class Ground(NamedTuple):
+class Floor(NamedTuple):
     """A task as a walker sees it; *aims* are the targets, then the finish, then the exit.
 
     Parameters
@@ -65,7 +65,7 @@ class Ground(NamedTuple):
     n_targets: int
 
     @classmethod
-    def of(cls, task: TaskModel) -> Ground:
+    def of(cls, task: TaskModel) -> Floor:
         """Survey a task that was made from a map."""
         if task.grid is None:
             raise TaskError(
