@@ -38,12 +38,13 @@ LARGEST_DIFFERENCE = 0.12
 MEAN_DIFFERENCE = 4 * np.sqrt(2 / (5 * 400))
 
 MISSED = {
-    ("auc", "action"): "0.965: choices on this map tell more about η",
-    ("direction", "action_sensitivity"): "0.971 against 0.924: choices on this map tell more about η",
-    ("difference", "action_sensitivity"): "16.1 against 12.8: the heavy tail of raw η",
-    ("r", "pause"): "0.474 against 0.538: too few segments with a pause",
-    ("largest", ""): "0.154: what chance alone gives with 400 pairs and five repetitions",
+    ("auc", "action"): (0.955, 0.978),
+    ("direction", "action_sensitivity"): (0.947, 0.987),
+    ("difference", "action_sensitivity"): (13.2, 17.2),
+    ("r", "pause"): (0.42, 0.53),
+    ("largest", ""): (0.09, 0.22),
 }
+"""Where this map gives something else than the band: what it gave with seeds 1 to 8, plus and minus four sd."""
 
 
 @functools.cache
@@ -63,23 +64,30 @@ def gates():
     yield "largest", "", (0.0, LARGEST_DIFFERENCE)
 
 
-def marked():
-    for kind, name, band in gates():
-        why = MISSED.get((kind, name))
-        marks = () if why is None else pytest.mark.xfail(reason=why, strict=True)
-        yield pytest.param(kind, name, band, marks=marks, id=f"{kind}-{name}".rstrip("-"))
-
-
-@pytest.mark.parametrize(("kind", "name", "band"), list(marked()))
-def test_it_comes_out_as_in_the_paper(kind, name, band):
+def value_of(kind, name):
     if kind == "auc":
-        value = found().area(name)
-    elif kind == "largest":
-        value = found().largest_difference
-    else:
-        value = found().recovery.filter(factor=name)[kind].item()
+        return found().area(name)
+    if kind == "largest":
+        return found().largest_difference
+    return found().recovery.filter(factor=name)[kind].item()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "band"), [gate for gate in gates() if gate[:2] not in MISSED], ids=lambda part: str(part)
+)
+def test_it_comes_out_as_in_the_paper(kind, name, band):
+    value = value_of(kind, name)
     print(f"{kind} {name}: {value:.3f}, band {band[0]:.3f} to {band[1]:.3f}")
     assert band[0] <= value <= band[1]
+
+
+@pytest.mark.parametrize(("kind", "name"), list(MISSED))
+def test_where_this_map_gives_something_else(kind, name):
+    value, (low, high) = value_of(kind, name), MISSED[kind, name]
+    band = next(band for k, n, band in gates() if (k, n) == (kind, name))
+    print(f"{kind} {name}: {value:.3f}, missing the band {band[0]:.3f} to {band[1]:.3f}")
+    assert low <= value <= high
+    assert not band[0] <= value <= band[1]  # or the list above is out of date
 
 
 def test_totals_agree_on_average():
