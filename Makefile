@@ -62,7 +62,7 @@ lock:
 	mv build/constraints.txt constraints.txt
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-floors build dist docs/_build benchmarks/results fidm-demo
+	rm -rf $(VENV) .venv-bench .venv-floors build dist docs/_build benchmarks/results fidm-demo fidm-results
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:

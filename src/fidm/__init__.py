@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fidm.cohort import Cohort
     from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
+    from fidm.evidence.evidence import Evidence, find_evidence
+    from fidm.evidence.localizing import Localization, localize
     from fidm.fit.averaged import average_profiles, profile_draws
     from fidm.fit.choices import fit_choices
     from fidm.fit.factorized import Model
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from fidm.io.tables import make_cohort
     from fidm.study.simulate import simulate_cohort
     from fidm.study.talk import simulate_talks
+    from fidm.study.twin import simulate_study
+    from fidm.study.walker import Habits
     from fidm.talk import Transcript, Transcripts, Turn
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
@@ -47,13 +51,16 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "Cohort": "fidm.cohort",
     "DataError": "fidm.errors",
+    "Evidence": "fidm.evidence.evidence",
     "FidmError": "fidm.errors",
     "Fit": "fidm.fit.fitted",
     "FitError": "fidm.errors",
     "Grounded": "fidm.grounding.ground",
     "GroundingError": "fidm.errors",
+    "Habits": "fidm.study.walker",
     "Hybrid": "fidm.grounding.hybrid",
     "LanguageModel": "fidm.grounding.llm",
+    "Localization": "fidm.evidence.localizing",
     "Model": "fidm.fit.factorized",
     "Problem": "fidm.errors",
     "Profile": "fidm.fit.profile",
@@ -75,10 +82,12 @@ _HOME = {
     "check_task": "fidm.tasks.check",
     "choice_probabilities": "fidm.tasks.behaviour",
     "compile_task": "fidm.tasks.compile",
+    "find_evidence": "fidm.evidence.evidence",
     "fit_choices": "fidm.fit.choices",
     "ground": "fidm.grounding.ground",
     "load_fit": "fidm.fit.files",
     "load_task": "fidm.tasks.compile",
+    "localize": "fidm.evidence.localizing",
     "make_cohort": "fidm.io.tables",
     "parse_task": "fidm.tasks.spec",
     "profile_draws": "fidm.fit.averaged",
@@ -86,6 +95,7 @@ _HOME = {
     "read_cohort": "fidm.io.study",
     "read_task": "fidm.tasks.spec",
     "simulate_cohort": "fidm.study.simulate",
+    "simulate_study": "fidm.study.twin",
     "simulate_talks": "fidm.study.talk",
     "solve": "fidm.tasks.solve",
     "walk": "fidm.tasks.behaviour",
@@ -95,13 +105,16 @@ _HOME = {
 __all__ = [
     "Cohort",
     "DataError",
+    "Evidence",
     "FidmError",
     "Fit",
     "FitError",
     "Grounded",
     "GroundingError",
+    "Habits",
     "Hybrid",
     "LanguageModel",
+    "Localization",
     "Model",
     "Problem",
     "Profile",
@@ -123,10 +136,12 @@ __all__ = [
     "check_task",
     "choice_probabilities",
     "compile_task",
+    "find_evidence",
     "fit_choices",
     "ground",
     "load_fit",
     "load_task",
+    "localize",
     "make_cohort",
     "parse_task",
     "profile_draws",
@@ -134,6 +149,7 @@ __all__ = [
     "read_cohort",
     "read_task",
     "simulate_cohort",
+    "simulate_study",
     "simulate_talks",
     "solve",
     "walk",
@@ -143,8 +159,10 @@ __all__ = [
 
 _MODULES = {
     "channels": "fidm.channels",
+    "evidence": "fidm.evidence",
     "plot": "fidm.plot",
     "sklearn": "fidm.sklearn",
+    "study": "fidm.study",
     "testing": "fidm.testing",
 }
 

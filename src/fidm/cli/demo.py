@@ -1,13 +1,11 @@
-"""``fidm demo``: the whole line on an embedded default, from the task through dialogs to profiles."""
+"""``fidm demo``: the whole line on an embedded default: simulate, ground, fit, evidence, localize."""
 
 from __future__ import annotations
 
 import importlib.util
-import shutil
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -16,102 +14,101 @@ from rich.text import Text
 from fidm import plot
 from fidm.cli.both_ways import compare, say_inferred
 from fidm.cli.check import run_check, show
-from fidm.cli.console import page
+from fidm.cli.console import count, note, page, table_of
+from fidm.cli.evidence import most_astray
 from fidm.cli.fit import show_summary
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
 from fidm.cohort import Cohort
+from fidm.evidence.evidence import Evidence, find_evidence
+from fidm.evidence.localizing import Localization, localize
 from fidm.fit.factorized import Model
 from fidm.fit.inferred import other_way
 from fidm.grounding.ground import Grounded, ground
 from fidm.grounding.store import write_grounding
 from fidm.io.dialogs import read
-from fidm.study.talk import SEVEN_FORMATS, Talks, simulate_talks
-from fidm.tasks.behaviour import walk
+from fidm.io.study import read_cohort
+from fidm.record import write_result
+from fidm.study.paper import LOCALIZATION
+from fidm.study.talk import SEVEN_FORMATS
+from fidm.study.twin import simulate_study
 from fidm.tasks.compile import load_task
 from fidm.tasks.solve import solve
 
-SENSIBLE, ERRATIC = 40.0, 8.0
-"""Action sensitivities of the two shoppers."""
-
-PEOPLE = 100
-"""How many people the demonstration simulates."""
-
+TASK = "grocery"
 WITHOUT_SPEECH = ("whisper", "csv")
 """The formats that need no further package."""
 
 
 def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
-    """Check the grocery task, turn simulated dialogs into moves, and profile the people who spoke.
+    """Simulate a whole study, read its dialogs, profile the people who spoke, and find the evidence.
 
     Parameters
     ----------
     out
-        The folder to write the dialogs, the study and the picture to.
+        The folder to write the study, the results and the pictures to.
     seed
         The same seed gives the same people.
     """
     console = page()
-    task = load_task("grocery")
+    task = load_task(TASK)
     show(run_check(task, vary=True), console)
-    values = solve(task)
     has_speech = all(importlib.util.find_spec(name) for name in ("rustling", "webvtt"))
-    study = out / "study"
+    formats = SEVEN_FORMATS if has_speech else WITHOUT_SPEECH
+    study, results = out / "study", out / "study" / "results"
     with progress_bar() as bars:
-        bars.step("simulating", 0, 1)
-        talks = simulate_talks(task, PEOPLE, seed=seed, language="yue")
-        shutil.rmtree(study / "talks", ignore_errors=True)  # of an earlier run
-        talks.write(study / "talks", formats=SEVEN_FORMATS if has_speech else WITHOUT_SPEECH)
+        made = simulate_study(
+            study, task=TASK, seed=seed, formats=formats, overwrite=True, on_progress=bars.step
+        )
+        truth = read_cohort(study / "truth")
         dialogs = read(study / "talks", on_progress=lambda done, of: bars.step("reading", done, of))
         grounded = ground(dialogs, task, on_progress=bars.step)
-        write_grounding(study, grounded, tasks=["grocery"])
-        people = grounded.cohort
-        fitted = Model(task, values=values).fit(people, on_progress=bars.step)
+        write_grounding(study, grounded, tasks=[TASK])
+        people = read_cohort(study)
+        fitted = Model(task, values=solve(task)).fit(people.split("train"), on_progress=bars.step)
+        fitted.save(study / "fit.json")
         profile = fitted.profile(people, on_progress=bars.step)
-        other = other_way(fitted, people)
+        other = other_way(fitted, people.split("train"))
         ways = compare(profile, other.profile(people), other)
-        shoppers = [
-            walk(task, values, SENSIBLE, seed=seed, label=f"sensible shopper, η = {SENSIBLE:g}"),
-            walk(task, values, ERRATIC, seed=seed, label=f"erratic shopper, η = {ERRATIC:g}"),
-        ]
-        found = fitted.profile(Cohort.from_traces(shoppers))
-    _show_words(talks, grounded, console)
+        evidence = find_evidence(fitted, people, profile=profile, on_progress=bars.step)
+        astray = localize(evidence, people, seed=seed, on_progress=bars.step)
+        write_result(astray, results)
+        bars.step("drawing", 0, 1)
+        whom = most_astray(evidence) or people.ids[0]
+        save_figure(plot.person_evidence(evidence, whom, task=task), [results / "evidence.png"])
+        save_figure(plot.localization(astray, paper=LOCALIZATION), [results / "localize.png"])
+    reasons = ", ".join(f"{reason} ({n})" for reason, n in made.reasons.items())
+    console.print(
+        f"\n[bold]A simulated study[/]: {count(made.n_people, 'participant')} and "
+        f"{sum(made.reasons.values())} excluded: {reasons}",
+        soft_wrap=True,
+    )
+    _show_words(truth, grounded, console)
     if not has_speech:
         more = "pip install 'fidm[speech]' adds CHAT, ELAN, TextGrid, SRT and WebVTT"
         console.print(f"Written as Whisper JSON and CSV only: {more}.", style="yellow", soft_wrap=True)
-    console.print(f"\n[bold]What these {PEOPLE} people are like[/], from what they did and said")
+    console.print(f"\n[bold]What these {len(people)} people are like[/], from what they did and said")
     show_summary(profile, console)
     if ways is not None:
         console.print(Text(say_inferred(ways, is_new=True)), soft_wrap=True)
-    console.print("\n[bold]Two shoppers[/], and what their routes alone tell about them")
-    for j, trace in enumerate(shoppers):
-        end = "finished" if trace.finished else "did not finish"
-        eta, low, high = found.estimate[j, 0], found.low[j, 0], found.high[j, 0]
-        console.print(
-            f"  {trace.label}: {len(trace)} actions, {end}; estimated η {eta:.0f} ({low:.0f} to {high:.0f})"
-        )
-    figure = Figure(figsize=(13, 5.2))
-    for trace, ax in zip(shoppers, figure.subplots(1, 2), strict=True):
-        plot.routes(task, trace, ax=ax)
-    paths = [out / "routes.svg", out / "routes.png"]
-    save_figure(figure, paths)
-    console.print(f"\nWrote {study}, {paths[0]} and {paths[1]}", soft_wrap=True)
+    _show_evidence(evidence, whom, console)
+    _show_localization(astray, console)
+    pictures = f"{results / 'evidence.png'} and {results / 'localize.png'}"
+    console.print(f"\nWrote {study}, with {pictures}", soft_wrap=True)
+    console.print("Simulated people; research use only, not a diagnosis.", style="dim")
 
 
-def _show_words(talks: Talks, grounded: Grounded, console: Console) -> None:
+def _show_words(truth: Cohort, grounded: Grounded, console: Console) -> None:
     """What became of the dialogs: how many segments are right, and what one of them looks like."""
     formats = len({dialog.transcript.format for dialog in grounded.dialogs})
     shares = grounded.shares()
     console.print(
-        f"[bold]From words to moves[/]: {len(talks)} dialogs in {formats} formats, "
+        f"[bold]From words to moves[/]: {len(grounded.dialogs)} dialogs in {formats} formats, "
         f"{grounded.segments.height:,} segments, {shares.get('needs_review', 0.0):.1%} marked for review",
         soft_wrap=True,
     )
-    right = sum(_right(talks, grounded, j) for j in range(len(talks)))
-    console.print(
-        f"{right / talks.cohort.n_segments:.1%} of segments led through exactly the actions that were meant",
-        soft_wrap=True,
-    )
+    right, of = _right(truth, grounded.cohort)
+    console.print(f"{right / of:.1%} of segments led through exactly the actions that were meant")
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("one of the simulated people said", overflow="fold", max_width=44)
     table.add_column("program", overflow="fold")
@@ -124,13 +121,42 @@ def _show_words(talks: Talks, grounded: Grounded, console: Console) -> None:
     console.print(table)
 
 
-def _right(talks: Talks, grounded: Grounded, j: int) -> int:
-    """How many segments of a person led through exactly the true actions."""
-    truth, found = talks.cohort, grounded.cohort
-    counts = []
-    for cohort in (truth, found):
-        first, last = cohort.step_offsets[j], cohort.step_offsets[j + 1]
-        owner = cohort.segment[first:last] if cohort.segment is not None else np.zeros(0)
-        n = int(cohort.segment_offsets[j + 1] - cohort.segment_offsets[j])
-        counts.append([tuple(cohort.action[first:last][owner == i].tolist()) for i in range(n)])
-    return sum(a == b for a, b in zip(*counts, strict=False))
+def _right(truth: Cohort, found: Cohort) -> tuple[int, int]:
+    """How many segments led through exactly the true actions, of how many."""
+    same = found.select(truth.ids.to_list())
+    actions = []
+    for cohort in (truth, same):
+        own = []
+        for e in range(cohort.n_episodes):
+            first, last = cohort.step_offsets[e], cohort.step_offsets[e + 1]
+            owner = cohort.segment[first:last] if cohort.segment is not None else np.zeros(0)
+            n = int(cohort.segment_offsets[e + 1] - cohort.segment_offsets[e])
+            own.append([tuple(cohort.action[first:last][owner == i].tolist()) for i in range(n)])
+        actions.append(own)
+    right = sum(a == b for one, two in zip(*actions, strict=True) for a, b in zip(one, two, strict=False))
+    return right, truth.n_segments
+
+
+def _show_evidence(evidence: Evidence, whom: str, console: Console) -> None:
+    """The actions of one person that their policy leads one to expect least."""
+    console.print(f"\n[bold]Evidence[/]: what was least to be expected of {whom}, at their own sensitivity")
+    rows = [
+        [str(row["step"]), str(row["segment"]), row["action"], row["best"], f"{row['probability']:.1%}"]
+        for row in evidence.most_unexpected(4, participant=whom).iter_rows(named=True)
+    ]
+    console.print(table_of(["step", "segment", "did", "best", "probability"], rows, left=4))
+
+
+def _show_localization(astray: Localization, console: Console) -> None:
+    """How well unexpected actions point at detours and shelves passed by."""
+    console.print("[bold]Are unexpected actions where people went astray?[/] Two anchors from the map alone")
+    names = {"route_divergence": "turned away from the next goal", "bypass": "passed a target by"}
+    rows = []
+    for anchor, words in names.items():
+        row, paper = astray.row(anchor), LOCALIZATION[anchor]
+        interval = f"{row['auc']:.3f} [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
+        rows.append(
+            [words, interval, f"{paper['auc']:.3f}", f"{row['enrichment']:.2f}", f"{paper['enrichment']:.2f}"]
+        )
+    console.print(table_of(["", "AUC within a person", "paper", "enrichment", "paper"], rows))
+    note(console, "The anchors are found from the same distances as the values, so part of this is circular.")

@@ -86,7 +86,7 @@ def evidence(
             with whole_file(path) as part:
                 table.write_parquet(part)
         written += write_result(found, target)
-        shown = _whose(found) if participant is None else participant
+        shown = most_astray(found) if participant is None else participant
         if shown is not None:
             pictures = [target / "evidence.png", target / "evidence.pdf"]
             save_figure(_figure(found, shown, opened.tasks, opened.cohort.episode_keys()), pictures)
@@ -119,12 +119,10 @@ def evidence(
     return 0
 
 
-def _whose(found: Evidence) -> str | None:
-    """The person whose actions are the most unexpected all together; None where nobody's are known."""
-    people = found.people.drop_nulls("total_unexpectedness")
-    if not people.height:
-        return None
-    return str(people.sort("total_unexpectedness", descending=True, maintain_order=True)["participant"][0])
+def most_astray(found: Evidence) -> str | None:
+    """Return whose action was the most unexpected of all; None where nothing can be said of anybody."""
+    top = found.most_unexpected(1)
+    return str(top["participant"][0]) if top.height else None
 
 
 def _figure(found: Evidence, participant: str, tasks: tuple[TaskModel, ...], keys: pl.DataFrame) -> Figure:

@@ -30,6 +30,7 @@ from fidm.fit.fitted import Fit
 from fidm.fit.inferred import other_way
 from fidm.fit.profile import Profile
 from fidm.grounding.store import study_draws
+from fidm.io.excluded import count_reasons, say_reasons
 from fidm.io.study import Study
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
@@ -119,6 +120,7 @@ def fit(
         lapse=_lapse(lapse),
         inferred=inferred or 0.0,
     )
+    reasons = count_reasons(opened.excluded())
     compares = opened.has_column("steps", "inferred")
     target = out or study
     with progress_bar() as bars:
@@ -149,7 +151,7 @@ def fit(
     if json:
         print(
             jsons.dumps(
-                _report(fitted, profile, ways, problems, part, target, is_new=use is None),
+                _report(fitted, profile, ways, problems, reasons, part, target, is_new=use is None),
                 indent=2,
                 ensure_ascii=False,
                 allow_nan=False,
@@ -161,6 +163,7 @@ def fit(
             profile,
             ways,
             problems,
+            reasons,
             part,
             target,
             page(),
@@ -317,6 +320,7 @@ def _report(
     profile: Profile,
     ways: Ways,
     problems: pl.DataFrame,
+    reasons: dict[str, int],
     part: str,
     target: Path,
     *,
@@ -333,6 +337,7 @@ def _report(
     return {
         "participants": len(profile),
         "left_out": problems["participant"].n_unique(),
+        "excluded": reasons,
         "learned_from": {"part": part, "participants": fitted.n_learned},
         "parameters": rows,
         "inferred": None if ways is None else report_inferred(profile, ways, is_new=is_new),
@@ -361,6 +366,7 @@ def _show(
     profile: Profile,
     ways: Ways,
     problems: pl.DataFrame,
+    reasons: dict[str, int],
     part: str,
     target: Path,
     console: Console,
@@ -374,6 +380,8 @@ def _show(
     console.print(
         f"what people share was learned from {fitted.n_learned:,} ({part})", style="dim", soft_wrap=True
     )
+    if reasons:
+        console.print(Text(say_reasons(reasons)), style="dim", soft_wrap=True)
     show_summary(profile, console)
     if ways is not None:
         console.print(Text(say_inferred(ways, is_new=is_new)), soft_wrap=True)

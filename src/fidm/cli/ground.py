@@ -22,8 +22,9 @@ from fidm.errors import DataError
 from fidm.grounding.checks import NOTHING_SAID
 from fidm.grounding.ground import Grounded, ground
 from fidm.grounding.settings import GroundingFile, read_settings
-from fidm.grounding.store import ANSWERS, alone_in, private_folder, write_grounding
+from fidm.grounding.store import ANSWERS, alone_in, known_participants, private_folder, write_grounding
 from fidm.io.dialogs import formats, read
+from fidm.io.excluded import count_reasons, excluded_people, say_reasons
 from fidm.io.study import recover
 from fidm.tasks.compile import load_task
 from fidm.tasks.spec import builtin_tasks
@@ -49,6 +50,8 @@ def ground_study(
     json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
     """Turn the dialogs of a study into steps and segments.
+
+    Dialogs of participants who are excluded are read too; they reach no fit.
 
     Parameters
     ----------
@@ -93,6 +96,7 @@ def ground_study(
         raise DataError(
             "is not there. Put the dialogs into it, or say where they are with --talks.", source=str(place)
         )
+    reasons = count_reasons(excluded_people(known_participants(study), source=str(study)))
     console = page()
     with alone_in(study), progress_bar(rates=True) as bars:
         dialogs = read(
@@ -125,11 +129,10 @@ def ground_study(
         bars.step("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
     if json:
-        print(
-            jsons.dumps(_report(study, grounded, dialogs.problems, agreement), indent=2, ensure_ascii=False)
-        )
+        report = _report(study, grounded, dialogs.problems, reasons, agreement)
+        print(jsons.dumps(report, indent=2, ensure_ascii=False))
     else:
-        _show(study, grounded, dialogs.problems, agreement, chosen, console)
+        _show(study, grounded, dialogs.problems, reasons, agreement, chosen, console)
         strange = _strange_files(place)
         if strange:
             kinds = ", ".join(sorted({path.suffix or "no suffix" for path in strange}))
@@ -202,13 +205,18 @@ def _agreement(grounder: Any) -> dict[str, int] | None:
 
 
 def _report(
-    study: Path, grounded: Grounded, problems: pl.DataFrame, agreement: dict[str, int] | None
+    study: Path,
+    grounded: Grounded,
+    problems: pl.DataFrame,
+    reasons: dict[str, int],
+    agreement: dict[str, int] | None,
 ) -> dict[str, Any]:
     table = grounded.segments
     return {
         "study": str(study),
         "dialogs": len(grounded.dialogs),
         "left_out": problems["table"].n_unique(),
+        "excluded": reasons,
         "segments": table.height,
         "shares": grounded.shares(),
         "doubts": dict(_doubt_counts(table).iter_rows()),
@@ -233,6 +241,7 @@ def _show(
     study: Path,
     grounded: Grounded,
     problems: pl.DataFrame,
+    reasons: dict[str, int],
     agreement: dict[str, int] | None,
     chosen: GroundingFile,
     console: Console,
@@ -243,6 +252,9 @@ def _show(
         f"{count(grounded.cohort.n_steps, 'action')}, read by {chosen.by}",
         soft_wrap=True,
     )
+    if reasons:
+        told = f"{say_reasons(reasons)}; their dialogs are read, and reach no fit"
+        console.print(Text(told), style="dim", soft_wrap=True)
     if grounded.provenance.get("allow_remote"):
         console.print(
             Text.assemble(("! ", "yellow"), "A server on another machine was allowed."), soft_wrap=True

@@ -35,7 +35,26 @@ app.command(task_app)
 app.command(audit_app)
 app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
 app.command(
-    "fidm.cli.demo:demo", help="Check the grocery task, profile simulated people, draw two shoppers' routes."
+    "fidm.cli.demo:demo", help="Simulate a study, read its dialogs, profile everybody, and find the evidence."
+)
+app.command(
+    "fidm.cli.simulate:simulate", help="Write a whole study of simulated people, with dialogs and the truth."
+)
+app.command(
+    "fidm.cli.evidence:evidence", help="Say which actions and segments a profile rests on, down to the words."
+)
+app.command(
+    "fidm.cli.localize:localize",
+    help="Test whether unexpected actions are where people go astray or pass by.",
+)
+app.command(
+    "fidm.cli.recover:recover", help="Say how well each parameter would come back from data like a study's."
+)
+app.command("fidm.cli.matched:matched", help="Tell apart people whose totals are alike, as in the paper.")
+app.command("fidm.cli.select:select", help="Choose move cost and temperature of a task by cross-validation.")
+app.command(
+    "fidm.cli.reliability:reliability",
+    help="Say how reliable each parameter is, and which change is more than error.",
 )
 app.command("fidm.cli.fit:fit", help="Learn what people share and estimate every participant of a study.")
 app.command(

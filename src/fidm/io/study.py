@@ -28,6 +28,8 @@ import polars as pl
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.io.columns import natural, refusal
+from fidm.io.excluded import COLUMN as EXCLUDED
+from fidm.io.excluded import excluded_people, without
 from fidm.io.tables import Tasks, build, tables_of
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
@@ -134,9 +136,13 @@ class Study:
         return tuple(found)
 
     def participants(self) -> pl.DataFrame:
-        """Return who is in the study, all parts together."""
+        """Return who takes part in the study, all parts together; those who are excluded do not."""
         parts = [self._read("participants", number) for number in self._files["steps"]]
-        frames = [part for part in parts if part is not None]
+        frames = [
+            without(part, excluded_people(part, source=str(self.folder))["participant"])
+            for part in parts
+            if part is not None
+        ]
         if not frames:
             steps = [self._read("steps", number) for number in self._files["steps"]]
             frames = [
@@ -149,7 +155,17 @@ class Study:
         lost = [frame for frame in frames if "participant" not in frame.columns]
         if lost:
             raise DataError("The table 'participants' has no column 'participant'.", source=str(self.folder))
+        frames = [frame.drop(EXCLUDED, strict=False) for frame in frames]
         return pl.concat(frames, how="diagonal_relaxed").with_columns(natural(pl.col("participant")))
+
+    def excluded(self) -> pl.DataFrame:
+        """Return ``participant`` and ``reason`` of everybody whom the participants table leaves out.
+
+        They are in the table with a reason, or true, in the column ``excluded``; nothing else of theirs is
+        read, so nothing that is wrong with their data matters.
+        """
+        parts = [self._read("participants", number) for number in self._files["participants"]]
+        return pl.concat([excluded_people(part, source=str(self.folder)) for part in (None, *parts)])
 
     def has_column(self, table: str, column: str) -> bool:
         """Return whether a table has a column, in any of the parts."""
@@ -164,7 +180,7 @@ class Study:
     def batches(
         self, *, tasks: Tasks | None = None, strict: bool = True, only: pl.Series | None = None
     ) -> Iterator[Cohort]:
-        """Read the study part by part.
+        """Read the study part by part, without those who are excluded.
 
         Parameters
         ----------

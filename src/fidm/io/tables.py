@@ -2,7 +2,7 @@
 
 The tables, their columns and their meaning are documented in ``docs/reference/study-format.md``:
 
-- ``participants``: ``participant``, and any covariates;
+- ``participants``: ``participant``, any covariates, and optionally ``excluded`` (a reason: left out);
 - ``episodes``: ``participant``, ``episode``, ``task`` and optionally ``end_state``;
 - ``steps``: ``participant``, ``episode``, ``step``, ``state``, ``action``, and optionally ``weight``,
   ``segment``, ``inferred``;
@@ -36,6 +36,8 @@ from fidm.io.columns import (
     say,
     whole,
 )
+from fidm.io.excluded import COLUMN as EXCLUDED
+from fidm.io.excluded import excluded_people, without
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import UNNAMED, TaskSet, follow, replay, trace_problems
 
@@ -79,7 +81,8 @@ def make_cohort(
     steps : DataFrame
         What people did, one row per action.
     participants : DataFrame, optional
-        Who they are; made from the steps if left out.
+        Who they are; made from the steps if left out. Whoever has a reason in the column ``excluded`` is
+        left out with all their rows.
     episodes : DataFrame, optional
         Which task each episode belongs to; may be left out where there is one task.
     segments : DataFrame, optional
@@ -126,7 +129,8 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
         raise DataError("There is no table of steps.", source=source)
     for name, table in tables.items():
         need(table, name, KEYS[name][:1])
-    tables = {name: numbered(table) for name, table in tables.items()}
+    out = excluded_people(tables.get("participants"), source=source)["participant"]
+    tables = {name: without(numbered(table), out) for name, table in tables.items()}
     _same_episodes(tables)
     people = _participants(tables, found)
     episodes = _episodes(tables, people, tasks, found)
@@ -182,7 +186,7 @@ def _participants(tables: Mapping[str, pl.DataFrame], found: list[pl.DataFrame])
     twice = pl.col("participant").is_duplicated() & pl.col("participant").is_not_null()
     say(found, "participants", table, twice, "The participant has several rows.", "Ids must be unique.")
     table = table.drop_nulls("participant").unique("participant", keep="first", maintain_order=True)
-    return table.drop("_row").select("participant", pl.exclude("participant"))
+    return table.drop("_row").select("participant", pl.exclude("participant", EXCLUDED))
 
 
 def _episodes(

@@ -1,1 +1,72 @@
-"""Studies made of the parts: simulated people so far."""
+"""Studies of simulated people, and the paper's experiments on any study.
+
+Each experiment is a function here and a verb of the command line:
+
+>>> import fidm.study
+>>> task = fidm.load_task("errands")
+>>> found = fidm.study.recover(task, n=40, seed=1, methods=("eb",), conditions=("complete",))
+>>> sorted(found.record.tasks)
+['errands']
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fidm.study.matching import Matched, matched
+    from fidm.study.recovered import Recovery
+    from fidm.study.recovering import recover
+    from fidm.study.repeating import Reliability, reliability
+    from fidm.study.selecting import Selection, select
+    from fidm.study.simulate import People, simulate_cohort
+    from fidm.study.talk import Style, simulate_talks
+    from fidm.study.twin import SimulatedStudy, simulate_study
+    from fidm.study.walker import Habits
+
+_HOME = {
+    "Habits": "walker",
+    "Matched": "matching",
+    "People": "simulate",
+    "Recovery": "recovered",
+    "Reliability": "repeating",
+    "Selection": "selecting",
+    "SimulatedStudy": "twin",
+    "Style": "talk",
+    "matched": "matching",
+    "recover": "recovering",
+    "reliability": "repeating",
+    "select": "selecting",
+    "simulate_cohort": "simulate",
+    "simulate_study": "twin",
+    "simulate_talks": "talk",
+}
+
+__all__ = [
+    "Habits",
+    "Matched",
+    "People",
+    "Recovery",
+    "Reliability",
+    "Selection",
+    "SimulatedStudy",
+    "Style",
+    "matched",
+    "recover",
+    "reliability",
+    "select",
+    "simulate_cohort",
+    "simulate_study",
+    "simulate_talks",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"fidm.study.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'fidm.study' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

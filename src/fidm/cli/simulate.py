@@ -1,0 +1,134 @@
+"""``fidm simulate STUDY``: a study of simulated people, with dialogs and the truth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.text import Text
+
+from fidm.cli.console import count, note, page, table_of
+from fidm.cli.progress import progress_bar
+from fidm.errors import DataError
+from fidm.io.excluded import say_reasons
+from fidm.record import to_json
+from fidm.study.talk import SEVEN_FORMATS
+from fidm.study.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy, simulate_study
+
+MIXED = "mixed"
+
+
+def simulate(
+    study: Path,
+    *,
+    task: str = "grocery",
+    people: int = 402,
+    seed: int = 1,
+    agent: Literal["walker", "model"] = "walker",
+    language: str = "yue",
+    formats: str = MIXED,
+    dialogs: bool | None = None,
+    overwrite: Annotated[bool, Parameter(negative=())] = False,
+    json: bool = False,
+) -> int:
+    """Write a study of simulated people: a public twin of the paper's, with dialogs and the truth.
+
+    Exit code 0: done. 2: it could not be written.
+
+    Parameters
+    ----------
+    study
+        The folder to write; it must be new or empty.
+    task
+        A built-in task or a task file.
+    people
+        How many; of 402, two do not complete, 332 are to learn from and 68 to test. Other numbers likewise.
+    seed
+        The same seed gives the same study.
+    agent
+        walker: people who shop as people do. model: people who choose exactly as the model says.
+    language
+        What they speak: yue (Cantonese) or en (English).
+    formats
+        The dialogs' formats: mixed, or some of chat, elan, textgrid, vtt, srt, whisper, csv, with commas.
+    dialogs
+        Write dialogs; by default for at most 5,000 people, since each is a file of its own, and where formats
+        are named.
+    overwrite
+        Replace an earlier simulated study, with everything in its folder.
+    json
+        Print the result as JSON instead of a page.
+    """
+    chosen = tuple(name.strip() for name in formats.split(",") if name.strip())
+    if not chosen:
+        raise DataError(f"--formats names none. Say {MIXED}, or some of {', '.join(SEVEN_FORMATS)}.")
+    if chosen != (MIXED,) and dialogs is False:
+        raise DataError("--formats is for dialogs, and --no-dialogs asks for none.")
+    if chosen != (MIXED,):
+        dialogs = True
+    with progress_bar(rates=True) as bars:
+        made = simulate_study(
+            study,
+            task=task,
+            n=people,
+            seed=seed,
+            agent=agent,
+            language=language,
+            formats=SEVEN_FORMATS if chosen == (MIXED,) else chosen,
+            dialogs=dialogs,
+            overwrite=overwrite,
+            on_progress=bars.step,
+        )
+    if json:
+        print(to_json(made))
+    else:
+        _show(made, study, page(), was_asked=dialogs is not None)
+    return 0
+
+
+def _show(made: SimulatedStudy, study: Path, console: Console, *, was_asked: bool) -> None:
+    settings = made.record.settings
+    task = ", ".join(made.record.tasks)
+    how = {"walker": "who act as people do", "model": "who choose as the model says"}[settings["agent"]]
+    console.print(
+        f"[bold]{count(int(settings['people']), 'simulated participant')}[/] {how}, on {task}, "
+        f"seed {made.record.seed}",
+        soft_wrap=True,
+    )
+    rows = [
+        (row["diagnosis"], f"{row['train']:,}", f"{row['test']:,}", f"{row['train'] + row['test']:,}",
+         f"{(row['train'] + row['test']) / max(1, made.n_people):.1%}")
+        for row in made.counts.iter_rows(named=True)
+    ]  # fmt: skip
+    both = [int(made.counts[name].sum()) for name in ("train", "test")]
+    rows.append(("all", f"{both[0]:,}", f"{both[1]:,}", f"{sum(both):,}", ""))
+    console.print(table_of(("diagnosis", "train", "test", "all", "share"), rows))
+    if made.reasons:
+        console.print(Text(say_reasons(made.reasons)), soft_wrap=True)
+    each = max(1, made.n_people)
+    console.print(
+        f"{made.n_actions / each:,.1f} actions and {made.n_segments / each:,.1f} segments per participant"
+    )
+    if made.dialogs:
+        listed = ", ".join(f"{name} {n:,}" for name, n in made.dialogs.items())
+        n_dialogs = sum(made.dialogs.values())
+        said = f"{count(n_dialogs, 'dialog')} in {TALKS}/ ({settings['language']}): {listed}"
+        console.print(Text(said), soft_wrap=True)
+    else:
+        why = "" if was_asked else f": of more than {MOST_DIALOGS:,} people only with --dialogs"
+        console.print(Text(f"no dialogs{why}"), soft_wrap=True)
+    note(
+        console,
+        "Simulated people, calibrated to published figures; not data about anybody.",
+        f"True parameters are in {TRUTH}/, and not among the participants' columns.",
+    )
+    console.print(f"\nWrote {study}. What next:", soft_wrap=True)
+    steps = [("fidm fit", "a profile of every participant")]
+    if made.dialogs:
+        steps.append(("fidm ground", "read the dialogs instead of taking what was truly done"))
+    steps.append(("fidm evidence", "where in a trace the numbers come from"))
+    for verb, what in steps:
+        console.print(Text(f"  {verb} {study}".ljust(34) + f"  {what}"), soft_wrap=True)
+    console.print("Research use only, not a diagnosis.", style="dim")
