@@ -18,7 +18,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +59,13 @@ PER_PART = 20_000
 AT_A_TIME, TALKING_AT_A_TIME = 2_000, 200
 """How many people are simulated before the next are begun."""
 
-HABITS = Habits(slope=1.1)
+HABITS = Habits(wrong_turn=0.025, notices=0.75, passes_by=0.1, slope=1.2)
 """How walkers of the twin go about a task: ability shows more in slips than in walkers at large. Calibrated,
-so that a diagnosis can be told from their choices nearly as well as from those of the model's people."""
+so that a diagnosis can be told from their choices nearly as well as from those of the model's people, and
+that about one movement in twenty leads away from the next goal."""
+
+STYLE = Style(names_place=0.1)
+"""How they put their way into words: a segment in ten names a place and leaves the way to the planner."""
 
 MOST_ACTIONS = 1_000
 """Whoever is not done after so many actions is stopped."""
@@ -156,7 +160,7 @@ def simulate_study(
     dialogs : bool, optional
         Whether they talk; by default where there are at most 5,000 people. Without dialogs segments are as
         the model of effort draws them, and every move is said; with them, the segments are measured in the
-        talk, and about a quarter name a destination and leave the way to the planner.
+        talk, and about one in ten names a destination and leaves the way to the planner.
     people : People, optional
         How people differ within a diagnosis.
     clinic : Clinic, optional
@@ -209,6 +213,7 @@ def simulate_study(
             "dialogs": talks,
             "language": plan.language,
             "formats": list(formats) if talks else [],
+            "style": asdict(STYLE) if talks else None,
             "differences": asdict(plan.people),
             "clinic": asdict(plan.clinic),
         },
@@ -359,7 +364,7 @@ def _simulated(
         seed=plan.seed,
         language=plan.language,
         people=plan.people,
-        style=Style(max_actions=most or MOST_ACTIONS),
+        style=replace(STYLE, max_actions=most or MOST_ACTIONS),
         shifts=shifts,
         first=first,
         agent=plan.agent,
