@@ -13,7 +13,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.fit.profile import Profile
 from fidm.record import to_json
-from fidm.study import matched as module
+from fidm.study import matching as module
 from fidm.study.matching import _recovered, factor_features, matched, plain_summaries, standardized_difference
 from fidm.study.pairs import Pairs, expected_totals, merge_segments
 from fidm.tasks.stack import TaskSet

@@ -16,7 +16,7 @@ from fidm.cli.studies import open_study, results_folder
 from fidm.errors import DataError
 from fidm.plot.experiments import selection_map
 from fidm.record import to_json, write_result
-from fidm.study.selecting import PAPER_CHOICE, Point, Selection
+from fidm.study.selected import PAPER_CHOICE, Point, Selection
 from fidm.study.selecting import select as run
 
 NONE_CHOSEN = 1

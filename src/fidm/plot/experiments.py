@@ -9,7 +9,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.patheffects import withStroke
 
 from fidm.study.matching import FEATURES, MATCHED, PLAIN, Matched
-from fidm.study.selecting import PAPER_CHOICE, Selection
+from fidm.study.selected import PAPER_CHOICE, Selection
 
 SUMMARY, EXTRA, FACTOR, PAPER, INK = "#999999", "#56B4E9", "#0072B2", "#D55E00", "#222222"
 

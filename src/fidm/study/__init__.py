@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from fidm.study.recovered import Recovery
     from fidm.study.recovering import recover
     from fidm.study.repeating import Reliability, reliability
-    from fidm.study.selecting import Selection, select
+    from fidm.study.selected import Selection
+    from fidm.study.selecting import select
     from fidm.study.simulate import People, simulate_cohort
     from fidm.study.talk import Style, simulate_talks
     from fidm.study.twin import SimulatedStudy, simulate_study
@@ -31,7 +32,7 @@ _HOME = {
     "People": "simulate",
     "Recovery": "recovered",
     "Reliability": "repeating",
-    "Selection": "selecting",
+    "Selection": "selected",
     "SimulatedStudy": "twin",
     "Style": "talk",
     "matched": "matching",

@@ -6,12 +6,18 @@ weights, on features that are median-imputed and standardized within each traini
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fidm.errors import DataError
 
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
 FOLDS = 5
+"""The paper's number of folds."""
 
 
 def cross_validated_auc(
@@ -37,12 +43,7 @@ def cross_validated_auc(
     folds : int
         How many folds.
     """
-    from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
-    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
-    from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold  # type: ignore[import-untyped]
-    from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 
     x = np.asarray(features, dtype=np.float64)
     x = x[:, None] if x.ndim == 1 else x
@@ -62,13 +63,31 @@ def cross_validated_auc(
         if groups is None
         else StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
     )
-    found = []
-    for train, test in cutter.split(x, y, groups):
-        pipeline = make_pipeline(
-            SimpleImputer(strategy="median", keep_empty_features=True),
-            StandardScaler(),
-            LogisticRegression(C=1.0, class_weight="balanced", max_iter=1_000),
-        )
-        score = pipeline.fit(x[train], y[train]).decision_function(x[test])
-        found.append(float(roc_auc_score(y[test], score)))
-    return float(np.mean(found))
+    return float(np.mean([held_out_auc(x, y, train, test) for train, test in cutter.split(x, y, groups)]))
+
+
+def held_out_auc(features: Floats, label: NDArray[Any], train: Integers, test: Integers) -> float:
+    """Return the area under the curve among some people, by a classifier that learned from others.
+
+    Parameters
+    ----------
+    features : array [n, K]
+        Numbers; NaN where missing.
+    label : array [n]
+        The group of each person: two values, the second of which is looked for.
+    train, test : int arrays
+        Rows to learn from, and rows to judge by.
+    """
+    from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
+    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
+    from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]
+    from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
+    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
+
+    pipeline = make_pipeline(
+        SimpleImputer(strategy="median", keep_empty_features=True),
+        StandardScaler(),
+        LogisticRegression(C=1.0, class_weight="balanced", max_iter=1_000),
+    )
+    score = pipeline.fit(features[train], label[train]).decision_function(features[test])
+    return float(roc_auc_score(label[test], score))
