@@ -39,6 +39,7 @@ bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/fit.py --out benchmarks/results/fit.json
 	$(BIN)/python benchmarks/grounding.py --out benchmarks/results/grounding.json
 	$(BIN)/python benchmarks/llm.py --out benchmarks/results/llm.json
+	$(BIN)/python benchmarks/simulate.py --out benchmarks/results/simulate.json
 
 # The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
 floors:

@@ -17,7 +17,7 @@ from fidm.cli.behind import Behind, places_behind
 from fidm.cli.console import count, note, page, table_of, warn
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import find_fit, open_study, results_folder
+from fidm.cli.studies import find_fit, finish, open_study, results_folder
 from fidm.errors import DataError
 from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
 from fidm.files import whole_file
@@ -108,14 +108,9 @@ def evidence(
     if not found.channels:
         warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
     warn(console, *behind.warnings)
-    if opened.n_left_out:
-        warn(console, f"{count(opened.n_left_out, 'participant')} left out because of problems in their data")
     if shown is not None:
         note(console, f"the figure shows {shown}")
-    console.print(
-        f"\nWrote {', '.join(path.name for path in written)} to {target}", soft_wrap=True, markup=False
-    )
-    console.print("Research use only, not a diagnosis.", style="dim")
+    finish(console, written, target, opened)
     return 0
 
 

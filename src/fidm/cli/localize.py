@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.console import Console
 
-from fidm.cli.console import count, note, page, table_of, warn
+from fidm.cli.console import count, note, page, table_of
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import find_fit, open_study, results_folder
+from fidm.cli.studies import find_fit, finish, open_study, results_folder
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localizing import Localization
 from fidm.evidence.localizing import localize as run
@@ -85,11 +85,7 @@ def localize(
     console.print(f"[bold]Where the actions of {count(len(opened.cohort), 'participant')} were unexpected[/]")
     note(console, f"what people share was {source}")
     _show(found, level, console)
-    if opened.n_left_out:
-        warn(console, f"{count(opened.n_left_out, 'participant')} left out because of problems in their data")
-    names = ", ".join(path.name for path in (*written, *pictures))
-    console.print(f"\nWrote {names} to {target}", soft_wrap=True, markup=False)
-    console.print("Research use only, not a diagnosis.", style="dim")
+    finish(console, (*written, *pictures), target, opened)
     return 0
 
 

@@ -9,10 +9,10 @@ from cyclopts import Parameter
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from fidm.cli.console import count, note, page, table_of, warn
+from fidm.cli.console import note, page, table_of, warn
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import open_study, results_folder
+from fidm.cli.studies import finish, open_study, results_folder
 from fidm.fit.files import load_fit
 from fidm.plot.recovery import SHORT
 from fidm.plot.recovery import reliability as draw
@@ -95,11 +95,7 @@ def reliability(
     console.print(f"[bold]{len(opened.cohort):,} participants[/]")
     console.print(f"what people share was {source}", style="dim", soft_wrap=True, markup=False)
     _show(found, console)
-    if opened.n_left_out:
-        warn(console, f"{count(opened.n_left_out, 'participant')} left out because of problems in their data")
-    names = ", ".join(path.name for path in (*written, *pictures))
-    console.print(f"\nWrote {names} to {target}", soft_wrap=True)
-    console.print("Research use only, not a diagnosis.", style="dim")
+    finish(console, (*written, *pictures), target, opened)
     return 0
 
 

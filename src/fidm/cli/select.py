@@ -12,7 +12,7 @@ from rich.console import Console
 from fidm.cli.console import count, note, page, table_of, warn
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import open_study, results_folder
+from fidm.cli.studies import finish, open_study, results_folder
 from fidm.errors import DataError
 from fidm.plot.experiments import selection_map
 from fidm.record import to_json, write_result
@@ -94,11 +94,7 @@ def select(
         return code
     console = page()
     _show(found, part, console)
-    if opened.n_left_out:
-        warn(console, f"{count(opened.n_left_out, 'participant')} left out because of problems in their data")
-    names = ", ".join(path.name for path in (*written, *pictures))
-    console.print(f"\nWrote {names} to {target}", soft_wrap=True)
-    console.print("Research use only, not a diagnosis.", style="dim")
+    finish(console, (*written, *pictures), target, opened)
     return code
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
+from fidm.cli.console import count, warn
 from fidm.cli.progress import Bars
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.fit.factorized import Model
 from fidm.fit.files import load_fit
 from fidm.fit.fitted import Fit
+from fidm.io.excluded import count_reasons, say_reasons
 from fidm.io.study import Study
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
@@ -33,12 +38,15 @@ class Opened:
         Its people, those left out excepted.
     n_left_out : int
         How many people were left out because of problems.
+    excluded : mapping of str to int
+        Why people are excluded, and how many.
     """
 
     folder: Path
     tasks: tuple[TaskModel, ...]
     cohort: Cohort
     n_left_out: int
+    excluded: Mapping[str, int]
 
     def part(self, split: str | None) -> tuple[Cohort, str]:
         """Return the people of a split and its name: ``train`` unless told otherwise, if there is one."""
@@ -76,7 +84,8 @@ def open_study(folder: Path, *, task: tuple[str, ...] = (), skip_bad: bool = Fal
     cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
     if not len(cohort):
         raise DataError("has nobody whose data can be used.", source=str(folder))
-    return Opened(folder, tasks, cohort, cohort.problems["participant"].n_unique())
+    n_left_out = cohort.problems["participant"].n_unique()
+    return Opened(folder, tasks, cohort, n_left_out, count_reasons(study.excluded()))
 
 
 def find_fit(opened: Opened, use: Path | None, bars: Bars) -> tuple[Fit, str]:
@@ -97,3 +106,14 @@ def results_folder(out: Path | None, study: Path | None) -> Path:
     if out is not None:
         return out
     return study / RESULTS if study is not None else Path("fidm-results")
+
+
+def finish(console: Console, files: Iterable[Path], target: Path, opened: Opened | None) -> None:
+    """Print who is not in the numbers, what was written, and what it is not."""
+    if opened is not None and opened.excluded:
+        console.print(say_reasons(opened.excluded), style="dim", soft_wrap=True, markup=False)
+    if opened is not None and opened.n_left_out:
+        warn(console, f"{count(opened.n_left_out, 'participant')} left out because of problems in their data")
+    names = ", ".join(path.name for path in files)
+    console.print(f"\nWrote {names} to {target}", soft_wrap=True, markup=False)
+    console.print("Research use only, not a diagnosis.", style="dim")
