@@ -18,8 +18,8 @@ RESERVED = ("_row", "_episode", "_task", "_end", "_person", "_name", "_code", "_
 """Names of columns used while reading; a table's own are left out."""
 
 KNOWN = {
-    "participant", "episode", "step", "segment", "task", "state", "action", "end_state", "weight", "split", "excluded",
-    "inferred", "n_moves", "duration_s", "n_characters", "n_turns", "pause_s",
+    "participant", "episode", "step", "segment", "task", "state", "action", "end_state", "weight", "split",
+    "excluded", "inferred", "n_moves", "duration_s", "n_characters", "n_turns", "pause_s",
 }  # fmt: skip
 """Documented names of columns. Messages repeat no others: a file without header has words there."""
 
