@@ -9,7 +9,7 @@ import pytest
 from cyclopts import App
 
 import fidm
-from fidm.cli.evidence import evidence
+from fidm.cli.evidence import evidence, file_name
 from fidm.cli.localize import localize
 from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
@@ -68,6 +68,9 @@ def test_evidence_is_shown_and_written(study, cohort, capsys):
     assert said["result"]["n_steps"] == cohort.n_steps
     rows = [line for line in out.splitlines() if line.strip().startswith("P00000")]
     assert len(rows) == 4
+    assert "median" in out
+    assert "a typical segment lies below 0" in out
+    assert not [line for line in out.splitlines() if line.rstrip().endswith(" paper")]
 
 
 def test_one_person_is_shown_without_words_where_there_are_none(study, capsys):
@@ -77,6 +80,72 @@ def test_one_person_is_shown_without_words_where_there_are_none(study, capsys):
     assert "Heaviest segments in duration" in out
     assert "the figure shows P0000003" in out
     assert "said" not in out
+    for ending in ("png", "pdf"):
+        assert (study / "results" / f"evidence-P0000003.{ending}").stat().st_size > 1000
+        assert not (study / "results" / f"evidence.{ending}").exists()
+
+
+def residual_rows(out):
+    """The rows of each table of segments, by channel."""
+    found, channel = {}, None
+    for line in out.splitlines():
+        if line.startswith("Heaviest segments in "):
+            channel = line.removeprefix("Heaviest segments in ")
+            found[channel] = []
+        elif channel and line.strip() and line.split()[0] == "1":
+            found[channel].append(float(line.split()[5]))
+    return found
+
+
+def test_as_many_segments_as_asked_for_and_only_heavy_ones(study, capsys):
+    run("evidence", study, "--participant", "P0000003", "--top", 2)
+    few = residual_rows(capsys.readouterr().out)
+    assert len(few["duration"]) == 2
+    run("evidence", study, "--participant", "P0000003", "--top", 500)
+    shown = residual_rows(capsys.readouterr().out)
+    segments = pl.read_parquet(study / "results" / "evidence-segments.parquet")
+    own = segments.filter(pl.col("participant") == "P0000003")
+    for channel in ("duration", "characters"):
+        values = own[f"{channel}_residual"].drop_nulls()
+        assert 3 < len(shown[channel]) == (values > 0).sum() < len(values)
+
+
+def test_only_actions_that_were_not_a_best_one_are_shown(study, capsys):
+    run("evidence", study, "--participant", "P0000003", "--top", 5000)
+    out = capsys.readouterr().out
+    actions = pl.read_parquet(study / "results" / "evidence-actions.parquet")
+    own = actions.filter((pl.col("participant") == "P0000003") & pl.col("counts"))
+    table = out.split("Most unexpected actions")[1].split("Heaviest segments")[0]
+    shown = [line for line in table.splitlines() if "%" in line]
+    assert 0 < len(shown) == (own["q_gap"] > 1e-8).sum() < own.height
+
+
+def test_who_always_did_the_best_is_said_to_have_no_worse_action(tmp_path, cohort, capsys):
+    task = fidm.load_task("grocery_small")
+    fidm.Model(task).fit(cohort).save(tmp_path / "fit.json")
+    best = fidm.walk(task, fidm.solve(task), 1e6, seed=1, label="best")
+    fidm.write_cohort(fidm.Cohort.from_traces([best]), tmp_path / "one", tasks=["grocery_small"])
+    for more in ((), ("--participant", "best")):
+        assert run("evidence", tmp_path / "one", "--use", tmp_path / "fit.json", *more) == 0
+        out = capsys.readouterr().out
+        assert "no other action was worse than the best one" in out
+        assert "Most unexpected actions" not in out
+
+
+def test_actions_not_counted_are_told_by_cause(spoken, capsys):
+    run("evidence", spoken)
+    out = capsys.readouterr().out
+    actions = pl.read_parquet(spoken / "results" / "evidence-actions.parquet")
+    n = actions.filter(pl.col("inferred") & pl.col("q_gap").is_not_null()).height
+    assert f"{n:,} inferred" in out
+    assert "waiting or no choice" in out
+
+
+def test_a_file_name_is_safe_and_its_own():
+    assert file_name("P0000003") == "P0000003"
+    odd = [file_name(name) for name in ("a/b", "a:b", "../a", "A 1", "x" * 300)]
+    assert len(set(odd)) == 5
+    assert not [name for name in odd if {"/", ":", " "} & set(name) or len(name) > 80]
 
 
 def test_rows_lead_back_to_the_dialogs(spoken, talks, capsys):
@@ -107,7 +176,7 @@ def test_rows_lead_back_to_the_dialogs(spoken, talks, capsys):
 def test_no_file_holds_what_was_said(spoken, talks):
     who = talks.cohort.ids[2]
     run("evidence", spoken, "--participant", who)
-    run("localize", spoken, "--draws", 20)
+    run("localize", spoken, "--bootstrap", 20)
     turns = pl.read_parquet(spoken / "grounding" / "turns.parquet")
     phrases = {text for text in turns["text"].to_list() if len(text) > 12}
     assert len(phrases) > 20
@@ -126,7 +195,22 @@ def test_no_file_holds_what_was_said(spoken, talks):
 def test_json_holds_no_words_either(spoken, talks, capsys):
     assert run("evidence", spoken, "--participant", talks.cohort.ids[2], "--json") == 0
     out = capsys.readouterr().out
-    assert json.loads(out)["result"]["n_participants"] == 8
+    said = json.loads(out)["result"]
+    who = talks.cohort.ids[2]
+    assert said["participant"] == who
+    actions = pl.read_parquet(spoken / "results" / "evidence-actions.parquet")
+    own = actions.filter((pl.col("participant") == who) & pl.col("counts"))
+    assert said["n_actions"] == own.height
+    assert [row["unexpectedness"] for row in said["most_unexpected"]] == (
+        own["unexpectedness"].sort(descending=True).head(10).to_list()
+    )
+    segments = pl.read_parquet(spoken / "results" / "evidence-segments.parquet")
+    named = segments.filter(pl.col("participant") == who)["segment"].to_list()
+    assert [row["segment"] for row in said["segments"]] == named
+    assert {row["participant"] for row in said["most_unexpected"] + said["segments"]} == {who}
+    assert (
+        json.loads((spoken / "results" / "evidence.json").read_text("utf-8"))["result"]["n_participants"] == 8
+    )
     turns = pl.read_parquet(spoken / "grounding" / "turns.parquet")
     assert not [text for text in turns["text"].to_list() if len(text) > 12 and text in out]
 
@@ -146,7 +230,7 @@ def test_a_fit_of_the_study_or_of_elsewhere_is_used(study, cohort, tmp_path, cap
     assert "learned earlier" in capsys.readouterr().out
     fidm.Model(task).fit(cohort[:15], method="mle").save(tmp_path / "other.json")
     out = tmp_path / "there"
-    assert run("localize", study, "--use", tmp_path / "other.json", "--out", out, "--draws", 20) == 0
+    assert run("localize", study, "--use", tmp_path / "other.json", "--out", out, "--bootstrap", 20) == 0
     assert json.loads((out / "localize.json").read_text("utf-8"))["settings"]["method"] == "mle"
 
 
@@ -160,24 +244,27 @@ def test_a_study_without_segments_has_evidence_from_actions(tmp_path, cohort, ca
 
 
 def test_localization_stands_beside_the_papers(study, cohort, capsys):
-    assert run("localize", study, "--draws", 50) == 0
+    assert run("localize", study, "--bootstrap", 50) == 0
     out = capsys.readouterr().out
     assert "0.902 [0.877, 0.925]" in out
     assert "5.95" in out
     assert "Q gap alone" in out
+    assert out.count("events among the most unexpected tenth") == 4
+    assert out.count("pooled over people:") == 5  # four tables and a note
     assert "there by construction" in out
     assert "Research use only, not a diagnosis." in out
     folder = study / "results"
     table = pl.read_csv(folder / "localize.csv")
     assert table["score"].to_list() == ["unexpectedness", "q_gap"] * 4
     assert f"{table['auc'][0]:.3f} [" in out
+    assert f"{table['pooled_enrichment'][0]:.2f}" in out
     assert pl.read_csv(folder / "localize-people.csv")["participant"].n_unique() == len(cohort)
     for name in ("localize.png", "localize.pdf"):
         assert (folder / name).stat().st_size > 1000
 
 
 def test_localization_as_json(study, capsys):
-    assert run("localize", study, "--draws", 20, "--seed", 3, "--json") == 0
+    assert run("localize", study, "--bootstrap", 20, "--seed", 3, "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert said["seed"] == 3
     assert {row["anchor"] for row in said["result"]["anchors"]} >= {"route_divergence", "bypass"}
@@ -186,13 +273,13 @@ def test_localization_as_json(study, capsys):
 
 def test_one_person_has_no_interval(tmp_path, study, cohort, capsys):
     fidm.Model(fidm.load_task("grocery_small")).fit(cohort).save(tmp_path / "fit.json")
-    run("localize", study, "--draws", 20)
+    run("localize", study, "--bootstrap", 20)
     people = pl.read_csv(study / "results" / "localize-people.csv").drop_nulls("auc")
     who = people.filter(pl.col("anchor") == "route_divergence")["participant"][0]
     fidm.write_cohort(cohort.select([who]), tmp_path / "one", tasks=["grocery_small"])
     capsys.readouterr()
     assert run("localize", tmp_path / "one", "--use", tmp_path / "fit.json") == 0
-    assert "so there is no interval" in capsys.readouterr().out
+    assert "too few people for an interval" in capsys.readouterr().out
     assert pl.read_csv(tmp_path / "one" / "results" / "localize.csv")["auc_low"].null_count() == 8
     assert run("evidence", tmp_path / "one", "--use", tmp_path / "fit.json") == 0
 
@@ -202,15 +289,40 @@ def test_what_cannot_be_is_refused(study, tmp_path):
         run("evidence", study, "--top", 0)
     with pytest.raises(fidm.DataError, match="no participant 'P9'"):
         run("evidence", study, "--participant", "P9")
-    with pytest.raises(fidm.DataError, match="draws 0"):
-        run("localize", study, "--draws", 0)
+    with pytest.raises(
+        fidm.DataError, match=r"no participant '7' among the 25 people\. Similar ids: P0000007"
+    ):
+        run("evidence", study, "--participant", "7")
+    with pytest.raises(fidm.DataError, match="Similar ids: P0000012"):
+        run("evidence", study, "--participant", "p0000012")
+    with pytest.raises(fidm.DataError, match=r"^bootstrap is 0"):
+        run("localize", study, "--bootstrap", 0)
+    with pytest.raises(fidm.DataError, match=r"Write 0\.95"):
+        run("localize", study, "--level", 95)
     assert not (study / "results").exists()
 
 
 def test_the_page_fits_in_eighty_columns(study, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    run("localize", study, "--draws", 20)
+    run("localize", study, "--bootstrap", 20)
     rows = [line for line in capsys.readouterr().out.splitlines() if "AUC within a person" in line]
     assert len(rows) == 4
     assert "0.902 [0.877, 0.925]" in rows[0]
     assert max(map(len, rows)) <= 80
+
+
+def test_tables_of_words_fit_in_eighty_columns(spoken, talks, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    run("evidence", spoken, "--participant", talks.cohort.ids[2], "--top", 4)
+    everybody = capsys.readouterr().out
+    run("evidence", spoken, "--top", 4)
+    lines = (everybody + capsys.readouterr().out).splitlines()
+    rules = [line.rstrip() for line in lines if "────" in line]
+    assert len(rules) > 5
+    assert max(map(len, rules)) <= 80
+    heads = [line.split() for line in lines if "−log p" in line]
+    assert heads[0] == ["episode", "step", "segment", "action", "best", "p", "−log", "p", "said"]
+    assert any(
+        line.split()[:6] == ["episode", "segment", "moves", "observed", "expected", "residual"]
+        for line in lines
+    )

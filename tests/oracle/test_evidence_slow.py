@@ -91,6 +91,10 @@ def test_residuals_are_those_of_the_appendix(population):
                     assert found[f"{channel}_{part}"] is None
                 else:
                     assert found[f"{channel}_{part}"] == pytest.approx(expected, abs=TOLERANCE)
+            seen = found[f"{channel}_expected"]
+            if seen is not None:  # e^ξ is the mean, and of a log-normal the typical value
+                chance = 1 / (1 + math.exp(-xi))
+                assert seen == pytest.approx(chance if channel == "pause_presence" else math.exp(xi))
             own = slow_z(channel, segment, xi + profile[channel][j], shared.shape)
             assert found[f"{channel}_own_z"] == (None if own is None else pytest.approx(own, abs=TOLERANCE))
 

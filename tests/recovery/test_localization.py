@@ -35,7 +35,7 @@ def found(seed, puts_off=None):
     task = fidm.load_task("grocery")
     habits = Habits() if puts_off is None else Habits(puts_off=puts_off)
     cohort = fidm.simulate_cohort(task, PEOPLE, seed=seed, agent="walker", habits=habits)
-    return localize(find_evidence(fidm.Model(task).fit(cohort), cohort), cohort, draws=200)
+    return localize(find_evidence(fidm.Model(task).fit(cohort), cohort), cohort, bootstrap=200)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

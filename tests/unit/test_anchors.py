@@ -12,7 +12,7 @@ from scipy import stats
 import fidm
 from fidm.evidence.anchors import anchors
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.localizing import DENOMINATORS, SCORES, TOP, localize
+from fidm.evidence.localizing import DENOMINATORS, FEWEST, SCORES, TOP, _numbers, localize
 
 CORRIDOR = """
 format = 1
@@ -49,6 +49,15 @@ reward = 1.0
 [rules]
 phase_change = "goals"
 """
+
+LATER = CORRIDOR.replace(
+    'targets = ["apples", "bread"]',
+    'targets = ["apples"]\n[[phases]]\nname = "later"\ntargets = ["bread"]',
+)
+"""Bread is asked for once the apples are bought, but can be bought before."""
+
+FACING = CORRIDOR.replace("#A#B###\nS......\n####P##", "#A#####\nS......\n#BB#P##")
+"""The first cell of the corridor reaches both shelves, the second the bread alone."""
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +113,23 @@ def test_a_finished_target_is_no_opportunity(corridor):
 def test_a_repeated_purchase_is_no_completion(corridor):
     table = found(corridor, "E", "BUY apples", "BUY apples", "E", "E", "BUY bread")
     assert table["completes"].to_list() == [False, True, False, False, False, True]
+
+
+def test_a_target_bought_before_its_phase_is_a_completion_to_walk_towards():
+    later = fidm.compile_task(fidm.parse_task(LATER))
+    table = found(later, "E", "E", "W", "E", "E", "BUY bread", "W", "W", "BUY apples", "E", "E", "E", "PAY")
+    assert np.flatnonzero(table["completes"]).tolist() == [5, 8, 12]
+    away = [False, False, True, False, False, None, False, False, None, False, False, False, None]
+    assert table["route_divergence"].to_list() == away
+    assert table["stretch"].to_list() == [1] * 6 + [2] * 3 + [3] * 4
+    assert np.flatnonzero(table["bypass"]).tolist() == [1, 3]  # the apples; bread is not asked for yet
+
+
+def test_leaving_one_of_two_shelves_within_reach_is_a_bypass():
+    facing = fidm.compile_task(fidm.parse_task(FACING))
+    table = found(facing, "E", "E", "E", "W", "BUY bread", "W", "E", "W", "BUY apples")
+    assert table["opportunity"].to_list() == [False, True, True, False, True, False, True, False, True]
+    assert table["bypass"].to_list() == [False, True, True, False, False, False, True, False, False]
 
 
 def test_steps_after_the_last_completion_have_no_reference(corridor):
@@ -221,12 +247,13 @@ def test_tasks_without_a_map_are_refused():
 def located(erratic):
     tasks, cohort = erratic
     evidence = find_evidence(fidm.Model(tasks).fit(cohort), cohort)
-    return evidence, cohort, localize(evidence, cohort, draws=200)
+    return evidence, cohort, localize(evidence, cohort, bootstrap=200)
 
 
 def test_every_anchor_and_score_has_a_row(located):
     _, cohort, result = located
     assert result.table.select("anchor", "score").rows() == [(a, s) for a in DENOMINATORS for s in SCORES]
+    assert result.table["n_people"].min() >= FEWEST
     for row in result.table.iter_rows(named=True):
         assert row["auc_low"] <= row["auc"] <= row["auc_high"]
         assert row["n_people"] <= row["n_people_all"] <= len(cohort)
@@ -263,7 +290,7 @@ def test_the_order_of_people_changes_nothing(located):
     evidence, cohort, result = located
     backwards = cohort[np.arange(len(cohort))[::-1]]
     again = localize(
-        find_evidence(fidm.Model(evidence.tasks.tasks).fit(cohort), backwards), backwards, draws=50
+        find_evidence(fidm.Model(evidence.tasks.tasks).fit(cohort), backwards), backwards, bootstrap=50
     )
     for name in ("auc", "top_rate", "baseline"):
         np.testing.assert_allclose(again.table[name], result.table[name], rtol=1e-12)
@@ -271,8 +298,8 @@ def test_the_order_of_people_changes_nothing(located):
 
 def test_the_same_seed_gives_the_same_intervals(located):
     evidence, cohort, result = located
-    assert localize(evidence, cohort, draws=200).table.equals(result.table)
-    assert not localize(evidence, cohort, draws=200, seed=2).table.equals(result.table)
+    assert localize(evidence, cohort, bootstrap=200).table.equals(result.table)
+    assert not localize(evidence, cohort, bootstrap=200, seed=2).table.equals(result.table)
 
 
 def test_clear_stretches_hold_no_bypass(located):
@@ -296,7 +323,76 @@ def test_one_person_has_no_interval(located):
     assert row["auc"] is not None
     assert row["auc_low"] is None
     assert row["enrichment_high"] is None
-    assert any("so there is no interval" in note for note in localize(find_evidence(fit, one), one).notes)
+    assert any("too few people for an interval" in n for n in localize(find_evidence(fit, one), one).notes)
+
+
+def binomial_people(n):
+    """Half of the people have an AUC of 0, the others of 1; of 20 steps two are events, one of them on top."""
+    return pl.DataFrame(
+        {
+            "n_steps": [20] * n,
+            "n_events": [2] * n,
+            "auc": [float(j % 2) for j in range(n)],
+            "top_rate": [0.5] * n,
+            "baseline": [0.1] * n,
+        }
+    )
+
+
+@pytest.mark.parametrize("level", [0.95, 0.5])
+def test_intervals_are_the_quantiles_of_drawing_people_again(level):
+    """The mean AUC of 12 people drawn again is a binomial number over 12, whose quantiles are known."""
+    row = _numbers(binomial_people(12), [1, 0], 4_000, level)
+    share = np.array([(1 - level) / 2, (1 + level) / 2])
+    assert (row["auc_low"], row["auc_high"]) == pytest.approx(stats.binom.ppf(share, 12, 0.5) / 12)
+    assert (row["enrichment_low"], row["enrichment_high"]) == pytest.approx((5.0, 5.0))
+
+
+def test_the_level_is_that_of_the_intervals(located):
+    evidence, cohort, result = located
+    default = localize(evidence, cohort, bootstrap=200, level=0.95)
+    assert default.table.equals(result.table)
+    half = localize(evidence, cohort, bootstrap=200, level=0.5).row("route_divergence")
+    whole = result.row("route_divergence")
+    assert half["auc_high"] - half["auc_low"] < 0.7 * (whole["auc_high"] - whole["auc_low"])
+
+
+def test_an_interval_needs_ten_people():
+    few, enough = (_numbers(binomial_people(n), [1, 0], 50, 0.95) for n in (FEWEST - 1, FEWEST))
+    assert few["auc"] == pytest.approx(4 / 9)
+    assert "auc_low" not in few
+    assert enough["auc_low"] < enough["auc_high"]
+
+
+def test_pooled_numbers_by_hand():
+    people = pl.DataFrame(
+        {
+            "n_steps": [20, 40, 10],
+            "n_events": [2, 10, 0],
+            "auc": [0.9, 0.8, None],
+            "top_rate": [0.5, 0.75, 0.0],  # of 2, 4 and 1 places
+            "baseline": [0.1, 0.25, 0.0],
+        }
+    )
+    row = _numbers(people, [1, 0], 10, 0.95)
+    assert row["pooled_top_rate"] == pytest.approx((1 + 3 + 0) / (2 + 4 + 1))
+    assert row["pooled_baseline"] == pytest.approx(12 / 70)
+    assert row["pooled_enrichment"] == pytest.approx((4 / 7) / (12 / 70))
+    assert row["enrichment"] == pytest.approx(0.625 / 0.175)  # means over the two who have both kinds
+    assert (row["n_people"], row["n_events"], row["n_steps"]) == (2, 12, 60)
+
+
+def test_it_is_told_in_sentences(located, corridor):
+    result = located[2]
+    lines = repr(result).splitlines()
+    assert len(lines) == len(DENOMINATORS)
+    assert lines[0].startswith(
+        "Turned away from the next goal, among movements with a next completion: AUC 0."
+    )
+    assert "Localization(" not in repr(result)
+    cohort = fidm.Cohort.from_traces([walk(corridor, "E", "BUY apples", "W", "E", "E", "E", "BUY bread")])
+    fit = fidm.Model(corridor, channels=()).fit(cohort, method="mle")
+    assert "nobody has both" in repr(localize(find_evidence(fit, cohort), cohort))
 
 
 def test_nobody_astray_is_refused(corridor):
@@ -338,7 +434,13 @@ def test_other_peoples_evidence_and_odd_settings_are_refused(located):
     evidence, cohort, result = located
     with pytest.raises(fidm.DataError, match="not about these people"):
         localize(evidence, cohort[:3])
-    with pytest.raises(fidm.DataError, match="draws 0"):
-        localize(evidence, cohort, draws=0)
+    with pytest.raises(fidm.DataError, match=r"^bootstrap is 0; it must be 1 or more\.$"):
+        localize(evidence, cohort, bootstrap=0)
+    with pytest.raises(fidm.DataError, match=r"^seed is -1; it must be 0 or more\.$"):
+        localize(evidence, cohort, seed=-1)
+    with pytest.raises(fidm.DataError, match=r"^level is 95; .* Write 0\.95 for 95 %\.$"):
+        localize(evidence, cohort, level=95)
+    with pytest.raises(fidm.DataError, match=r"between 0 and 1\.$"):
+        localize(evidence, cohort, level=0)
     with pytest.raises(fidm.DataError, match="no anchor 'detour'"):
         result.row("detour")

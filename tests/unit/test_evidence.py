@@ -119,8 +119,16 @@ def test_steps_that_do_not_count_are_kept_apart(fit, cohort):
     assert table["counts"].to_list() == ((weight > 0) & ~inferred).tolist()
     assert table["unexpectedness"].null_count() == 0
     assert table.filter(~pl.col("counts"))["percentile"].null_count() == (~table["counts"]).sum()
-    everything = find_evidence(replace(fit, inferred=1.0), weighed).actions
-    assert everything["counts"].to_list() == (weight > 0).tolist()
+    causes = find_evidence(fit, weighed).not_counted()
+    assert causes["inferred"] == inferred.sum()
+    assert causes["weight 0"] == ((weight == 0) & ~inferred).sum()
+    assert sum(causes.values()) == (~table["counts"]).sum()
+    own = find_evidence(fit, weighed).not_counted(participant=cohort.ids[3])
+    assert sum(own.values()) == (~table.filter(pl.col("participant") == cohort.ids[3])["counts"]).sum()
+    everything = find_evidence(replace(fit, inferred=1.0), weighed)
+    assert everything.actions["counts"].to_list() == (weight > 0).tolist()
+    assert everything.not_counted()["inferred"] == 0
+    assert everything.not_counted()["weight 0"] == (weight == 0).sum()
 
 
 def test_left_out_actions_and_waiting_states_have_no_evidence(task, fit):
@@ -138,6 +146,8 @@ def test_left_out_actions_and_waiting_states_have_no_evidence(task, fit):
     assert table["action"].to_list() == [None] * 3
     assert table["unexpectedness"].to_list() == [None] * 3
     assert not table["counts"].any()
+    expected = {"waiting or no choice": 3, "inferred": 0, "weight 0": 0, "no η": 0}
+    assert find_evidence(fit, cohort).not_counted() == expected
     assert find_evidence(fit, cohort).most_unexpected().height == 0
 
 
@@ -165,6 +175,9 @@ def test_nobody_knows_what_is_unexpected_without_an_eta(task):
     assert np.isnan(found.sensitivity[0])
     assert found.actions["unexpectedness"].to_list() == [0.0]  # one legal action needs no η
     assert found.people["action_sensitivity"].to_list() == [None]
+    assert repr(found).startswith(
+        "Evidence about 1 participant: 1 action, 1 of them counted, and 0 segments."
+    )
 
 
 def test_effort_missing_is_null_and_no_segments_leave_actions(task, fit, cohort):
@@ -198,6 +211,21 @@ def test_the_most_unexpected_and_the_heaviest_come_first(found):
         found.most_unexpected(participant="P9")
 
 
+def test_what_was_observed_lies_on_the_residuals_side_of_what_was_expected(found):
+    assert {"duration", "characters", "turns", "pause", "pause_presence"} == set(found.channels)
+    for channel in found.channels:
+        rows = found.segments.drop_nulls(f"{channel}_residual")
+        above = (rows[f"{channel}_observed"] - rows[f"{channel}_expected"]).sign()
+        assert rows.height > 20
+        assert above.equals(rows[f"{channel}_residual"].sign(), check_names=False), channel
+
+
+def test_a_typical_pause_is_what_its_residual_is_relative_to(found):
+    rows = found.segments.drop_nulls("pause_residual")
+    ratio = np.log(rows["pause_observed"].to_numpy() / rows["pause_expected"].to_numpy())
+    np.testing.assert_allclose(rows["pause_residual"], ratio, atol=1e-10)
+
+
 def test_people_and_summary_add_up(found, fit, cohort):
     assert found.people["n_actions"].sum() == found.counted.height
     likelihood = fit.log_likelihood(cohort)["action"]
@@ -229,18 +257,64 @@ def test_the_record_names_the_fit(found, fit, cohort):
     assert '"share_improbable"' in to_json(found)
 
 
+def test_it_is_told_in_sentences(found):
+    lines = repr(found).splitlines()
+    assert lines[0].startswith("Evidence about 30 participants: ")
+    assert "had a probability below 5%" in lines[1]
+    assert lines[2] == "Effort: duration, characters, turns, pause, pause presence."
+
+
 def test_pictures_are_drawn(found, cohort, task):
     who = found.people.sort("total_unexpectedness")["participant"][-1]
     assert isinstance(plot.person_evidence(found, who, task=task), Figure)
     assert isinstance(plot.person_evidence(found, who), Figure)
     assert isinstance(plot.unexpected_steps(task, found, who), Axes)
     assert len(plot.effort_residuals(found, who, "duration").patches) > 3
-    result = localize(found, cohort, draws=20)
+    result = localize(found, cohort, bootstrap=20)
     assert len(plot.localization(result, paper=LOCALIZATION).axes) == 2
     with pytest.raises(fidm.DataError, match="no steps of 'P9'"):
         plot.unexpected_steps(task, found, "P9")
     with pytest.raises(fidm.DataError, match="no effort channel"):
         plot.effort_residuals(found, who, "sighs")
+    plt.close("all")
+
+
+def test_steps_that_do_not_count_are_grey_and_named_in_a_legend(found, fit, cohort, task):
+    who = cohort.ids[2]
+    ax = plot.unexpected_steps(task, found, who)
+    assert ax.get_legend() is None
+    assert "✕ marks actions that are no movements" in ax.get_title()
+    silent = find_evidence(fit, changed(cohort, inferred=np.ones(cohort.n_steps, dtype=bool)))
+    for ax in (plot.unexpected_steps(task, silent, who), plot.unexpected_row(silent, who)):
+        assert "not counted" in ax.get_legend().get_texts()[0].get_text()
+    drawn = plot.unexpected_steps(task, silent, who)
+    grey = np.array(plot.to_rgba(plot.UNCOUNTED))
+    assert any(
+        (lines.get_colors() == grey).all() for lines in drawn.collections if len(lines.get_edgecolor())
+    )
+    plt.close("all")
+
+
+def test_a_way_without_other_actions_has_no_crosses_in_its_title(task):
+    walker = fidm.walk(task, fidm.solve(task), 3.0, seed=1, label="P1")
+    moves = int(np.argmin(task.is_move[[task.pair(s, task.actions[a]) for s, a in zip(
+        walker.state[:-1].tolist(), walker.action.tolist(), strict=True)]]))  # fmt: skip
+    short = replace(walker, state=walker.state[: moves + 1], action=walker.action[:moves])
+    cohort = fidm.Cohort.from_traces([short])
+    found = find_evidence(fidm.Model(task, channels=()).fit(cohort, method="mle"), cohort)
+    assert "✕" not in plot.unexpected_steps(task, found, "P1").get_title()
+    plt.close("all")
+
+
+def test_whether_there_was_a_pause_has_no_panel_and_others_a_unit(found, task):
+    assert found.yes_no == ("pause_presence",)
+    figure = plot.person_evidence(found, "P0000002", task=task)
+    labels = [ax.get_ylabel() for ax in figure.get_axes()]
+    assert [label for label in labels if "log ratio" in label] == [
+        f"{name}\nlog ratio" for name in ("duration", "characters", "turns", "pause")
+    ]
+    assert not [label for label in labels if "presence" in label]
+    assert plot.effort_residuals(found, "P0000002", "pause_presence").get_ylabel().endswith("difference")
     plt.close("all")
 
 

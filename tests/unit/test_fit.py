@@ -899,3 +899,13 @@ def test_people_of_any_name(person):
             fidm.fit_choices(values, [0, 1, 0], person)
     else:
         assert fidm.fit_choices(values, [0, 1, 0], person)["person"].to_list() == ["a", "1"]
+
+
+@pytest.mark.parametrize("channel", fidm.channels.paper_channels()[:3], ids=lambda channel: channel.name)
+def test_predictors_far_away_are_improbable_and_no_trouble(channel):
+    """Searches look at absurd places: no warning there, and nothing that is no number."""
+    y, far = np.array([1.0, 3.0]), np.array([2e6, 2e6])
+    for xi in (far, -far):
+        assert np.isfinite(channel.varying(y, xi, 2.0)).all()
+        assert np.isfinite(channel.slopes(y, xi, 2.0)[0]).all()
+        assert (channel.varying(y, xi, 2.0) < channel.varying(y, np.zeros(2), 2.0)).all()

@@ -125,7 +125,7 @@ def test_what_people_share_comes_from_the_observed(task, people, fit, monkeypatc
         return real(self, cohort, **options)
 
     monkeypatch.setattr(fidm.Model, "fit", spy)
-    matched(task, people, repeat=1)
+    matched(task, like=people, repeat=1)
     assert len(seen) == 1
     assert seen[0] is people
     truth = Pairs.of(TaskSet.of(task), people, fit).truth["characters"]
@@ -141,7 +141,7 @@ def test_both_members_of_a_pair_are_in_one_fold(task, people, monkeypatch):
         return 0.5
 
     monkeypatch.setattr(module, "cross_validated_auc", spy)
-    matched(task, people, repeat=1)
+    matched(task, like=people, repeat=1)
     assert len(asked) == len(module.FEATURES)
     for features, label, groups in asked:
         assert len(features) == len(label) == len(groups) == 2 * len(people)
@@ -150,16 +150,17 @@ def test_both_members_of_a_pair_are_in_one_fold(task, people, monkeypatch):
 
 
 def test_it_tells_them_apart_and_says_what_it_did(task, people):
-    found = matched(task, people, repeat=2, seed=3)
-    again = matched(task, people, repeat=2, seed=3)
+    found = matched(task, like=people, repeat=2, seed=3)
+    again = matched(task, like=people, repeat=2, seed=3)
     assert to_json(found) == to_json(again)
-    assert to_json(found) != to_json(matched(task, people, repeat=2, seed=4))
+    assert to_json(found) != to_json(matched(task, like=people, repeat=2, seed=4))
     assert found.auc["features"].to_list() == list(module.FEATURES)
     assert found.area("full") > 0.9 > 0.75 > found.area("raw")
     assert found.recovery["factor"].to_list() == ["action_sensitivity", "log_action_sensitivity", *CHANNELS]
     assert found.recovery["paper_r"].to_list() == [0.566, None, 0.615, 0.652, 0.737, 0.538]
     assert found.differences.height == 8
-    assert found.largest_difference == found.differences["largest"].max()
+    assert found.largest_difference == found.differences["mean"].abs().max()
+    assert found.largest_single_difference == found.differences["largest"].max() > found.largest_difference
     assert found.record.settings["repeat"] == 2
     assert found.record.data is not None
     said = json.loads(to_json(found))["result"]
@@ -169,8 +170,41 @@ def test_it_tells_them_apart_and_says_what_it_did(task, people):
         found.area("x")
 
 
+def test_what_people_share_comes_from_those_it_is_to_be_learned_from(task, people):
+    """Whoever is only to be matched, as a test part, changes neither offsets nor estimates by their effort."""
+    train, slow = people[:30], slower(people, 30)
+    ours, theirs = (matched(task, like=like, learn_from=train, repeat=1) for like in (people, slow))
+    assert ours.recovery["meant"].to_list() == theirs.recovery["meant"].to_list()
+    assert matched(task, like=slow, repeat=1).recovery["meant"].to_list() != ours.recovery["meant"].to_list()
+
+
+def slower(cohort, first):
+    """The same people, those from a row on fifty times as slow."""
+    keyed = cohort.episode_keys().with_row_index("e")
+    owner = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.segment_offsets))
+    names = keyed["participant"].gather(owner)
+    late = pl.Series(cohort.episode_owner()[owner] >= first)
+    table = cohort.segments.with_columns(
+        pl.when(late).then(pl.col("duration_s") * 50).otherwise("duration_s").alias("duration_s"),
+        participant=names,
+        episode=keyed["episode"].gather(owner),
+    )
+    return cohort.with_segments(table)
+
+
+def test_nothing_to_merge_is_refused(task, people):
+    keyed = people.segments.with_columns(
+        participant=people.ids.gather(np.repeat(people.episode_owner(), np.diff(people.segment_offsets))),
+        episode=pl.lit("1"),
+    )
+    with pytest.raises(DataError, match="nothing to merge"):
+        matched(task, like=people.with_segments(keyed.filter(pl.col("segment") == "1")), repeat=1)
+    with pytest.raises(DataError, match="leave n"):
+        matched(task, like=people, n=10)
+
+
 def test_one_repetition_has_no_spread(task, people):
-    assert matched(task, people, repeat=1).auc["sd"].null_count() == len(module.FEATURES)
+    assert matched(task, like=people, repeat=1).auc["sd"].null_count() == len(module.FEATURES)
 
 
 def test_missing_observations_and_unknown_moves_do_not_matter(task, people):
@@ -186,7 +220,7 @@ def test_missing_observations_and_unknown_moves_do_not_matter(task, people):
     cohort = people.with_segments(
         holes.with_columns(participant=keys["participant"], episode=keys["episode"])
     )
-    found = matched(task, cohort, repeat=1)
+    found = matched(task, like=cohort, repeat=1)
     assert found.n_pairs == 40
     assert found.n_segments * 40 == people.n_segments - 1
 
@@ -195,32 +229,32 @@ def test_people_of_whom_no_pair_can_be_made_are_left_out(task, people):
     keys = people.episode_keys()[np.repeat(np.arange(people.n_episodes), np.diff(people.segment_offsets))]
     table = people.segments.with_columns(participant=keys["participant"], episode=keys["episode"])
     lost = people.with_segments(table.filter(pl.col("participant") != people.ids[0]))
-    found = matched(task, lost, repeat=1)
+    found = matched(task, like=lost, repeat=1)
     assert (found.n_pairs, found.n_left_out) == (39, 1)
 
 
 def test_several_tasks_and_a_study_without_all_channels(task, people):
     tasks = (task, fidm.load_task("grocery_small"))
     both = fidm.simulate_cohort(tasks, 12, seed=2)
-    assert matched(tasks, both, repeat=1).n_pairs == 12
+    assert matched(tasks, like=both, repeat=1).n_pairs == 12
     keys = people.episode_keys()[np.repeat(np.arange(people.n_episodes), np.diff(people.segment_offsets))]
     bare = people.segments.select("segment", "n_moves", "duration_s").with_columns(
         participant=keys["participant"], episode=keys["episode"]
     )
-    found = matched(task, people.with_segments(bare), repeat=1)
+    found = matched(task, like=people.with_segments(bare), repeat=1)
     assert found.recovery["factor"].to_list()[2:] == ["duration"]
     assert found.skipped == ("characters", "turns", "pause")
     with pytest.raises(DataError, match="no segments with effort observations"):
-        matched(task, people.with_segments(bare.drop("duration_s")), repeat=1)
+        matched(task, like=people.with_segments(bare.drop("duration_s")), repeat=1)
 
 
 def test_pauses_that_are_always_there_or_never(task, people):
     keys = people.episode_keys()[np.repeat(np.arange(people.n_episodes), np.diff(people.segment_offsets))]
     table = people.segments.with_columns(participant=keys["participant"], episode=keys["episode"])
     always = people.with_segments(table.with_columns(pause_s=pl.col("pause_s") + 0.5))
-    assert matched(task, always, repeat=1).skipped == ()
+    assert matched(task, like=always, repeat=1).skipped == ()
     never = people.with_segments(table.with_columns(pause_s=pl.lit(0.0)))
-    assert matched(task, never, repeat=1).skipped == ("pause",)
+    assert matched(task, like=never, repeat=1).skipped == ("pause",)
 
 
 def test_estimates_without_a_maximum_are_the_farthest():
@@ -264,7 +298,7 @@ def test_recovery_by_hand():
 @pytest.mark.parametrize("options", [{"low": 30.0, "high": 18.0}, {"low": 0.0}, {"repeat": 0}, {"seed": -1}])
 def test_impossible_settings_are_refused(task, people, options):
     with pytest.raises(DataError, match="must be"):
-        matched(task, people, **options)
+        matched(task, like=people, **options)
 
 
 def test_too_few_people_are_refused(task):
@@ -276,13 +310,13 @@ def test_too_few_people_are_refused(task):
 def test_people_without_segments_or_movements_are_refused(task, people):
     silent = fidm.Cohort.from_traces(trace for name in people.ids for trace in people.traces(name))
     with pytest.raises(DataError, match="have no segments"):
-        matched(task, silent)
+        matched(task, like=silent)
     keys = people.episode_keys()[np.repeat(np.arange(people.n_episodes), np.diff(people.segment_offsets))]
     still = people.segments.with_columns(
         n_moves=pl.lit(0, pl.Int32), participant=keys["participant"], episode=keys["episode"]
     )
     with pytest.raises(DataError, match="No segment of the observed people holds a movement"):
-        matched(task, people.with_segments(still))
+        matched(task, like=people.with_segments(still))
 
 
 def test_the_picture_shows_every_kind_of_features(task, people):
@@ -290,9 +324,10 @@ def test_the_picture_shows_every_kind_of_features(task, people):
 
     from fidm.plot.experiments import matched_auc
 
-    found = matched(task, people, repeat=1)
+    found = matched(task, like=people, repeat=1)
     ax = matched_auc(found)
     assert [text.get_text() for text in ax.get_yticklabels()] == list(module.FEATURES.values())
-    assert [bar.get_width() for bar in ax.patches] == found.auc["auc"].to_list()
+    shown = [float(own.lines[0].get_xdata()[0]) for own in ax.containers]
+    assert shown == found.auc["auc"].to_list()
     own = Figure().add_subplot()
     assert matched_auc(found, ax=own) is own

@@ -19,7 +19,7 @@ from fidm.record import to_json, write_result
 from fidm.study.learnable import by_method, fit_learnable
 from fidm.study.recovered import number, summarize, verdict
 from fidm.study.recovering import recover
-from fidm.study.responses import partial_slopes
+from fidm.study.responses import partial_slopes, slope_rows, statistic_rows
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_partial_slopes_are_those_of_a_standardized_regression():
     model = sm.OLS(v, sm.add_constant(z)).fit()
     assert n == 197
     np.testing.assert_allclose(slope, model.params[1:], atol=1e-12)
-    np.testing.assert_allclose(se, model.bse[1:], rtol=1e-10)
+    np.testing.assert_allclose(se, model.bse[1:] * np.sqrt(1 - model.params[1:] ** 2), rtol=1e-10)
     assert abs(slope[1]) < 0.05  # what passes through another manipulation is not counted
 
 
@@ -109,7 +109,80 @@ def test_verdicts_have_declared_thresholds():
 def test_one_repetition_has_the_range_of_one_correlation():
     table = summarize([{"parameter": "x", "r": 0.5, "slope": 1.0, "n": 103}], ["parameter"])
     assert table["r"][0] == pytest.approx(0.5)
-    assert table["r_high"][0] == pytest.approx(np.tanh(np.arctanh(0.5) + 1.96 / 10))
+    assert table["r_high"][0] == pytest.approx(np.tanh(np.arctanh(0.5) + 1.96 * np.sqrt(2) / 10))
+
+
+@pytest.mark.parametrize("repeat", [1, 2, 5, 10])
+def test_nineteen_of_twenty_further_studies_lie_in_the_range(repeat):
+    """Correlations of 100 people whose true one is .6: the range of some holds 95 % of others."""
+    rng = np.random.default_rng(repeat)
+    z = np.arctanh(0.6) + rng.normal(size=(1_500, repeat + 1)) / np.sqrt(97)
+    rows = [{"study": i, "r": np.tanh(v), "slope": 1.0, "n": 100} for i, own in enumerate(z) for v in own[1:]]
+    table = summarize(rows, ["study"])
+    low, high, other = table["r_low"].to_numpy(), table["r_high"].to_numpy(), np.tanh(z[:, 0])
+    inside = (low <= other) & (other <= high)
+    assert 0.93 <= inside.mean() <= 0.97
+
+
+def test_bias_coverage_and_error_are_what_they_say(task, study):
+    """A profile whose estimates are the truth plus what we say, in every number."""
+    profile = fidm.Model(task, channels=paper_channels()[:1]).fit(study).profile(study)
+    truth = np.zeros((len(study), 2))
+    shift = np.linspace(-0.2, 0.4, len(study))
+    changed = replace(
+        profile,
+        estimate=np.column_stack([np.exp(shift), shift]),
+        log_sensitivity=shift,
+        low=np.column_stack([np.exp(shift - 0.3), shift - 0.3]),
+        high=np.column_stack([np.exp(shift + 0.1), shift + 0.1]),
+    )
+    log_eta, eta, duration = statistic_rows(truth, paper_channels()[:1], changed)
+    assert (log_eta["parameter"], eta["parameter"]) == ("log_action_sensitivity", "action_sensitivity")
+    for row in (log_eta, duration):
+        assert row["bias"] == pytest.approx(shift.mean())
+        assert row["rmse"] == pytest.approx(np.sqrt((shift**2).mean()))
+        assert row["coverage"] == pytest.approx(((shift - 0.3 <= 0) & (shift + 0.1 >= 0)).mean())
+    assert eta["bias"] == pytest.approx((np.exp(shift) - 1).mean())
+
+
+def test_each_scale_of_sensitivity_responds_to_its_own(task, study):
+    rng = np.random.default_rng(1)
+    factors = rng.normal(size=(len(study), 2))
+    profile = fidm.Model(task, channels=paper_channels()[:1]).fit(study).profile(study)
+    eta = np.exp(factors[:, 0])
+    changed = replace(profile, estimate=np.column_stack([eta, factors[:, 1]]), log_sensitivity=factors[:, 0])
+    for row in slope_rows(factors, paper_channels()[:1], changed):
+        own = row["factor"] == row["recovered"]
+        assert row["slope"] == pytest.approx(1.0 if own else 0.0, abs=1e-9)
+
+
+def test_what_people_share_comes_from_the_part_to_learn_from(task, study):
+    owner = np.repeat(study.episode_owner(), np.diff(study.segment_offsets))
+    keyed = study.segments.with_columns(participant=study.ids.gather(owner), episode=pl.lit("1"))
+    late = pl.Series(owner >= 20)
+    slow = keyed.with_columns(
+        pl.when(late).then(pl.col("duration_s") * 50).otherwise("duration_s").alias("duration_s")
+    )
+    options = {"learn_from": study[:20], "conditions": ["complete"], "methods": ["mle"]}
+    ours, theirs = (
+        recover(task, like=like, **options).record.settings["truth"]
+        for like in (study, study.with_segments(slow))
+    )
+    assert ours == theirs
+    everybody = recover(task, like=study.with_segments(slow), conditions=["complete"], methods=["mle"])
+    assert everybody.record.settings["truth"] != ours
+
+
+@pytest.mark.parametrize("name", ["effort_sd", "log_sensitivity_sd"])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
+def test_what_does_not_vary_cannot_be_asked_for(task, name, value):
+    with pytest.raises(DataError, match=name):
+        recover(task, n=20, **{name: value})
+
+
+def test_few_people_cannot_tell_whether_a_factor_passes_for_another(task):
+    said = recover(task, n=12, conditions=["complete"], methods=["eb"]).sentences()[-1]
+    assert said.startswith("Too few people to tell") or "passes in part" in said
 
 
 def test_the_same_seed_gives_the_same_numbers_with_any_number_of_workers(task, study):

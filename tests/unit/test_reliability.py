@@ -12,9 +12,12 @@ from matplotlib.axes import Axes
 import fidm
 from fidm.errors import DataError
 from fidm.fit.factorized import Model
+from fidm.model.channels import paper_channels
 from fidm.plot.recovery import reliability as draw
-from fidm.study.repeating import _deal_segments, _half, _retest, _split_half, reliability
+from fidm.study.learnable import by_method
+from fidm.study.repeating import _deal_segments, _half, _measured, _retest, _split_half, reliability
 from fidm.study.simulate import People
+from fidm.study.structure import redraw_effort
 from fidm.tasks.stack import TaskSet
 
 
@@ -177,3 +180,49 @@ def test_it_is_drawn(found):
     ax = draw(found)
     assert isinstance(ax, Axes)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["split-half", "model"]
+
+
+def test_intervals_are_the_middle_95_per_cent_of_people_drawn_again():
+    rng = np.random.default_rng(1)
+    truth = rng.normal(size=60)
+    columns = tuple(truth + 0.7 * rng.normal(size=60) for _ in range(3))
+    row = _measured("duration", "split-half", columns, _split_half, 1, 4_000)
+    data = np.stack(columns)
+    other = np.random.default_rng(99).integers(0, 60, (4_000, 60))
+    low, high = np.quantile(_split_half(data[:, other])[:, 1], (0.025, 0.975))
+    assert row["low"] == pytest.approx(low, abs=0.02)
+    assert row["high"] == pytest.approx(high, abs=0.02)
+
+
+@pytest.mark.parametrize("name", ["duration", "characters", "pause"])
+def test_people_who_have_not_changed_differ_by_less_than_the_detectable_change(task, name):
+    """The same people measured twice: 95 % differ by less, by either method; bands written before the run."""
+    people = People(effort_sd=0.4)
+    first, second = (measured_again(task, people, seed) for seed in (1, 2))
+    fit = Model(task).fit(first)
+    found = reliability(task, first, fit=fit, bootstrap=20)
+    k = fit.parameters.index(name)
+    for method, column in (("mle", "mdc"), ("eb", "mdc_shrunk")):
+        one, two = (by_method(fit, method).profile(cohort).estimate[:, k] for cohort in (first, second))
+        known = np.isfinite(one) & np.isfinite(two)
+        for kind in ("split-half", "model"):
+            inside = (np.abs(one - two)[known] < found.row(name, kind)[column]).mean()
+            print(f"{name}, {method}, {kind}: {inside:.3f}")
+            assert 0.91 <= inside <= 0.985
+
+
+def measured_again(task, people, seed):
+    """600 people of the same true effort, whose talk is drawn with another seed."""
+    cohort = fidm.simulate_cohort(task, 600, seed=7, people=people, max_steps=60)
+    channels = paper_channels()
+    theta = cohort.participants.select(f"true_{channel.name}" for channel in channels).to_numpy()
+    return redraw_effort(cohort, channels, people.truth, theta, seed=seed)
+
+
+def test_a_handful_of_retests_does_not_outweigh_everybodys_halves(found):
+    row = {**found.row("duration"), "kind": "retest", "n": 6, "without": 0, "reliability": 0.99}
+    few = replace(found, table=pl.concat([found.table, pl.DataFrame([row], schema=found.table.schema)]))
+    said = next(line for line in few.sentences() if line.startswith("Speech duration"))
+    assert "split-half" in said
+    many = replace(few, table=few.table.with_columns(n=pl.lit(60, few.table.schema["n"])))
+    assert "retest" in next(line for line in many.sentences() if line.startswith("Speech duration"))

@@ -13,7 +13,7 @@ import fidm
 from fidm.errors import DataError, FidmError, TaskError
 from fidm.model.channels import paper_channels
 from fidm.record import to_json
-from fidm.study.selecting import cut, select
+from fidm.study.selecting import _Scored, cut, select
 
 COSTS, TEMPERATURES = (-0.02, -0.05), (0.03, 0.05, 0.12)
 TRUE = (-0.02, 0.05)
@@ -56,7 +56,7 @@ def test_people_of_another_point_choose_another(task):
     assert found.at(-0.05, 0.03) in found.close
     assert found.at(*TRUE) not in found.close
     assert found.own_is_close is False
-    assert "The task as it stands is not." in found.sentence
+    assert "own setting (-0.02, 0.05) is not among them" in found.sentence
 
 
 def test_a_degenerate_point_is_never_chosen_even_if_people_acted_by_it(task):
@@ -137,16 +137,46 @@ def test_tables_and_json_say_everything(found):
     said = json.loads(to_json(found))
     assert said["experiment"] == "select"
     assert said["result"]["by"] == "likelihood"
-    assert said["result"]["notes"] == ["The participants have no column 'diagnosis', so no AUC is shown."]
+    assert said["result"]["notes"] == []
 
 
-def test_a_diagnosis_of_one_class_is_no_reason_to_stop_unless_it_is_asked_for(task, people):
+def test_a_diagnosis_is_not_looked_at_unless_it_is_asked_for(task, people):
     same = grouped(people, ["normal"] * 60)
     found = select(task, same, costs=TRUE[:1], temperatures=TRUE[1:])
-    assert "smaller group of 0" in found.notes[0]
+    plain = select(task, people, costs=TRUE[:1], temperatures=TRUE[1:])
+    assert str(found.points) == str(plain.points)  # NaN, where there is no AUC, equals nothing
     for options in ({"by": "auc"}, {"label": "diagnosis"}):
         with pytest.raises(DataError, match="smaller group of 0; 5 folds need at least 5"):
             select(task, same, **options)
+
+
+def test_what_a_diagnosis_says_does_not_change_the_likelihood(task, people):
+    point = {"costs": TRUE[:1], "temperatures": TRUE[1:]}
+    named = select(task, grouped(people, ["normal", "mci"] * 30), label="diagnosis", **point)
+    plain = select(task, people, **point)
+    assert named.points[0].likelihood == plain.points[0].likelihood
+
+
+def test_a_channel_that_cannot_be_learned_is_left_out_of_the_area(task, people):
+    keyed = people.segments.with_columns(
+        pause_s=pl.lit(0.0),
+        participant=people.ids.gather(np.repeat(people.episode_owner(), np.diff(people.segment_offsets))),
+        episode=pl.lit("1"),
+    )
+    silent = grouped(people.with_segments(keyed), ["normal", "mci"] * 30)
+    found = select(task, silent, label="diagnosis", costs=TRUE[:1], temperatures=TRUE[1:])
+    assert found.notes[0].startswith("pause is left out of the AUC")
+    assert 0 < found.points[0].auc < 1
+
+
+def test_the_error_of_a_difference_is_that_of_a_bootstrap_over_people():
+    rng = np.random.default_rng(1)
+    n = rng.integers(20, 80, 300)
+    one, two = (rng.normal(-0.4, 0.1, 300) * n for _ in range(2))
+    first, second = (_Scored(-0.02, 0.05, (), log, n, np.zeros(5)) for log in (one, two))
+    rows = rng.integers(0, 300, (4_000, 300))
+    drawn = (one - two)[rows].sum(axis=1) / n[rows].sum(axis=1)
+    assert first.error(second, "likelihood") == pytest.approx(drawn.std(), rel=0.05)
 
 
 def test_groups_that_are_not_two_are_refused(task, people):
@@ -161,7 +191,7 @@ def test_groups_that_are_not_two_are_refused(task, people):
 
 def test_unknown_groups_are_left_out_of_the_area_alone(task, people):
     values = [None, None, *(["normal", "mci"] * 29)]
-    found = select(task, grouped(people, values), costs=TRUE[:1], temperatures=TRUE[1:])
+    found = select(task, grouped(people, values), costs=TRUE[:1], temperatures=TRUE[1:], label="diagnosis")
     assert found.n_people == 60
     assert 0 < found.points[0].auc < 1
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +17,19 @@ class _Console(Console):
 
     def on_broken_pipe(self) -> NoReturn:
         raise BrokenPipeError
+
+    def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:
+        super().print(*objects, crop=crop, **options)
+
+
+class _Lines(Table):
+    """A table that grows beyond a narrow terminal rather than break its numbers in two."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        least = Measurement.get(console, options.update(max_width=1_000), self).minimum
+        if least > options.max_width:
+            options = options.update(width=least, max_width=least)
+        yield from super().__rich_console__(console, options)
 
 
 def page() -> Console:
@@ -45,9 +59,10 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int 
     left
         How many columns are words.
     """
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = _Lines(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(header):
-        table.add_column(name, justify="left" if i < left else "right", no_wrap=i == 0, overflow="fold")
+        is_words = 0 < i < left
+        table.add_column(name, justify="left" if i < left else "right", no_wrap=not is_words, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import math
+import difflib
+import hashlib
+import re
 from pathlib import Path
 from typing import Annotated
 
 import polars as pl
 from cyclopts import Parameter
 from matplotlib.figure import Figure
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from fidm.cli.behind import Behind, places_behind
-from fidm.cli.console import count, note, page, table_of, warn
+from fidm.cli.behind import Person, places_behind
+from fidm.cli.console import count, note, page, warn
+from fidm.cli.evidence_page import show_everybody, show_person
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
 from fidm.cli.studies import find_fit, finish, open_study, results_folder
 from fidm.errors import DataError
-from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
+from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.files import whole_file
 from fidm.plot.evidence import person_evidence
 from fidm.record import to_json, write_result
 from fidm.tasks.model import TaskModel
 
-WIDEST = 46
-"""How many characters of what somebody said are shown in a table."""
+SIMILAR = 3
+"""How many ids are offered to whoever mistyped one."""
 
 
 def evidence(
@@ -44,9 +44,9 @@ def evidence(
     """Show which actions were unexpected of a person, and which segments cost more than their moves explain.
 
     Writes evidence-actions.parquet (a row per step), evidence-segments.parquet (a row per segment),
-    evidence.json, three CSV files (summary, people, top), and a figure of one person. The files hold the
-    numbers of turns and the times of what was said, never the words. Exit code 0: done. 2: the study could
-    not be used.
+    evidence.json, three CSV files (summary, people, top), and a figure of one person: evidence.png and .pdf,
+    or evidence-PARTICIPANT.png and .pdf where one was asked for. The files hold the numbers of turns and the
+    times of what was said, never the words. Exit code 0: done. 2: the study could not be used.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def evidence(
     participant
         Show this person's actions and segments, with the words they came from where the study has dialogs.
     top
-        How many actions and segments to show.
+        How many actions, and how many segments per kind of effort, to show.
     skip_bad
         Leave out participants whose data have problems, instead of refusing the study.
     workers
@@ -67,7 +67,8 @@ def evidence(
     out
         Where to write; by default STUDY/results.
     json
-        Print the result as JSON instead of a page; it holds no words either.
+        Print the result as JSON instead of a page: what is said of everybody, or with --participant of that
+        person. The JSON holds numbers and ids, and nothing of what was said.
     """
     if top < 1:
         raise DataError(f"--top is {top}; it must be 1 or more.")
@@ -75,7 +76,7 @@ def evidence(
         bars.step("reading", 0, 1)
         opened = open_study(study, task=task, skip_bad=skip_bad)
         if participant is not None:
-            opened.cohort.select([participant])  # raises if there is no such person
+            _require(participant, opened.cohort.ids.to_list())
         fitted, source = find_fit(opened, use, bars)
         found = find_evidence(fitted, opened.cohort, workers=workers, on_progress=bars.step)
         bars.step("writing", 0, 1)
@@ -88,11 +89,12 @@ def evidence(
         written += write_result(found, target)
         shown = most_astray(found) if participant is None else participant
         if shown is not None:
-            pictures = [target / "evidence.png", target / "evidence.pdf"]
+            name = "evidence" if participant is None else f"evidence-{file_name(participant)}"
+            pictures = [target / f"{name}.png", target / f"{name}.pdf"]
             save_figure(_figure(found, shown, opened.tasks, opened.cohort.episode_keys()), pictures)
             written += pictures
     if json:
-        print(to_json(found))
+        print(to_json(found if participant is None else Person(found, behind, participant, top)))
         return 0
     console = page()
     console.print(
@@ -102,9 +104,9 @@ def evidence(
     )
     note(console, f"what people share was {source}")
     if participant is None:
-        _show_everybody(found, top, console)
+        show_everybody(found, top, console)
     else:
-        _show_person(found, behind, participant, top, console)
+        show_person(found, behind, participant, top, console)
     if not found.channels:
         warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
     warn(console, *behind.warnings)
@@ -120,6 +122,24 @@ def most_astray(found: Evidence) -> str | None:
     return str(top["participant"][0]) if top.height else None
 
 
+def file_name(participant: str) -> str:
+    """Return a participant's id as part of a file name; different ids have different names."""
+    safe = re.sub(r"[^\w.-]+", "_", participant)[:60]
+    if safe == participant:
+        return safe
+    return f"{safe}-{hashlib.sha256(participant.encode()).hexdigest()[:6]}"
+
+
+def _require(participant: str, ids: list[str]) -> None:
+    """Raise if there is no such person, and say whose ids are similar."""
+    if participant in ids:
+        return
+    ends = [one for one in ids if one.endswith(participant)] if participant else []
+    similar = list(dict.fromkeys([*ends, *difflib.get_close_matches(participant, ids)]))[:SIMILAR]
+    hint = f" Similar ids: {', '.join(similar)}." if similar else ""
+    raise DataError(f"There is no participant {participant!r} among the {len(ids):,} people.{hint}")
+
+
 def _figure(found: Evidence, participant: str, tasks: tuple[TaskModel, ...], keys: pl.DataFrame) -> Figure:
     """One person's evidence, with the map of the first episode that has steps on a task with a map."""
     by_name = {task.name: task for task in tasks}
@@ -130,115 +150,3 @@ def _figure(found: Evidence, participant: str, tasks: tuple[TaskModel, ...], key
         if task.grid is not None:
             return person_evidence(found, participant, task=task, episode=row["episode"])
     return person_evidence(found, participant)
-
-
-def _show_everybody(found: Evidence, top: int, console: Console) -> None:
-    console.print(_spreads(found))
-    counted = found.counted
-    if counted.height:
-        share = float((counted["probability"] < IMPROBABLE).sum() / counted.height)
-        console.print(
-            f"{share:.1%} of {counted.height:,} counted actions had a probability below {IMPROBABLE:.0%}",
-            soft_wrap=True,
-        )
-    uncounted = found.actions.height - counted.height
-    if uncounted:
-        note(
-            console, f"{count(uncounted, 'action')} not counted: left out of the likelihood, or without an η"
-        )
-    rows = found.most_unexpected(top)
-    if rows.height:
-        console.print("\n[bold]Most unexpected actions[/]")
-        header = [
-            "participant",
-            "episode",
-            "step",
-            "segment",
-            "action",
-            "best",
-            "probability",
-            "unexpectedness",
-        ]
-        cells = [
-            [row["participant"], row["episode"], str(row["step"]), row["segment"] or "–", *_action_cells(row)]
-            for row in rows.iter_rows(named=True)
-        ]
-        console.print(table_of(header, cells, left=6))
-    note(
-        console,
-        "unexpectedness is −log π of the action under the person's own fitted policy; residuals are on the "
-        "scale of logarithms (of probabilities for presence), relative to what the population leads one to "
-        "expect given the moves",
-        "paper: it shows such evidence for four people (figures 5 and 6) and gives no numbers of it",
-    )
-
-
-def _spreads(found: Evidence) -> object:
-    header = ["evidence", "rows", "mean", "sd", "80 % of rows", "paper"]
-    rows = []
-    for row in found.summary().iter_rows(named=True):
-        name = row["quantity"] if row["quantity"] == "unexpectedness" else f"{row['quantity']} residual"
-        span = f"{_number(row['p10'])} to {_number(row['p90'])}"
-        rows.append([name, f"{row['n']:,}", _number(row["mean"]), _number(row["sd"]), span, "–"])
-    return table_of(header, rows)
-
-
-def _action_cells(row: dict[str, object]) -> list[str]:
-    probability, unexpected = row["probability"], row["unexpectedness"]
-    chance = f"{probability:.1%}" if isinstance(probability, float) else "–"
-    return [str(row["action"]), str(row["best"]), chance, _number(unexpected)]
-
-
-def _number(value: object) -> str:
-    if not isinstance(value, float) or math.isnan(value):
-        return "–"
-    text = f"{value:.2f}"
-    return text.removeprefix("-") if float(text) == 0 else text
-
-
-def _show_person(found: Evidence, behind: Behind, participant: str, top: int, console: Console) -> None:
-    row = found.people.filter(pl.col("participant") == participant).row(0, named=True)
-    eta = _number(row["action_sensitivity"])
-    known = (
-        f"η {eta}, {count(row['n_actions'], 'counted action')}, {row['n_improbable']} below {IMPROBABLE:.0%}"
-    )
-    console.print(Text.assemble("\n", (participant, "bold"), f": {known}"), soft_wrap=True)
-    said = [] if behind.words is None else ["said"]
-    rows = found.most_unexpected(top, participant=participant)
-    if rows.height:
-        console.print("\n[bold]Most unexpected actions[/]")
-        cells = []
-        for one in rows.iter_rows(named=True):
-            words = [] if behind.words is None else [_short(behind.words.of_action(one))]
-            cells.append(
-                [one["episode"], str(one["step"]), one["segment"] or "–", *_action_cells(one), *words]
-            )
-        header = ["episode", "step", "segment", "action", "best", "probability", "unexpectedness", *said]
-        console.print(_said_left(table_of(header, cells, left=5), said))
-    else:
-        warn(console, "None of this person's actions counts.")
-    for channel in found.channels:
-        heavy = found.heaviest(channel, min(top, 3), participant=participant)
-        if not heavy.height:
-            continue
-        console.print(f"\n[bold]Heaviest segments[/] in {channel.replace('_', ' ')}")
-        cells = []
-        for one in heavy.iter_rows(named=True):
-            words = [] if behind.words is None else [_short(behind.words.of_segment(one))]
-            numbers = [_number(one[f"{channel}_{part}"]) for part in ("observed", "expected", "residual")]
-            cells.append([one["episode"], one["segment"], str(one.get("n_moves", "–")), *numbers, *words])
-        header = ["episode", "segment", "moves", "observed", "expected", "residual", *said]
-        console.print(_said_left(table_of(header, cells), said))
-    if behind.words is not None:
-        note(console, "words are shown here only; no file holds them")
-
-
-def _said_left(table: Table, said: list[str]) -> Table:
-    if said:
-        table.columns[-1].justify = "left"
-    return table
-
-
-def _short(text: str) -> str:
-    one_line = " ".join(text.split())
-    return one_line if len(one_line) <= WIDEST else one_line[: WIDEST - 1] + "…"

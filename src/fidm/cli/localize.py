@@ -13,7 +13,7 @@ from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
 from fidm.cli.studies import find_fit, finish, open_study, results_folder
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.localizing import Localization
+from fidm.evidence.localizing import FEWEST, Localization, check_settings
 from fidm.evidence.localizing import localize as run
 from fidm.plot.evidence import localization as draw
 from fidm.record import to_json, write_result
@@ -26,13 +26,25 @@ NAMES = {
     "bypass_of_moves": "passed a target by, of movements",
 }
 
+RATES = (
+    ("events among the most unexpected tenth", "top_rate", ".1%"),
+    ("events in all (baseline)", "baseline", ".1%"),
+    ("enrichment, times", "enrichment", ".2f"),
+)
+POOLED = (
+    ("  in that tenth", "top_rate", ".1%"),
+    ("  in all (baseline)", "baseline", ".1%"),
+    ("  enrichment, times", "enrichment", ".2f"),
+)
+"""How the rows are called, which number they show, and how."""
+
 
 def localize(
     study: Path,
     *,
     task: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     use: Path | None = None,
-    draws: int = 2_000,
+    bootstrap: int = 2_000,
     seed: int = 1,
     level: float = 0.95,
     skip_bad: Annotated[bool, Parameter(negative=())] = False,
@@ -53,12 +65,12 @@ def localize(
         A built-in task or a task file; by default those that study.toml names. May be repeated.
     use
         A fit.json; by default the study's own, or else one learned now.
-    draws
-        How often people are drawn again for the intervals.
+    bootstrap
+        How many times participants are drawn anew for the intervals.
     seed
         The same seed gives the same intervals.
     level
-        The level of the intervals.
+        The level of the intervals, between 0 and 1.
     skip_bad
         Leave out participants whose data have problems, instead of refusing the study.
     workers
@@ -68,12 +80,15 @@ def localize(
     json
         Print the result as JSON instead of a page.
     """
+    check_settings(seed=seed, bootstrap=bootstrap, level=level)
     with progress_bar() as bars:
         bars.step("reading", 0, 1)
         opened = open_study(study, task=task, skip_bad=skip_bad)
         fitted, source = find_fit(opened, use, bars)
         evidence = find_evidence(fitted, opened.cohort, workers=workers, on_progress=bars.step)
-        found = run(evidence, opened.cohort, seed=seed, draws=draws, level=level, on_progress=bars.step)
+        found = run(
+            evidence, opened.cohort, seed=seed, bootstrap=bootstrap, level=level, on_progress=bars.step
+        )
         target = results_folder(out, study)
         written = write_result(found, target)
         pictures = [target / "localize.png", target / "localize.pdf"]
@@ -99,11 +114,17 @@ def _show(found: Localization, level: float, console: Console) -> None:
             ["AUC within a person", _with(row, "auc", ".3f"), _one(control, "auc", ".3f"), _paper_auc(paper)],
             *(
                 [name, _with(row, key, form), _one(control, key, form), _one(paper, key, form)]
-                for name, key, form in (
-                    ("in the top tenth", "top_rate", ".1%"),
-                    ("baseline", "baseline", ".1%"),
-                    ("enrichment, times", "enrichment", ".2f"),
-                )
+                for name, key, form in RATES
+            ),
+            ["pooled over people:", "", "", ""],
+            *(
+                [
+                    name,
+                    _one(row, f"pooled_{key}", form),
+                    _one(control, f"pooled_{key}", form),
+                    _one(paper, key, form),
+                ]
+                for name, key, form in POOLED
             ),
             [
                 "people counted",
@@ -111,17 +132,21 @@ def _show(found: Localization, level: float, console: Console) -> None:
                 f"{control['n_people']:,} of {control['n_people_all']:,}",
                 "–",
             ],
-            ["events, of steps", f"{row['n_events']:,} of {row['n_steps']:,}", "", "–"],
+            ["events, of steps (people counted)", f"{row['n_events']:,} of {row['n_steps']:,}", "", "–"],
         ]
-        console.print(table_of(header, rows))
+        table = table_of(header, rows)
+        table.columns[0].no_wrap = False  # words may wrap in a narrow terminal, numbers may not
+        console.print(table)
     note(
         console,
         *found.notes,
-        f"numbers are means over the people counted; {level:.0%} intervals come from drawing people again",
+        f"numbers are means over the people counted, and events and steps are theirs; {level:.0%} intervals "
+        f"come from drawing people again, where {FEWEST} or more are counted",
+        "pooled over people: every step of everybody counts the same, also of people without an event",
         "a stretch is the way from one completion to the next; who passes a target by and completes another "
         "has, in hindsight, walked away from the latter by sensible steps",
         "paper: its 400 participants, whose data and store are not public; it does not say which steps its "
-        "bypasses are counted among",
+        "bypasses are counted among, nor whether its rates and enrichment are means over people or pooled",
     )
 
 

@@ -25,7 +25,7 @@ def matched(
     *,
     like: Path | None = None,
     task: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
-    people: int = 400,
+    people: int | None = None,
     low: float = 18.0,
     high: float = 30.0,
     repeat: int = 5,
@@ -50,7 +50,7 @@ def matched(
     task
         A built-in task or a task file; by default grocery, or those of the study. May be repeated.
     people
-        How many people to simulate, without --like.
+        How many people to simulate, by default 400. Not with --like: everybody of the study gives a pair.
     low
         A's action sensitivity.
     high
@@ -76,7 +76,7 @@ def matched(
         tasks = opened.tasks if opened else tuple(load_task(name) for name in task or ("grocery",))
         found = run(
             tasks,
-            opened.cohort if opened else None,
+            like=opened.cohort if opened else None,
             learn_from=opened.part(None)[0] if opened else None,
             n=people,
             low=low,
@@ -122,11 +122,11 @@ def _show(found: Matched, console: Console, *, is_like: bool) -> None:
     console.print(found.sentence, soft_wrap=True, markup=False)
     console.print(
         f"\nLargest standardized difference of raw and per-movement totals: {found.largest_difference:.3f} "
-        f"(paper {MATCHED_LARGEST_DIFFERENCE:.3f})",
+        f"(paper {MATCHED_LARGEST_DIFFERENCE:.3f}); in one repetition {found.largest_single_difference:.3f}",
         soft_wrap=True,
     )
     differences = found.differences
-    header = ["B − A in pooled sd", "mean", "largest"]
+    header = ["B − A in pooled sd", "mean", "largest in one"]
     console.print(
         table_of(
             header,

@@ -69,7 +69,7 @@ def recover(
     missing
         The share of effort observations removed in the second condition.
     noise
-        How many times the variance of effort observations the third condition has.
+        How many times as noisy effort is in the third condition: dispersions, and the variance of log pauses.
     method
         eb shrinks estimates by what people are like, mle takes each alone; both does both.
     all
@@ -138,13 +138,16 @@ def _show(found: Recovery, console: Console, *, all_matrices: bool) -> None:
     _say_without(found, console)
     settings = found.record.settings
     sds = ", ".join(f"{SHORT.get(name, name)} {sd:.2f}" for name, sd in settings["sd"].items())
-    how = (
-        "as much as the study's people do" if settings["spread"] == "study" else "as in a test of the method"
-    )
+    how = "as much as the study's people do" if settings["spread"] == "study" else "as much as we say"
     note(
         console,
         f"people differ {how}, with an sd of (log η first): {sds}",
-        "rows are manipulated factors, columns recovered parameters; cells are standardized partial slopes",
+        "rows are manipulated factors, columns recovered parameters; cells are standardized partial slopes "
+        "(matched: those on the diagonal), which r, a plain correlation, need not equal",
+        "well: r from .85; well enough to compare groups: from .70; only weakly: from .50; below that, it "
+        "cannot be estimated",
+        "choices are the same in all conditions, and so is the row of η; whether there is a pause at all "
+        "follows the same chance for everybody and is not recovered",
         "paper: the range of its matched responses with complete observations, on data that are not public",
     )
     for name, why in found.not_learned.items():

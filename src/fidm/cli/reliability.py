@@ -113,18 +113,21 @@ def _show(found: Reliability, console: Console) -> None:
                 "–" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}",
                 _amount(row["sem"]),
                 _amount(row["mdc"]),
-                "–",
+                _amount(row["mdc_shrunk"]),
             ]
         )
-    header = ["parameter", "kind", "n", "r", "rank r", "reliability", "95 % interval", "SEM", "MDC", "paper"]
+    header = ["parameter", "kind", "n", "r", "rank r", "rel.", "95 % interval", "SEM", "MDC", "MDC eb"]
     console.print(table_of(header, rows, left=2))
     for sentence in found.sentences():
         console.print(sentence, soft_wrap=True, markup=False)
     note(
         console,
         *found.notes,
-        "SEM: standard error of measurement; MDC: minimal detectable change, 95 %; both of log η and θ",
-        "halves and retests are estimated by maximum likelihood; model is what empirical Bayes expects",
+        "SEM: standard error of measurement; MDC: minimal detectable change, 95 %; both of log η and θ, of "
+        "estimates by maximum likelihood; MDC eb: of those by empirical Bayes, which fidm fit prints",
+        "rel.: reliability; rank r also counts people whose estimate is infinite in one of the two",
+        "split halves and the model know one sitting: what varies from day to day comes on top",
+        "model: what empirical Bayes expects of its own estimates",
         "the paper gives no reliability",
     )
     for name, why in found.not_learned.items():

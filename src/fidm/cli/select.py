@@ -55,8 +55,8 @@ def select(
         likelihood compares how probable left-out people's choices are; auc how well all features tell two
         groups apart.
     label
-        The participants' column with the groups: "normal" against the others, or two values. By default
-        "diagnosis", where there is one.
+        The participants' column with two groups: "normal" against the others, or two values. Then the AUC is
+        shown too; left out, no outcome is looked at. With --by auc it is "diagnosis" by default.
     folds
         How many parts people are cut into.
     seed
@@ -115,14 +115,21 @@ def _show(found: Selection, part: str, console: Console) -> None:
     )
     degenerate = [point for point in found.points if not point.usable]
     if degenerate:
-        console.print(f"\n{count(len(degenerate), 'degenerate point')} of {len(found.points)}, never chosen:")
+        console.print(
+            f"\n{count(len(degenerate), 'degenerate point')} of {len(found.points)}, never chosen "
+            "(select.csv and fidm check say more):",
+            soft_wrap=True,
+        )
         for point in degenerate:
-            warn(console, f"{point.move_cost:g}, {point.tau:g}: {' '.join(point.reasons)}")
+            warn(
+                console, f"{point.move_cost:g}, {point.tau:g}: {point.reasons[0].split('. ')[0].rstrip('.')}."
+            )
     note(
         console,
         "✓ chosen, ≈ within one standard error of it, ✗ degenerate, p the paper's choice",
         "likelihood: of a left-out person's choice, averaged over the prior of η learned from the others, "
         "in nats; ± is the standard error of the difference from the best usable point",
+        "a task file has the move cost as move in [rewards], the temperature as tau in [values]",
         "the paper does not say what its cross-validation compares",
         *found.notes,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from fidm.cli.console import count, warn
+from fidm.cli.console import count, note, warn
 from fidm.cli.progress import Bars
 from fidm.cohort import Cohort
 from fidm.errors import DataError
@@ -17,6 +17,7 @@ from fidm.fit.files import load_fit
 from fidm.fit.fitted import Fit
 from fidm.io.excluded import count_reasons, say_reasons
 from fidm.io.study import Study
+from fidm.study.folders import SIMULATION
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 
@@ -95,7 +96,8 @@ def find_fit(opened: Opened, use: Path | None, bars: Bars) -> tuple[Fit, str]:
     """
     path = use if use is not None else opened.folder / "fit.json"
     if use is not None or path.exists():
-        return load_fit(path, opened.tasks), f"learned earlier, {path}"
+        fitted = load_fit(path, opened.tasks)
+        return fitted, f"learned earlier from {count(fitted.n_learned, 'participant')}, {path}"
     learners, part = opened.part(None)
     fitted = Model(opened.tasks).fit(learners, on_progress=bars.step)
     return fitted, f"learned now from {fitted.n_learned:,} ({part})"
@@ -110,6 +112,11 @@ def results_folder(out: Path | None, study: Path | None) -> Path:
 
 def finish(console: Console, files: Iterable[Path], target: Path, opened: Opened | None) -> None:
     """Print who is not in the numbers, what was written, and what it is not."""
+    if opened is not None and (opened.folder / SIMULATION).exists():
+        note(
+            console,
+            "these people are simulated, and made to resemble the paper's: agreement is partly built in",
+        )
     if opened is not None and opened.excluded:
         console.print(say_reasons(opened.excluded), style="dim", soft_wrap=True, markup=False)
     if opened is not None and opened.n_left_out:

@@ -25,9 +25,13 @@ from fidm.fit.files import to_dict
 from fidm.fit.fitted import Fit, Progress
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.action import TIE
+from fidm.model.channels import Bernoulli
 from fidm.model.check import cohort_problems, refuse
 from fidm.record import Record
 from fidm.tasks.stack import Followed, TaskSet, follow
+
+CAUSES = ("waiting or no choice", "inferred", "weight 0", "no η")
+"""Why an action may not be among the counted ones."""
 
 IMPROBABLE = 0.05
 """An action less probable than this is called improbable."""
@@ -57,6 +61,9 @@ class Evidence:
         Their tasks.
     record : Record
         How it came about.
+    yes_no : tuple of str
+        Those of the channels that only say whether something happened, such as ``"pause_presence"``. Their
+        residuals are differences of probabilities, those of the others logarithms of ratios.
     """
 
     actions: pl.DataFrame
@@ -66,6 +73,7 @@ class Evidence:
     participants: pl.Series
     tasks: TaskSet = field(repr=False)
     record: Record = field(repr=False)
+    yes_no: tuple[str, ...] = ()
 
     @property
     def counted(self) -> pl.DataFrame:
@@ -86,6 +94,30 @@ class Evidence:
         )
         joined = everybody.join(found, on="participant", how="left", maintain_order="left")
         return joined.with_columns(pl.col("n_actions", "n_improbable").fill_null(0))
+
+    def not_counted(self, *, participant: str | None = None) -> dict[str, int]:
+        """Return how many actions are not among the counted ones, by the cause.
+
+        An action with several causes is counted under the first: ``waiting or no choice`` (the task leaves
+        the action or the state out), ``inferred``, ``weight 0``, ``no η`` (of the person).
+
+        Parameters
+        ----------
+        participant : str, optional
+            Whose.
+        """
+        table = self.actions if participant is None else self._own(self.actions, participant)
+        left = table.filter(~pl.col("counts") | pl.col("unexpectedness").is_null())
+        waits = pl.col("q_gap").is_null()
+        inferred = pl.col("inferred") if self.record.settings["inferred"] == 0 else pl.lit(value=False)
+        cause = (
+            pl.when(waits).then(pl.lit(CAUSES[0]))
+            .when(inferred).then(pl.lit(CAUSES[1]))
+            .when(pl.col("weight") == 0).then(pl.lit(CAUSES[2]))
+            .otherwise(pl.lit(CAUSES[3]))
+        )  # fmt: skip
+        found = left.select(cause=cause)["cause"].to_list()
+        return {name: found.count(name) for name in CAUSES}
 
     def most_unexpected(self, n: int = 10, *, participant: str | None = None) -> pl.DataFrame:
         """Return the most unexpected counted actions, of everybody or of one person.
@@ -137,6 +169,7 @@ class Evidence:
             "n_participants": len(self.participants),
             "n_steps": self.actions.height,
             "n_counted": counted.height,
+            "n_not_counted": self.not_counted(),
             "n_segments": self.segments.height,
             "share_improbable": (counted["probability"] < IMPROBABLE).mean(),
             "improbable_below": IMPROBABLE,
@@ -151,11 +184,22 @@ class Evidence:
             )
         return table.filter(pl.col("participant") == str(participant))
 
+    def sentences(self) -> tuple[str, ...]:
+        """Return what was found, in a few sentences."""
+        counted, effort = self.counted, ", ".join(name.replace("_", " ") for name in self.channels)
+        said = [
+            f"Evidence about {_count(len(self.participants), 'participant')}: "
+            f"{_count(self.actions.height, 'action')}, {counted.height:,} of them counted, and "
+            f"{_count(self.segments.height, 'segment')}."
+        ]
+        if counted.height:
+            share = (counted["probability"] < IMPROBABLE).sum() / counted.height
+            said.append(f"{share:.1%} of the counted actions had a probability below {IMPROBABLE:.0%}.")
+        said.append(f"Effort: {effort}." if effort else "No segment has an observation of effort.")
+        return tuple(said)
+
     def __repr__(self) -> str:
-        return (
-            f"Evidence({len(self.participants):,} participants, {self.actions.height:,} actions, "
-            f"{self.segments.height:,} segments; effort: {', '.join(self.channels) or 'none'})"
-        )
+        return "\n".join(self.sentences())
 
 
 def find_evidence(
@@ -226,7 +270,12 @@ def find_evidence(
         participants=cohort.ids,
         tasks=fit.tasks,
         record=Record.of("evidence", fit.tasks.tasks, settings=settings, cohort=cohort),
+        yes_no=tuple(one.name for one in fit.channels if isinstance(one, Bernoulli) and one.name in seen),
     )
+
+
+def _count(n: int, thing: str) -> str:
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def _actions(fit: Fit, cohort: Cohort, followed: Followed, found: Surprisal) -> pl.DataFrame:

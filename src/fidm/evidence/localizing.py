@@ -5,7 +5,10 @@ with the others: the AUC is the chance that an event is more unexpected than ano
 top-decile rate is the share of events among the person's most unexpected tenth of actions, ⌈n/10⌉ of them;
 actions tied at the edge share the last places evenly, so that no order of rows matters. All numbers are means
 over the people who have both events and other actions; enrichment is the top-decile rate over the base rate.
-Intervals come from drawing people again with replacement.
+Intervals come from drawing people again with replacement, and need at least ten people who count.
+
+The paper averages the AUC over people but does not say whether it does so with rates and enrichment. They are
+therefore also given pooled: in these every action of everybody counts the same.
 
 Who heads for one target, passes it by and completes another next has, in hindsight, walked away from the
 latter by perfectly sensible steps. Route divergence is therefore also given for the stretches (the way from
@@ -47,6 +50,14 @@ DENOMINATORS: Mapping[str, str] = {
 }
 """The anchors, and the steps each is looked for among."""
 
+SAID: Mapping[str, str] = {
+    ROUTE: "Turned away from the next goal",
+    ROUTE_CLEAR: "Turned away from the next goal",
+    BYPASS: "Passed a target by",
+    BYPASS_OF_MOVES: "Passed a target by",
+}
+"""The anchors in words."""
+
 SCORES = ("unexpectedness", "q_gap")
 """What is compared: the unexpectedness, and the control that needs no η."""
 
@@ -57,6 +68,9 @@ CIRCULAR = (
 )
 NUMBERS = ("auc", "top_rate", "baseline", "enrichment")
 
+FEWEST = 10
+"""An interval from drawing people again needs at least so many people who count."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Localization:
@@ -66,11 +80,11 @@ class Localization:
     ----------
     table : DataFrame
         A row per anchor (see :data:`DENOMINATORS`) and score: ``auc``, ``top_rate``, ``baseline``,
-        ``enrichment``, each with ``_low`` and ``_high``; ``n_people`` (who have both kinds of actions, and
-        whom the numbers are about), ``n_people_all`` (who have any action of the denominator), ``n_events``
-        and ``n_steps`` of the former;
-        and ``pooled_top_rate``, ``pooled_baseline`` and ``pooled_enrichment``, in which every action of
-        everybody counts the same.
+        ``enrichment``, each with ``_low`` and ``_high`` (null with fewer than ten people who count);
+        ``n_people`` (who have both kinds of actions, and whom the numbers are about), ``n_people_all`` (who
+        have any action of the denominator), ``n_events`` and ``n_steps`` of the former; and
+        ``pooled_top_rate``, ``pooled_baseline`` and ``pooled_enrichment``, in which every action of all of
+        the latter counts the same.
     people : DataFrame
         The same per person: ``n_steps``, ``n_events``, ``auc``, ``top_rate``, ``baseline``.
     notes : tuple of str
@@ -100,13 +114,34 @@ class Localization:
         """Return the numbers as plain values."""
         return {"anchors": self.table, "notes": self.notes}
 
+    def sentences(self) -> tuple[str, ...]:
+        """Return how well unexpectedness points at each anchor, in a sentence each."""
+        said = []
+        for anchor, among in DENOMINATORS.items():
+            row = self.row(anchor)
+            what = f"{SAID[anchor]}, among {among}"
+            if row["auc"] is None:
+                said.append(f"{what}: nobody has both such events and other actions.")
+                continue
+            low, high = row["auc_low"], row["auc_high"]
+            interval = "" if low is None else f" [{low:.3f}, {high:.3f}]"
+            said.append(
+                f"{what}: AUC {row['auc']:.3f}{interval} within a person; {row['enrichment']:.2f} times as "
+                f"frequent in the most unexpected tenth ("
+                f"{row['n_people']:,} of {row['n_people_all']:,} people)."
+            )
+        return tuple(said)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
 
 def localize(
     evidence: Evidence,
     cohort: Cohort,
     *,
     seed: int = 1,
-    draws: int = 2_000,
+    bootstrap: int = 2_000,
     level: float = 0.95,
     on_progress: Progress | None = None,
 ) -> Localization:
@@ -120,7 +155,7 @@ def localize(
         The people, on tasks with a map.
     seed : int
         The same seed gives the same intervals.
-    draws : int
+    bootstrap : int
         How often people are drawn again for the intervals.
     level : float
         The level of the intervals.
@@ -134,11 +169,12 @@ def localize(
     >>> from fidm.evidence.localizing import localize
     >>> task = fidm.load_task("grocery_small")
     >>> cohort = fidm.simulate_cohort(task, 30, seed=1)
-    >>> found = localize(find_evidence(fidm.Model(task).fit(cohort), cohort), cohort, draws=100)
+    >>> found = localize(find_evidence(fidm.Model(task).fit(cohort), cohort), cohort, bootstrap=100)
     >>> found.row("route_divergence")["auc"] > 0.5
     True
     """
-    _require(evidence, cohort, seed, draws, level)
+    check_settings(seed=seed, bootstrap=bootstrap, level=level)
+    _require(evidence, cohort)
     steps = evidence.actions.select("counts", *SCORES).with_columns(
         anchors(evidence.tasks, cohort).select(
             "step", "stretch", "is_move", "route_divergence", "opportunity", "bypass"
@@ -172,12 +208,12 @@ def localize(
             values = np.round(steps[score].fill_null(0.0).to_numpy(), 9)
             table = _people(person[among], values[among], event[among], cohort)
             named = {"anchor": anchor, "denominator": DENOMINATORS[anchor], "score": score}
-            rows.append(named | _numbers(table, [seed, number], draws, level))
+            rows.append(named | _numbers(table, [seed, number], bootstrap, level))
             people.append(table.select(*(pl.lit(text).alias(key) for key, text in named.items()), pl.all()))
     if on_progress:
         on_progress("localizing", len(rows), len(rows))
     table = pl.DataFrame(rows, schema=_schema())
-    settings = {**evidence.record.settings, "draws": draws, "level": level, "top": TOP}
+    settings = {**evidence.record.settings, "bootstrap": bootstrap, "level": level, "top": TOP}
     return Localization(
         table=table,
         people=pl.concat(people).select("participant", pl.exclude("participant")),
@@ -193,14 +229,30 @@ def _on_stretch(steps: pl.DataFrame, event: Flags) -> Flags:
     return np.asarray(np.bincount(number, event, minlength=1)[number] > 0)
 
 
-def _require(evidence: Evidence, cohort: Cohort, seed: int, draws: int, level: float) -> None:
+def check_settings(*, seed: int, bootstrap: int, level: float) -> None:
+    """Raise if a setting of :func:`localize` cannot be, and say which.
+
+    Parameters
+    ----------
+    seed : int
+        Must be 0 or more.
+    bootstrap : int
+        Must be 1 or more.
+    level : float
+        Must lie between 0 and 1.
+    """
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    if bootstrap < 1:
+        raise DataError(f"bootstrap is {bootstrap}; it must be 1 or more.")
+    if not 0 < level < 1:
+        hint = f" Write {level / 100:g} for {level:g} %." if 1 < level < 100 else ""
+        raise DataError(f"level is {level:g}; it must lie between 0 and 1.{hint}")
+
+
+def _require(evidence: Evidence, cohort: Cohort) -> None:
     if evidence.actions.height != cohort.n_steps or not evidence.participants.equals(cohort.ids):
         raise DataError("The evidence is not about these people. Make it with find_evidence(fit, cohort).")
-    if seed < 0 or draws < 1 or not 0 < level < 1:
-        raise DataError(
-            f"seed is {seed}, draws {draws} and level {level}; seed must be 0 or more, draws 1 or more, and "
-            "the level lie between 0 and 1."
-        )
 
 
 def _people(person: NDArray[np.int64], score: Floats, event: Flags, cohort: Cohort) -> pl.DataFrame:
@@ -253,7 +305,7 @@ def _rank(offsets, score, event, top, n_events, auc, top_rate):  # type: ignore[
         top_rate[j] = hits / places
 
 
-def _numbers(people: pl.DataFrame, stream: list[int], draws: int, level: float) -> dict[str, Any]:
+def _numbers(people: pl.DataFrame, stream: list[int], bootstrap: int, level: float) -> dict[str, Any]:
     """The means over those who have both kinds of actions, with intervals."""
     both = people.filter(pl.col("auc").is_not_null())
     values = both.select("auc", "top_rate", "baseline").to_numpy()
@@ -270,10 +322,10 @@ def _numbers(people: pl.DataFrame, stream: list[int], draws: int, level: float) 
         return found
     centre = values.mean(axis=0)
     found |= dict(zip(NUMBERS, (*centre.tolist(), centre[1] / centre[2]), strict=True))
-    if n < 2:
+    if n < FEWEST:
         return found
-    means = np.empty((draws, 3))
-    for b in range(draws):
+    means = np.empty((bootstrap, 3))
+    for b in range(bootstrap):
         means[b] = values[np.random.default_rng([*stream, b]).integers(0, n, n)].mean(axis=0)
     drawn = np.column_stack([means, means[:, 1] / means[:, 2]])
     low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
@@ -300,5 +352,5 @@ def _notes(table: pl.DataFrame) -> tuple[str, ...]:
         said = (
             f"{what}: {row['n_people']:,} of {row['n_people_all']:,} people have both kinds and are counted"
         )
-        notes.append(said + (", so there is no interval." if row["n_people"] == 1 else "."))
+        notes.append(said + (": too few people for an interval." if row["n_people"] < FEWEST else "."))
     return tuple(notes)

@@ -12,6 +12,9 @@ Residuals are relative to what the population leads one to expect given the segm
 with log μ̂ = α + β log(1 + n). α and β are the coefficients of the fit as they stand: with random intercepts
 they describe a person with θ = 0, who is the average one; in a pooled fit (the paper's) they already average
 over people, and the mean of the prior of θ, which is then not 0, is not added.
+
+These are the paper's formulas. For durations and counts they compare an observation with its *mean*. Speech
+is skewed: a few long segments pull the mean up, so that a typical segment has a residual a little below 0.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
-from fidm.model.channels import Channel
+from fidm.model.channels import Channel, LogNormal
 from fidm.model.effort import observed
 
 Floats = NDArray[np.float64]
@@ -36,9 +39,11 @@ def find_residuals(fit: Fit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
     """Return one row per segment and, per channel, five columns; null where nothing was observed.
 
     - ``duration_observed``: the observation, as it stands in the segments;
-    - ``duration_expected``: its mean in the population, given the moves. Of a log-normal this is the mean of
-      the observation itself, a little above the median that its residual is relative to;
-    - ``duration_residual``: the residual above;
+    - ``duration_expected``: what the residual is relative to, given the moves: the mean in the population; of
+      a log-normal channel (pauses) exp(ξ), the typical value, since its residual is that of the logarithm.
+      An observation below it never has a residual above 0;
+    - ``duration_residual``: the residual above, the paper's. As speech is skewed, that of a typical segment
+      lies below 0 where it is relative to a mean;
     - ``duration_own_residual``: the same relative to what the person's own θ̂ leads one to expect;
     - ``duration_own_z``: how many standard deviations the observation lies above that (Pearson's residual).
 
@@ -68,7 +73,7 @@ def find_residuals(fit: Fit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
         base = seen.predictor(shared.coefficients)
         parts = (
             channel.record(seen.y),
-            channel.mean(base, shared.shape),
+            _expected(channel, base, shared.shape),
             channel.residual(seen.y, base),
             channel.residual(seen.y, base + theta),
             _pearson(channel, seen.y, base + theta, shared.shape),
@@ -78,6 +83,11 @@ def find_residuals(fit: Fit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
             spread[seen.row] = values
             columns[f"{channel.name}_{name}"] = pl.Series(spread, nan_to_null=True)
     return pl.DataFrame(columns)
+
+
+def _expected(channel: Channel, xi: Floats, shape: float) -> Floats:
+    """What a residual is relative to, in the units of the observation."""
+    return np.exp(xi) if isinstance(channel, LogNormal) else channel.mean(xi, shape)
 
 
 def _pearson(channel: Channel, y: Floats, xi: Floats, shape: float) -> Floats:

@@ -266,6 +266,9 @@ def _marginal(
     return np.concatenate([value for value, _ in found]), np.concatenate([slope for _, slope in found])
 
 
+FARTHEST, FARTHEST_SD = 40.0, 6.0
+"""A search goes no farther from where it begins: e^40 times as much, or a sd e^6 times as large."""
+
 Gradients = Callable[[Floats], tuple[Floats, Floats]]
 """From free numbers to each person's log-likelihood [P] and its slopes [P, F]."""
 
@@ -286,9 +289,13 @@ def _maximise(gradients: Gradients, start: Floats, name: str) -> tuple[Floats, F
     def loss(z: Floats) -> tuple[float, Floats]:
         free = start + whiten @ z
         free[-1] = max(free[-1], lowest)
-        value, slope = gradients(free)
+        inside = np.clip(free, start - FARTHEST, start + FARTHEST)
+        inside[-1] = min(max(inside[-1], lowest), start[-1] + FARTHEST_SD)
+        value, slope = gradients(inside)
         total = np.array([math.fsum(column) for column in slope.T])
-        return -math.fsum(value) / n, -(whiten.T @ total) / n
+        beyond = free - inside  # a search that runs away is led back, and finds numbers on its way
+        penalty = 0.5 * float(beyond @ beyond)
+        return penalty - math.fsum(value) / n, whiten.T @ (beyond - total / n)
 
     result = optimize.minimize(
         loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": TOLERANCE, "maxiter": 500}
@@ -317,6 +324,8 @@ def standard_errors(gradients: Gradients, best: Floats, scale: Floats) -> Floats
     for k in range(width):
         ahead, behind = (gradients(best + sign * step * scale[:, k])[1] for sign in (1, -1))
         curvature[:, k] = [math.fsum(a - b) / (2 * step) for a, b in zip(ahead.T, behind.T, strict=True)]
+    if not np.isfinite(curvature).all():
+        return np.full(width, np.nan)
     bread = linalg.pinv(curvature @ linalg.inv(scale))
     covariance = bread @ outer_product(gradients(best)[1]) @ bread.T
     return np.sqrt(np.maximum(np.diag(covariance), 0.0))

@@ -41,6 +41,10 @@ LOG_MOVES = "log_moves"
 """The name of the design column log(1 + n_moves)."""
 
 
+LARGEST = 700.0
+"""Predictors beyond this stand for e^700: larger ones are no numbers any more."""
+
+
 @dataclass(frozen=True)
 class Channel(ABC):
     """One kind of effort observation and how it is distributed.
@@ -153,18 +157,18 @@ class Gamma(Channel):
         return ~np.isnan(raw) & ~(raw > 0), "must be above 0; leave it empty where nothing was observed"
 
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        return -shape * (xi + y * np.exp(-xi))
+        return -shape * (xi + y * _exp(-xi))
 
     def fixed(self, y: Floats, shape: float) -> Floats:
         return np.asarray((shape - 1) * np.log(y) + (shape * np.log(shape) - special.gammaln(shape)))
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
-        ratio = shape * y * np.exp(-xi)
+        ratio = shape * y * _exp(-xi)
         return ratio - shape, ratio
 
     def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
         constant = np.log(shape) + 1 - special.digamma(shape)
-        return np.asarray(shape * (constant + np.log(y) - xi - y * np.exp(-xi)))
+        return np.asarray(shape * (constant + np.log(y) - xi - y * _exp(-xi)))
 
     def own_maximum(
         self, y: Floats, base: Floats, offsets: NDArray[np.int64], shape: float
@@ -214,19 +218,20 @@ class NegativeBinomial(_Count):
     shape_name: ClassVar[str] = "kappa"
 
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        return y * xi - (y + shape) * np.log(shape + np.exp(xi))
+        log_total = np.log(shape + _exp(xi)) + np.maximum(xi - LARGEST, 0.0)
+        return np.asarray(y * xi - (y + shape) * log_total)
 
     def fixed(self, y: Floats, shape: float) -> Floats:
         known = _by_count(y, lambda count: special.gammaln(count + shape) - special.gammaln(count + 1))
         return np.asarray(known - special.gammaln(shape) + shape * np.log(shape))
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
-        mean = np.exp(xi)
+        mean = _exp(xi)
         pull = mean * (y + shape) / (shape + mean)
         return y - pull, pull * shape / (shape + mean)
 
     def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        total = shape + np.exp(xi)
+        total = shape + _exp(xi)
         known = _by_count(y, lambda count: special.digamma(count + shape))
         constant = np.log(shape) + 1 - special.digamma(shape)
         return np.asarray(shape * (known + constant - np.log(total) - (y + shape) / total))
@@ -249,13 +254,13 @@ class Poisson(_Count):
     kind: ClassVar[str] = "poisson"
 
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        return y * xi - np.exp(xi)
+        return y * xi - _exp(xi)
 
     def fixed(self, y: Floats, shape: float) -> Floats:
         return -special.gammaln(y + 1)
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
-        mean = np.exp(xi)
+        mean = _exp(xi)
         return y - mean, mean
 
     def own_maximum(
@@ -385,6 +390,11 @@ KINDS: dict[str, type[Channel]] = {
     channel.kind: channel for channel in (Gamma, NegativeBinomial, Poisson, LogNormal, Bernoulli)
 }
 """The channels a saved fit can name; channels of your own are handed to :func:`fidm.load_fit`."""
+
+
+def _exp(x: Floats) -> Floats:
+    """e^x, cut off before it is too large for a number: searches look at such places and turn back."""
+    return np.asarray(np.exp(np.minimum(x, LARGEST)))
 
 
 def _by_count(y: Floats, function: Any) -> Floats:

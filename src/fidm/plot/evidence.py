@@ -9,8 +9,10 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
+from matplotlib.colors import Normalize, to_rgba
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
@@ -22,6 +24,7 @@ WEIGHT_MAP = "YlOrRd"
 """Light is ordinary, dark is heavy; its lightness alone tells the order."""
 
 HEAVY, LIGHT = "#D55E00", "#56B4E9"
+UNCOUNTED, NOT_COUNTED = "#BDBDBD", "not counted (inferred, weight 0, waiting, no η)"
 NAMES = {
     "route_divergence": "turned away\nfrom the next goal",
     "route_divergence_clear": "the same, on stretches\nwithout a bypass",
@@ -40,6 +43,8 @@ def unexpected_steps(
     ax: Axes | None = None,
 ) -> Axes:
     """Draw one person's way, the darker the more unexpected each step was; crosses mark other actions.
+
+    Steps that do not count (inferred, of weight 0, waiting, or of a person without an η) are grey.
 
     Parameters
     ----------
@@ -64,11 +69,13 @@ def unexpected_steps(
     at = np.array([cell[::-1] for cell in cells if cell], dtype=np.float64)
     shown = np.array([cell is not None for cell in cells])
     values = steps["unexpectedness"].to_numpy()[shown]
-    top = np.nanmax(values[np.isfinite(values)], initial=1.0)
+    counts = _counted(steps)[shown]
+    top = np.max(values[counts & np.isfinite(values)], initial=1.0)
     scale = ScalarMappable(Normalize(0.0, float(top)), WEIGHT_MAP)
     begin, end = _lanes(at, beside=0.0)
     moved = np.flatnonzero(np.abs(np.diff(at, axis=0)).sum(axis=1) > 0)
-    colours = scale.to_rgba(np.nan_to_num(values, nan=0.0, posinf=float(top)))
+    colours = np.asarray(scale.to_rgba(np.nan_to_num(values, nan=0.0, posinf=float(top))))
+    colours[~counts] = to_rgba(UNCOUNTED)
     if len(begin):
         ways = list(np.stack([begin, end], axis=1))
         ax.add_collection(LineCollection(ways, colors="#777777", linewidths=4.2, zorder=3))
@@ -89,8 +96,17 @@ def unexpected_steps(
     bar.outline.set_visible(False)
     row = evidence.participants.index_of(participant)
     eta = evidence.sensitivity[row] if row is not None else np.nan
-    ax.set_title(f"{participant}, η = {eta:.1f}: ✕ marks buying and paying", fontsize=9)
+    marks = ": ✕ marks actions that are no movements" if len(acted) else ""
+    ax.set_title(f"{participant}, η = {eta:.1f}{marks}", fontsize=9)
+    if not (counts[moved].all() and counts[acted].all()):
+        grey = Line2D([], [], color=UNCOUNTED, linewidth=3.2, label=NOT_COUNTED)
+        ax.legend(handles=[grey], fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.0))
     return ax
+
+
+def _counted(steps: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which of these steps enter the likelihood and have a known unexpectedness."""
+    return (steps["counts"] & steps["unexpectedness"].is_not_null()).to_numpy()
 
 
 def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: Axes | None = None) -> Axes:
@@ -120,7 +136,8 @@ def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: 
     ax.axhline(0.0, color=INK, linewidth=0.8)
     every = max(1, len(values) // 20)
     ax.set_xticks(places[::every], own["segment"].to_list()[::every], fontsize=6.5)
-    ax.set_ylabel(f"{channel.replace('_', ' ')}\nresidual", fontsize=8)
+    unit = "difference" if channel in evidence.yes_no else "log ratio"
+    ax.set_ylabel(f"{channel.replace('_', ' ')}\n{unit}", fontsize=8)
     ax.tick_params(labelsize=7)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -130,6 +147,9 @@ def person_evidence(
     evidence: Evidence, participant: str, *, task: TaskModel | None = None, episode: str | None = None
 ) -> Figure:
     """Draw one person's evidence: the way coloured by unexpectedness, and a bar per segment and channel.
+
+    Channels that only say whether something happened have no panel: their residuals are about as large in
+    every segment. :func:`effort_residuals` draws them too.
 
     Parameters
     ----------
@@ -142,16 +162,17 @@ def person_evidence(
     episode : str, optional
         Which episode is drawn on the map; the first by default.
     """
-    n = max(1, len(evidence.channels))
+    channels = [name for name in evidence.channels if name not in evidence.yes_no]
+    n = max(1, len(channels))
     figure = Figure(figsize=(13, max(5.2, 1.15 * n)), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1), squeeze=False)[0]
     if task is not None and task.grid is not None:
         unexpected_steps(task, evidence, participant, episode=episode, ax=left.subplots())
     else:
         unexpected_row(evidence, participant, ax=left.subplots())
-    if evidence.channels:
+    if channels:
         axes = np.atleast_1d(right.subplots(n, 1, sharex=True))
-        for channel, ax in zip(evidence.channels, axes, strict=True):
+        for channel, ax in zip(channels, axes, strict=True):
             effort_residuals(evidence, participant, channel, ax=ax)
         axes[0].set_title("effort beyond what the moves explain", fontsize=9)
         axes[-1].set_xlabel("segment", fontsize=8)
@@ -176,9 +197,14 @@ def unexpected_row(evidence: Evidence, participant: str, *, ax: Axes | None = No
         import matplotlib.pyplot as plt
 
         ax = plt.subplots(figsize=(6, 3))[1]
-    values = evidence.actions.filter(pl.col("participant") == participant)["unexpectedness"].to_numpy()
+    steps = evidence.actions.filter(pl.col("participant") == participant)
+    values, counts = steps["unexpectedness"].to_numpy(), _counted(steps)
     values = np.where(np.isfinite(values), values, 0.0)
-    ax.bar(np.arange(1, len(values) + 1), values, color=PEOPLE[0], width=0.8)
+    place = np.arange(1, len(values) + 1)
+    ax.bar(place[counts], values[counts], color=PEOPLE[0], width=0.8)
+    if not counts.all():
+        ax.bar(place[~counts], values[~counts], color=UNCOUNTED, width=0.8, label=NOT_COUNTED)
+        ax.legend(fontsize=7, frameon=False)
     ax.set_xlabel("action", fontsize=8)
     ax.set_ylabel("unexpectedness, −log π", fontsize=8)
     ax.set_title(participant, fontsize=9)

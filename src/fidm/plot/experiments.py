@@ -17,7 +17,8 @@ SUMMARY, EXTRA, FACTOR, PAPER, INK = "#999999", "#56B4E9", "#0072B2", "#D55E00",
 def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
     """Draw how well each kind of features tells the matched conditions apart, with the paper's numbers.
 
-    Bars are means over repetitions, whiskers their standard deviation, diamonds the paper's.
+    Points are means over repetitions, whiskers their standard deviation, diamonds the paper's. Grey:
+    summaries that are matched; light blue: plain ones the paper lacks; dark blue: the factors.
 
     Parameters
     ----------
@@ -33,30 +34,32 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
     place = np.arange(len(names))[::-1]
     colour = [SUMMARY if name in MATCHED else EXTRA if name in PLAIN else FACTOR for name in names]
     auc, spread = table["auc"].to_numpy(), table["sd"].fill_null(0.0).to_numpy()
-    ax.barh(place, auc, height=0.62, color=colour, xerr=spread, error_kw={"ecolor": INK, "lw": 1}, zorder=2)
+    for at, value, error, own in zip(place, auc, spread, colour, strict=True):
+        ax.errorbar(value, at, xerr=error, fmt="o", color=own, ms=7, elinewidth=2, capsize=3, zorder=3)
     paper = table["paper"].cast(float).to_numpy()
     known = np.isfinite(paper)
     ax.plot(
         paper[known],
         place[known],
         "D",
-        color=PAPER,
-        ms=6,
-        mec="white",
+        color="none",
+        ms=8,
+        mec=PAPER,
+        mew=1.4,
         zorder=4,
         label="paper",
         clip_on=False,
     )
     ax.axvline(0.5, color=INK, lw=0.8, ls="--", zorder=3)
     for at, value in zip(place, auc, strict=True):
-        inside = ax.text(0.415, at, f"{value:.3f}", va="center", fontsize=8, color="white", zorder=5)
-        inside.set_path_effects([withStroke(linewidth=1.5, foreground=INK, alpha=0.6)])
+        ax.text(1.03, at, f"{value:.3f}", va="center", fontsize=8, color=INK)
     ax.set_yticks(place, [FEATURES[name] for name in names])
-    ax.set_xlim(0.4, 1.0)
+    ax.set_xlim(min(0.4, 0.95 * float(np.nanmin(auc - spread))), 1.01)
+    ax.grid(axis="x", color="#eeeeee", zorder=0)
     ax.set_xlabel("AUC, A against B (0.5: chance)")
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    ax.legend(loc="upper right", frameon=False, fontsize=8)
+    ax.legend(loc="lower left", frameon=False, fontsize=8)
     return ax
 
 

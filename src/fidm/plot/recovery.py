@@ -13,7 +13,7 @@ from fidm.study.repeating import Reliability
 
 SHORT = {
     "action_sensitivity": "η",
-    "duration": "time",
+    "duration": "duration",
     "characters": "characters",
     "turns": "turns",
     "pause": "pause",
@@ -46,7 +46,9 @@ def recovery(result: Recovery, *, method: str = "", scale: str = "log") -> Figur
         if i:
             ax.set_ylabel("")
             ax.tick_params(labelleft=False)
-    figure.colorbar(panels[-1].images[0], ax=list(panels), shrink=0.8, label="standardized partial slope")
+    figure.colorbar(panels[-1].images[0], ax=list(panels), shrink=0.8, label="|standardized partial slope|")
+    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[method or result.methods[0]]
+    figure.suptitle(f"{result.n_people:,} people, {how}, {scale} η", fontsize=9)
     return figure
 
 

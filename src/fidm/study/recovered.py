@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.stats import t
 
 from fidm.errors import DataError
 from fidm.fit.profile import SENSITIVITY
@@ -34,10 +35,16 @@ VERDICTS = ((0.85, "well"), (0.70, "well enough to compare groups"), (0.50, "onl
 NOTICEABLE = 0.12
 """A cross-response up to this is nothing to speak of."""
 
+ENOUGH_REPETITIONS = 5
+"""With fewer, the sd of r between repetitions is taken from theory, not from them."""
+
 
 def verdict(r: float) -> str:
-    """Return how well a parameter with this correlation is recovered; empty if it cannot be estimated."""
-    return next((word for least, word in VERDICTS if r >= least), "")
+    """Return how well a parameter with this correlation is recovered; empty if it cannot be estimated.
+
+    What is judged is r as it is printed, with two digits.
+    """
+    return next((word for least, word in VERDICTS if round(r, 2) >= least), "")
 
 
 def number(value: float) -> str:
@@ -162,7 +169,7 @@ class Recovery:
         settings = self.record.settings
         if condition == "missing":
             return f"{settings['missing']:.0%} of the effort missing"
-        return f"noise variance × {settings['noise']:g}" if condition == "noise" else "complete observations"
+        return f"noise × {settings['noise']:g}" if condition == "noise" else "complete observations"
 
     def _judged(self, row: Mapping[str, Any]) -> str:
         r, word = row["r"], verdict(row["r"])
@@ -187,25 +194,29 @@ class Recovery:
         return said
 
     def _crossed(self) -> list[str]:
-        """Whether a factor passes for another, beyond chance."""
+        """Whether a factor passes for another, beyond the largest of all cross-responses by chance."""
         matrix = self.matrix(self.conditions[0])
         error = self.matrix(self.conditions[0], value="se") / math.sqrt(self.repeat)
         off = ~np.eye(len(matrix), dtype=bool)
+        if not np.isfinite(matrix[off]).any():
+            return []
+        freedom = max(1, self.repeat * (self.n_people - len(matrix) - 1))
+        by_chance = float(t.ppf(1 - 0.025 / off.sum(), freedom)) * error  # one in twenty studies has a larger
         with np.errstate(invalid="ignore"):
-            big = off & (np.abs(matrix) > NOTICEABLE) & (np.abs(matrix) > 3 * error)
+            big = off & (np.abs(matrix) > NOTICEABLE) & (np.abs(matrix) > by_chance)
         if big.any():
             return [
                 f"{LABELS.get(self.factors[i], self.factors[i]).capitalize()} passes in part for "
                 f"{LABELS.get(self.factors[j], self.factors[j])}: cross-response {number(matrix[i, j])}."
                 for i, j in np.argwhere(big)
             ]
-        if not np.isfinite(matrix[off]).any():
-            return []
-        largest = float(np.nanmax(np.abs(matrix[off])))
-        return [
-            f"No factor passes for another: the largest cross-response is {number(largest)}"
-            f" (chance alone gives about {number(2 * float(np.nanmax(error)))})."
-        ]
+        largest, limit = float(np.nanmax(np.abs(matrix[off]))), float(np.nanmax(by_chance[off]))
+        figures = (
+            f"the largest cross-response is {number(largest)}, and chance alone gives up to {number(limit)}"
+        )
+        if limit > NOTICEABLE:
+            return [f"Too few people to tell whether one factor passes for another: {figures}."]
+        return [f"No factor passes for another: {figures}."]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -227,10 +238,11 @@ class Recovery:
 
 
 def summarize(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> pl.DataFrame:
-    """Average rows over repetitions; a correlation also gets the range of 95 % of such studies.
+    """Average rows over repetitions; a correlation also gets the range in which 95 % of such studies lie.
 
-    The range is tanh(mean z ± 1.96 sd z) of Fisher's z between repetitions; with one repetition the sd of z
-    is 1 / √(n − 3).
+    With R repetitions, mean z and sd s of Fisher's z the range is tanh(z ± t s √(1 + 1/R)), t the quantile of
+    Student's distribution with R − 1 degrees of freedom: a prediction interval for one more study. With fewer
+    than five repetitions s is 1 / √(n − 3), and t is 1.96.
     """
     table = pl.DataFrame(list(rows)).fill_nan(None)
     mean = [
@@ -242,11 +254,15 @@ def summarize(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> pl.Data
     if "r" in table.columns:
         z = pl.col("r").clip(-0.999999, 0.999999).arctanh()
         own = (1 / (pl.col("n").mean() - 3).clip(lower_bound=1).sqrt()).alias("_own")
-        more = [z.mean().alias("_z"), z.std().alias("_sd"), own, *more]
+        more = [z.mean().alias("_z"), z.std().alias("_sd"), z.count().alias("_count"), own, *more]
     found = table.group_by(keys, maintain_order=True).agg(*mean, *more)
     if "r" not in table.columns:
         return found
-    width = 1.96 * pl.coalesce("_sd", "_own")
+    count = found["_count"].to_numpy()
+    enough = count >= ENOUGH_REPETITIONS
+    quantile = np.where(enough, t.ppf(0.975, np.maximum(count - 1, 1)), 1.96)
+    spread = np.where(enough, found["_sd"].fill_null(0.0).to_numpy(), found["_own"].to_numpy())
+    width = pl.Series(quantile * spread * np.sqrt(1 + 1 / np.maximum(count, 1)))
     return found.with_columns(
         r=pl.col("_z").tanh(),
         r_low=(pl.col("_z") - width).tanh(),

@@ -114,11 +114,13 @@ def recover(
     methods : sequence of {"eb", "mle"}
         How people are estimated.
     conditions : sequence of {"complete", "missing", "noise"}
-        All effort observed; a share of it removed; its variance multiplied. Choices are the same in all.
+        All effort observed; a share of it removed; more noise in it. Choices are the same in all.
     missing : float
         The share of effort observations that ``"missing"`` removes.
     noise : float
-        How many times the variance ``"noise"`` has.
+        How many times as noisy ``"noise"`` is: the shapes κ are divided by it, and the variance of log pauses
+        multiplied (:func:`fidm.study.structure.noisier`). Counts also vary by counting, so their variance
+        grows less.
     workers : int, optional
         Threads; changes no number.
     on_progress : callable, optional
@@ -133,6 +135,7 @@ def recover(
     (5, 5)
     """
     _check(methods, conditions, repeat, seed, missing, noise, like, spread)
+    _check_spread(effort_sd, log_sensitivity_sd, log_sensitivity_mean)
     tasks = TaskSet.of(load_task("grocery") if task is None else task)
     say = on_progress or (lambda doing, done, of: None)
     say("structure", 0, 1)
@@ -275,6 +278,16 @@ def _resampled(cohort: Cohort, n: int, seed: int) -> Cohort:
 
 def _names(channels: Sequence[Channel]) -> tuple[str, ...]:
     return (SENSITIVITY, *(channel.name for channel in channels))
+
+
+def _check_spread(effort_sd: float | None, sensitivity_sd: float | None, mean: float | None) -> None:
+    for name, value in (("effort_sd", effort_sd), ("log_sensitivity_sd", sensitivity_sd)):
+        if value is not None and not (0 < value < np.inf):
+            raise DataError(
+                f"{name} is {value:g}; it must be above 0, since what does not vary cannot come back."
+            )
+    if mean is not None and not np.isfinite(mean):
+        raise DataError(f"log_sensitivity_mean is {mean:g}; it must be a finite number.")
 
 
 def _check(

@@ -16,11 +16,14 @@ first and last places; sentences then rely on the model.
 has more than two. ρ is the ICC(2,1), absolute agreement of single measurements, and the standard error of
 measurement √(σ²_occasion + σ²_error) of the same two-way model.
 
-*Model.* What empirical Bayes itself says: one minus the mean posterior variance over the prior's, and the
-root of the mean posterior variance.
+*Model.* What empirical Bayes itself says: ρ is one minus the mean posterior variance over the prior's, and
+the standard error of measurement the root of the mean posterior variance over ρ.
 
-The minimal detectable change is 1.96·√2 times the standard error of measurement: two measurements of a person
-who has not changed differ by less in 95 % of cases. Intervals are from a bootstrap of participants.
+The standard error of measurement is that of estimates by maximum likelihood, and the minimal detectable
+change 1.96·√2 times as large: two such estimates of a person who has not changed differ by less in 95 % of
+cases. The estimates of empirical Bayes, which ``fidm fit`` prints unless told otherwise, are pulled towards
+the mean by about ρ, and so are their differences: for them the change is ρ times as large. Intervals are from
+a bootstrap of participants.
 """
 
 from __future__ import annotations
@@ -58,6 +61,9 @@ FEWEST_PEOPLE = 5
 MANY = 0.2
 """If a larger share of people is left out, a reader is told, and sentences rely on the model."""
 
+ENOUGH_RETESTS = 30
+"""A retest of fewer people, and of less than half of them, is not what sentences rely on."""
+
 TOO_LOW = 0.5
 """Below this reliability more than half of the differences are error, and sentences speak of no change."""
 
@@ -80,8 +86,9 @@ class Reliability:
     table : DataFrame
         A row per parameter and kind (``split-half``, ``retest``, ``model``): people with an estimate in both
         measurements and without, their correlation r, the rank correlation of all, the reliability with its
-        interval, the standard error of measurement, and the minimal detectable change with its interval.
-        Sensitivity is on the scale of log η.
+        interval, the standard error of measurement, and the minimal detectable change, with its interval, of
+        estimates by maximum likelihood; ``mdc_shrunk`` is that of estimates by empirical Bayes. Sensitivity
+        is on the scale of log η.
     notes : tuple of str
         How halves were made, and what could not be done.
     not_learned : mapping of str to str
@@ -116,23 +123,36 @@ class Reliability:
                 continue
             what = "odds" if name == "pause_presence" else "value"
             known = row["low"] is not None
-            interval = f" ({number(row['low'])} to {number(row['high'])})" if known else ""
+            interval = f"{number(row['low'])} to {number(row['high'])}, " if known else ""
+            interval = f" ({interval}{row['n']:,} people)"
             kind = "by the model's own reckoning, its" if row["kind"] == "model" else row["kind"]
             text = f"{label}: {kind} reliability is {number(row['reliability'])}{interval}"
+            halves = self.row(name)
+            if row["kind"] == "model" and halves is not None and halves["reliability"] is not None:
+                text += f", by split halves {number(halves['reliability'])} ({halves['n']:,} people)"
             if row["reliability"] < TOO_LOW:
-                said.append(f"{text}, too low to speak of changes in one person.")
+                said.append(f"{text}; below {number(TOO_LOW)}, too low to speak of changes in one person.")
                 continue
+            least = "" if row["kind"] == "retest" else "at least "
             said.append(
-                f"{text}; a change of a person's {what} by less than a factor of {math.exp(row['mdc']):.2f} "
-                "is within measurement error."
+                f"{text}; a change of a person's {what} by less than a factor of {least}"
+                f"{math.exp(row['mdc_shrunk']):.2f} is within measurement error "
+                f"({math.exp(row['mdc']):.2f} if estimated by maximum likelihood)."
             )
         return tuple(said)
 
     def _best(self, name: str) -> dict[str, Any] | None:
-        """The kind to rely on: retest, else split-half, else the model if too many had to be left out."""
+        """The kind to rely on: retest of enough people, else split-half, else the model.
+
+        Retest and split-half are passed over if too many had to be left out.
+        """
+        halves = self.row(name)
+        everybody = 0 if halves is None else halves["n"] + halves["without"]
         for kind in ("retest", "split-half", "model"):
             row = self.row(name, kind)
             if row is None or row["reliability"] is None:
+                continue
+            if kind == "retest" and row["n"] < min(ENOUGH_RETESTS, everybody / 2):
                 continue
             if kind == "model" or row["without"] <= MANY * (row["n"] + row["without"]):
                 return row
@@ -355,6 +375,7 @@ def _row(
     rank_r: float = math.nan,
 ) -> dict[str, Any]:
     change = 1.96 * math.sqrt(2)
+    shrunk = change * float(found[2]) * min(1.0, max(0.0, float(found[1])))
     return {
         "parameter": name,
         "kind": kind,
@@ -369,6 +390,7 @@ def _row(
         "mdc": change * float(found[2]),
         "mdc_low": change * float(low[2]),
         "mdc_high": change * float(high[2]),
+        "mdc_shrunk": shrunk if math.isfinite(found[1]) else math.nan,
     }
 
 
@@ -425,7 +447,9 @@ def _by_model(fit: Fit, cohort: Cohort, workers: int | None, notes: list[str]) -
     for k, name in enumerate(profile.parameters):
         seen = np.isfinite(errors[:, k])
         variance = float(np.mean(errors[seen, k] ** 2)) if seen.any() else math.nan
-        found = np.array([math.nan, 1 - variance / profile.prior_sd[k] ** 2, math.sqrt(variance)])
+        rho = 1 - variance / float(profile.prior_sd[k]) ** 2
+        error = math.sqrt(variance / rho) if rho > 0 else math.nan
+        found = np.array([math.nan, rho, error])
         rows.append(_row(name, "model", int(seen.sum()), int((~seen).sum()), found, nothing, nothing))
     return rows
 

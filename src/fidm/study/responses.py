@@ -40,6 +40,8 @@ def partial_slopes(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
     """Regress y on all columns of x, everything standardized; return slopes, their errors, how many people.
 
     People without a finite y are left out. Where everybody has the same y nothing is recovered: slopes are 0.
+    The errors are those of least squares times √(1 − b²), since the sd of y is estimated too: a slope near 1
+    is known better than least squares says, as a correlation is.
 
     Parameters
     ----------
@@ -60,7 +62,8 @@ def partial_slopes(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
     slope = inverse @ (z.T @ v)
     residual = v - z @ slope
     variance = float(residual @ residual) / (len(v) - width - 1)
-    return slope, np.sqrt(variance * np.diag(inverse)), len(y)
+    error = np.sqrt(variance * np.diag(inverse) * np.clip(1 - slope**2, 0, 1))
+    return slope, error, len(y)
 
 
 def statistic_rows(factors: Floats, channels: Sequence[Channel], profile: Profile) -> list[dict[str, Any]]:
@@ -77,7 +80,7 @@ def statistic_rows(factors: Floats, channels: Sequence[Channel], profile: Profil
             known = np.isfinite(y)
             own = np.exp(factors[:, 0]) if k == 0 else factors[:, k]
             low, high = profile.low[:, column], profile.high[:, column]
-            has_interval = ~np.isnan(low) & ~np.isnan(high)
+            has_interval = ~np.isnan(low) & ~np.isnan(high) & ~np.isnan(profile.estimate[:, column])
             inside = (low <= own) & (own <= high)
             r, slope = _line(truth[known], y[known])
             error = y[known] - truth[known]

@@ -110,15 +110,16 @@ class Selection:
             others, f"{others} other usable points are"
         )
         own = {
-            None: "The task as it stands is not on the grid.",
-            True: "The task as it stands is among them.",
-            False: "The task as it stands is not.",
+            None: "is not on the grid",
+            True: "is among them",
+            False: "is not among them",
         }[self.own_is_close]
         if self.at(*self.own) == self.chosen:
-            own = "That is the task as it stands."
+            own = "is the one chosen"
+        setting = f"The task's own setting ({self.own[0]:g}, {self.own[1]:g})"
         return (
             f"Chosen: move cost {self.chosen.move_cost:g}, temperature {self.chosen.tau:g}. {how} within one "
-            f"standard error. {own}"
+            f"standard error of it. {setting} {own}."
         )
 
     @property
@@ -137,6 +138,9 @@ class Selection:
             "reasons": [" ".join(p.reasons) for p in self.points],
         }
         return {"": pl.DataFrame(columns)}
+
+    def __repr__(self) -> str:
+        return self.sentence
 
     def to_dict(self) -> dict[str, Any]:
         """Return its numbers as plain values, without the record."""

@@ -6,8 +6,9 @@ however well it scores.
 
 The paper does not say what its cross-validation compares. Here it is by default the probability of choices:
 the prior of η is learned from four fifths of the people, and the choices of the others are scored by their
-log-likelihood averaged over that prior, in nats per action. Outcomes do not enter. Where people have a
-diagnosis, the area under the curve by the same folds is shown beside it, and can be made the criterion.
+log-likelihood averaged over that prior, in nats per action. Outcomes do not enter, not even into the folds.
+If a column of the participants is named, the area under the curve for telling its two groups apart is shown
+beside it, by folds in which the groups are spread evenly, and can be made the criterion.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError, TaskError
 from fidm.fit.factorized import Model
-from fidm.fit.fitted import Progress
+from fidm.fit.fitted import Fit, Progress
 from fidm.model.channels import paper_channels
 from fidm.record import Record
 from fidm.study import paper
+from fidm.study.learnable import fit_learnable
 from fidm.study.selected import By, Point, Selection
 from fidm.study.separate import FOLDS, held_out_auc
 from fidm.study.structure import PRESENCE
@@ -33,12 +35,13 @@ from fidm.tasks.check import check_task
 from fidm.tasks.findings import move_cost
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
+from fidm.types import Values
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 DIAGNOSIS, NORMAL = "diagnosis", "normal"
-"""The column of participants that is looked at unless told otherwise, and its class of healthy people."""
+"""The column of participants that ``by="auc"`` looks at by default, and its class of healthy people."""
 
 FEWEST_PER_FOLD = 2
 
@@ -72,8 +75,8 @@ def select(
     by : {"likelihood", "auc"}
         What is compared: the probability of left-out choices, or how well all features tell two groups apart.
     label : str, optional
-        The column of participants with the groups: "normal" against the others, or two values. By default
-        "diagnosis", where there is one.
+        The column of participants with the groups: "normal" against the others, or two values. Left out, no
+        outcome is looked at; with ``by="auc"`` it is then "diagnosis".
     on_progress : callable, optional
         Called as ``on_progress(doing, done, of)``.
 
@@ -105,9 +108,10 @@ def select(
             f"{folds} folds cannot be made of {len(cohort)} participant{'s' * (len(cohort) != 1)}; there "
             f"must be 2 folds or more, and {FEWEST_PER_FOLD} participants in each."
         )
-    group, notes = _groups(cohort, label, folds, wanted=by == "auc" or label is not None)
-    fold = cut(len(cohort), group, folds, seed)
-    effort = None if group is None else _effort(task, cohort, fold)
+    if by == "auc" and label is None:
+        label = DIAGNOSIS
+    fold = cut(len(cohort), None, folds, seed)
+    groups = None if label is None else _Groups.of(task, cohort, label, folds, seed)
     grid = [(float(cost), float(tau)) for cost in costs for tau in temperatures]
     say = on_progress or (lambda doing, done, of: None)
     scored = []
@@ -116,8 +120,12 @@ def select(
         variant = task.with_settings(move_cost=cost, tau=tau)
         found = check_task(variant, vary=False)
         reasons = tuple(finding.says for finding in found.findings if finding.level == "problem")
-        parts = _cross_validate(variant, cohort, fold, group, effort, usable=found.usable)
-        scored.append(_Scored(cost, tau, reasons, *parts))
+        values = solve(variant)
+        log, n = _cross_validate(variant, values, cohort, fold, usable=found.usable)
+        areas = np.full(folds, np.nan)
+        if groups is not None:
+            areas = _areas(variant, values, cohort, groups, folds, usable=found.usable)
+        scored.append(_Scored(cost, tau, reasons, log, n, areas))
     say("points", len(grid), len(grid))
     points, best = _compared(scored, by)
     return Selection(
@@ -141,7 +149,7 @@ def select(
         own=(own_cost, task.tau),
         n_people=len(cohort),
         n_actions=max(int(one.n.sum()) for one in scored),
-        notes=notes,
+        notes=() if groups is None else groups.notes,
     )
 
 
@@ -186,78 +194,98 @@ def cut(n: int, group: NDArray[np.int8] | None, folds: int, seed: int) -> Intege
     return fold
 
 
-def _groups(
-    cohort: Cohort, label: str | None, folds: int, *, wanted: bool
-) -> tuple[NDArray[np.int8] | None, tuple[str, ...]]:
-    """Everybody's group, 0 or 1, -1 where it is unknown; None, with the reason, where there are not two."""
-    column = label or DIAGNOSIS
-    if column not in cohort.participants.columns:
-        if not wanted:
-            return None, (f"The participants have no column {column!r}, so no AUC is shown.",)
-        raise DataError(f"The participants have no column {column!r} that says who belongs to which group.")
-    values = cohort.participants[column].cast(pl.String)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Groups:
+    """Two groups of people, folds in which they are spread evenly, and effort learned without each fold.
+
+    ``group`` is 0 or 1, and -1 where it is not known; ``effort`` has one table per fold, since what people
+    share is learned from the others. Effort does not depend on the task's settings.
+    """
+
+    group: NDArray[np.int8]
+    fold: Integers
+    effort: list[Floats]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, task: TaskModel, cohort: Cohort, label: str, folds: int, seed: int) -> _Groups:
+        group = _two_groups(cohort, label, folds)
+        fold = cut(len(cohort), group, folds, seed)
+        columns = cohort.segments.columns
+        channels = tuple(c for c in paper_channels() if c.column in columns and c.name != PRESENCE)
+        if not channels or not cohort.n_segments:
+            return cls(group, fold, [np.zeros((len(cohort), 0))] * folds, ())
+        effort: list[Floats] = []
+        failures: dict[str, str] = {}
+        for number in range(folds):
+            learners = cohort[np.flatnonzero(fold != number)]
+            fit, why = fit_learnable((task,), learners, channels)
+            failures |= why
+            effort.append(fit.profile(cohort).features()[0][:, 1:])
+        notes = tuple(f"{name} is left out of the AUC: {reason}" for name, reason in failures.items())
+        return cls(group, fold, effort, notes)
+
+
+def _two_groups(cohort: Cohort, label: str, folds: int) -> NDArray[np.int8]:
+    """Everybody's group, 0 or 1, -1 where it is unknown."""
+    if label not in cohort.participants.columns:
+        raise DataError(f"The participants have no column {label!r} that says who belongs to which group.")
+    values = cohort.participants[label].cast(pl.String)
     classes = values.drop_nulls().unique().sort().to_list()
-    problem = ""
     if NORMAL not in classes and len(classes) != 2:
-        problem = f"has {len(classes)} different values and none is {NORMAL!r}; two are needed"
-    second = values != NORMAL if NORMAL in classes else values == classes[-1] if classes else values.is_null()
-    group = np.where(values.is_null().to_numpy(), -1, second.fill_null(value=False).to_numpy()).astype(
-        np.int8
-    )
+        raise DataError(
+            f"The column {label!r} of the participants has {len(classes)} different values and none is "
+            f"{NORMAL!r}; two are needed."
+        )
+    second = values != NORMAL if NORMAL in classes else values == classes[-1]
+    is_second = second.fill_null(value=False).to_numpy()
+    group = np.where(values.is_null().to_numpy(), -1, is_second).astype(np.int8)
     smaller = int(min((group == 0).sum(), (group == 1).sum()))
-    if not problem and smaller < folds:
-        problem = f"has a smaller group of {smaller}; {folds} folds need at least {folds}"
-    if not problem:
-        return group, ()
-    if wanted:
-        raise DataError(f"The column {column!r} of the participants {problem}.")
-    return None, (f"The column {column!r} of the participants {problem}, so no AUC is shown.",)
-
-
-def _effort(task: TaskModel, cohort: Cohort, fold: Integers) -> list[Floats]:
-    """Everybody's effort features, learned without each fold; they do not depend on the task's settings."""
-    columns = cohort.segments.columns
-    channels = tuple(c for c in paper_channels() if c.column in columns and c.name != PRESENCE)
-    if not channels or not cohort.n_segments:
-        return [np.zeros((len(cohort), 0))] * (int(fold.max()) + 1)
-    return [
-        Model(task, channels=channels)
-        .fit(cohort[np.flatnonzero(fold != number)])
-        .profile(cohort)
-        .features()[0][:, 1:]
-        for number in range(int(fold.max()) + 1)
-    ]
+    if smaller < folds:
+        raise DataError(
+            f"The column {label!r} of the participants has a smaller group of {smaller}; {folds} folds need "
+            f"at least {folds}."
+        )
+    return group
 
 
 def _cross_validate(
-    task: TaskModel,
-    cohort: Cohort,
-    fold: Integers,
-    group: NDArray[np.int8] | None,
-    effort: list[Floats] | None,
-    *,
-    usable: bool,
-) -> tuple[Floats, Integers, Floats]:
-    """Everybody's log-likelihood when left out, their number of choices, and the AUC of each fold."""
-    folds = int(fold.max()) + 1
-    log, n, areas = np.full(len(cohort), np.nan), np.zeros(len(cohort), np.int64), np.full(folds, np.nan)
-    model = Model(task, channels=(), values=solve(task))
+    task: TaskModel, values: Values, cohort: Cohort, fold: Integers, *, usable: bool
+) -> tuple[Floats, Integers]:
+    """Everybody's log-likelihood when left out, and their number of choices."""
+    log, n = np.full(len(cohort), np.nan), np.zeros(len(cohort), np.int64)
+    for number in range(int(fold.max()) + 1):
+        left_out = cohort[np.flatnonzero(fold == number)]
+        fit = _learned(task, values, cohort[np.flatnonzero(fold != number)], usable=usable)
+        if fit is not None:
+            log[fold == number] = fit.log_likelihood(left_out, at="prior")["action"].to_numpy()
+            n[fold == number] = fit.profile(left_out).n[:, 0]
+    return log, n
+
+
+def _areas(
+    task: TaskModel, values: Values, cohort: Cohort, groups: _Groups, folds: int, *, usable: bool
+) -> Floats:
+    """How well all features tell the two groups apart, in each fold."""
+    areas = np.full(folds, np.nan)
     for number in range(folds):
-        left_out = np.flatnonzero(fold == number)
-        try:
-            fit = model.fit(cohort[np.flatnonzero(fold != number)])
-        except FitError:
-            if usable:
-                raise
-            continue  # values so flat that nobody can be told from anybody: one more sign of degeneracy
-        log[left_out] = fit.log_likelihood(cohort[left_out], at="prior")["action"].to_numpy()
-        profile = fit.profile(cohort)
-        n[left_out] = profile.n[left_out, 0]
-        if group is not None and effort is not None:
-            features = np.column_stack([profile.features()[0], effort[number]])
-            train, test = (np.flatnonzero((group >= 0) & own) for own in (fold != number, fold == number))
-            areas[number] = held_out_auc(features, group, train, test)
-    return log, n, areas
+        fit = _learned(task, values, cohort[np.flatnonzero(groups.fold != number)], usable=usable)
+        if fit is not None:
+            features = np.column_stack([fit.profile(cohort).features()[0], groups.effort[number]])
+            known, inside = groups.group >= 0, groups.fold == number
+            rows = np.flatnonzero(known & ~inside), np.flatnonzero(known & inside)
+            areas[number] = held_out_auc(features, groups.group, *rows)
+    return areas
+
+
+def _learned(task: TaskModel, values: Values, learners: Cohort, *, usable: bool) -> Fit | None:
+    """What people's choices share; None where the values of a degenerate point are too flat to learn it."""
+    try:
+        return Model(task, channels=(), values=values).fit(learners)
+    except FitError:
+        if usable:
+            raise
+        return None  # one more sign of degeneracy
 
 
 # ---------------------------------------------------------------------- comparing
