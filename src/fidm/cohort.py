@@ -337,12 +337,13 @@ class Cohort:
         """Return the people whose ``split`` is ``name``, for example ``"train"``."""
         if "split" not in self.participants.columns:
             raise DataError("The participants have no column 'split', so there are no parts to choose from.")
-        chosen = np.flatnonzero((self.participants["split"] == name).fill_null(value=False).to_numpy())
+        values = self.participants["split"].cast(pl.String)
+        chosen = np.flatnonzero((values == name).fill_null(value=False).to_numpy())
         if not len(chosen):
-            known = self.participants["split"].drop_nulls().unique().sort().to_list()
-            raise DataError(
-                f"Nobody is in the split {name!r}. There is: {', '.join(map(repr, known)) or 'none'}."
-            )
+            known = values.drop_nulls().unique().sort().to_list()
+            short = all(len(value) <= 20 and " " not in value for value in known) and len(known) <= 10
+            listed = ", ".join(map(repr, known)) if short else f"{len(known)} other values"
+            raise DataError(f"Nobody is in the split {name!r}. There is: {listed or 'none'}.")
         return self[chosen]
 
     def select(self, participants: Sequence[str]) -> Cohort:

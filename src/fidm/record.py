@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from polars import selectors as cs
 
 import fidm
 from fidm.cohort import Cohort
@@ -46,7 +48,8 @@ class Record:
     settings : mapping
         Every setting that changes a number: plain numbers, texts, and lists of them.
     data : str or None
-        A hash of the people the result is about (:func:`hash_cohort`); None where there are none.
+        A hash of the people the result is about (:func:`hash_cohort`); None where there are none. Where
+        others tell what people share, or groups matter, the settings have hashes of those too.
     """
 
     experiment: str
@@ -126,6 +129,11 @@ def hash_cohort(cohort: Cohort) -> str:
     return digest.hexdigest()
 
 
+def hash_values(values: NDArray[Any]) -> str:
+    """Return a short hash of numbers: who belongs to which group, or what was learned."""
+    return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
+
+
 def plain(value: Any) -> Any:
     """Return a value as JSON knows it: no arrays, and None for what is no finite number."""
     if isinstance(value, Mapping):
@@ -170,5 +178,5 @@ def write_result(result: Result, folder: str | Path) -> tuple[Path, ...]:
     for key, table in result.tables.items():
         found.append(place / (f"{name}-{key}.csv" if key else f"{name}.csv"))
         with whole_file(found[-1]) as part:
-            table.write_csv(part)
+            table.with_columns(cs.float().fill_nan(None)).write_csv(part)
     return tuple(found)

@@ -286,13 +286,17 @@ def test_a_standardized_difference_by_hand():
 
 
 def test_recovery_by_hand():
-    a = np.array([1.0, 2.0, np.inf, np.nan, 5.0])
-    b = np.array([2.0, 2.0, np.inf, 4.0, np.inf])
-    r, direction, difference, left_out = _recovered(a, b, np.zeros(5), np.ones(5))
-    assert direction == pytest.approx((1 + 0.5 + 0.5 + 1) / 4)
-    assert difference == pytest.approx(0.5)
+    a = np.array([1.0, 2.0, 3.0, np.inf, np.nan, 5.0])
+    b = np.array([2.0, 2.0, 5.0, np.inf, 4.0, np.inf])
+    r, direction, difference, left_out = _recovered(a, b, np.zeros(6), np.ones(6))
+    assert direction == pytest.approx((1 + 0.5 + 1 + 0.5 + 1) / 5)
+    assert difference == pytest.approx(1.0)
     assert left_out == 3
-    assert r == pytest.approx(np.corrcoef([1, 2, 2, 2], [0, 0, 1, 1])[0, 1])
+    assert r == pytest.approx(np.corrcoef([1, 2, 3, 2, 2, 5], [0, 0, 0, 1, 1, 1])[0, 1])
+    few = _recovered(a[1:], b[1:], np.zeros(5), np.ones(5))  # too few are left to speak for all
+    assert np.isnan(few[0])
+    assert np.isnan(few[2])
+    assert few[3] == 3
 
 
 @pytest.mark.parametrize("options", [{"low": 30.0, "high": 18.0}, {"low": 0.0}, {"repeat": 0}, {"seed": -1}])

@@ -32,6 +32,10 @@ class _Lines(Table):
         yield from super().__rich_console__(console, options)
 
 
+SHORT = 16
+"""Cells up to so many characters are not broken into lines."""
+
+
 def page() -> Console:
     """Return the console for results, on standard output."""
     return _Console(highlight=False)
@@ -61,7 +65,7 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int 
     """
     table = _Lines(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(header):
-        is_words = 0 < i < left
+        is_words = 0 < i < left and max((len(row[i]) for row in rows), default=0) > SHORT
         table.add_column(name, justify="left" if i < left else "right", no_wrap=not is_words, overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))

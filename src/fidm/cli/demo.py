@@ -16,6 +16,7 @@ from fidm.cli.both_ways import compare, say_inferred
 from fidm.cli.check import run_check, show
 from fidm.cli.console import count, note, page, table_of
 from fidm.cli.evidence import most_astray
+from fidm.cli.evidence_page import worse_actions
 from fidm.cli.fit import show_summary
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
@@ -108,7 +109,11 @@ def _show_words(truth: Cohort, grounded: Grounded, console: Console) -> None:
         soft_wrap=True,
     )
     right, of = _right(truth, grounded.cohort)
-    console.print(f"{right / of:.1%} of segments led through exactly the actions that were meant")
+    console.print(
+        f"{right / of:.1%} of segments led through exactly the actions that were meant; this package put "
+        "them into words, so that says nothing about real speech",
+        soft_wrap=True,
+    )
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("one of the simulated people said", overflow="fold", max_width=44)
     table.add_column("program", overflow="fold")
@@ -139,10 +144,10 @@ def _right(truth: Cohort, found: Cohort) -> tuple[int, int]:
 
 def _show_evidence(evidence: Evidence, whom: str, console: Console) -> None:
     """The actions of one person that their policy leads one to expect least."""
-    console.print(f"\n[bold]Evidence[/]: what was least to be expected of {whom}, at their own sensitivity")
+    console.print(f"\n[bold]Evidence[/]: what {whom} did that was not best, the least expected first")
     rows = [
         [str(row["step"]), str(row["segment"]), row["action"], row["best"], f"{row['probability']:.1%}"]
-        for row in evidence.most_unexpected(4, participant=whom).iter_rows(named=True)
+        for row in worse_actions(evidence, 4, participant=whom).iter_rows(named=True)
     ]
     console.print(table_of(["step", "segment", "did", "best", "probability"], rows, left=4))
 
@@ -154,9 +159,15 @@ def _show_localization(astray: Localization, console: Console) -> None:
     rows = []
     for anchor, words in names.items():
         row, paper = astray.row(anchor), LOCALIZATION[anchor]
-        interval = f"{row['auc']:.3f} [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
+        interval = f"{row['auc']:.3f}"
+        if row["auc_low"] is not None:
+            interval += f" [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
         rows.append(
             [words, interval, f"{paper['auc']:.3f}", f"{row['enrichment']:.2f}", f"{paper['enrichment']:.2f}"]
         )
     console.print(table_of(["", "AUC within a person", "paper", "enrichment", "paper"], rows))
-    note(console, "The anchors are found from the same distances as the values, so part of this is circular.")
+    note(
+        console,
+        "The anchors are found from the same distances as the values, so part of this is circular; and these "
+        "people were made to resemble the paper's.",
+    )

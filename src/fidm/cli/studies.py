@@ -17,7 +17,9 @@ from fidm.fit.files import load_fit
 from fidm.fit.fitted import Fit
 from fidm.io.excluded import count_reasons, say_reasons
 from fidm.io.study import Study
+from fidm.model.channels import paper_channels
 from fidm.study.folders import SIMULATION
+from fidm.study.learnable import fit_learnable
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 
@@ -97,10 +99,23 @@ def find_fit(opened: Opened, use: Path | None, bars: Bars) -> tuple[Fit, str]:
     path = use if use is not None else opened.folder / "fit.json"
     if use is not None or path.exists():
         fitted = load_fit(path, opened.tasks)
-        return fitted, f"learned earlier from {count(fitted.n_learned, 'participant')}, {path}"
+        said = f"learned earlier from {count(fitted.n_learned, 'participant')}, {path}"
+        if use is None and _is_older(path, opened.folder):
+            said += ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
+        return fitted, said
     learners, part = opened.part(None)
-    fitted = Model(opened.tasks).fit(learners, on_progress=bars.step)
-    return fitted, f"learned now from {fitted.n_learned:,} ({part})"
+    bars.step("what people share", 0, 1)
+    fitted, failures = fit_learnable(opened.tasks, learners, paper_channels())
+    said = f"learned now from {fitted.n_learned:,} ({part})"
+    for name, why in failures.items():
+        said += f". {name} is left out: {why.rstrip('.')}"
+    return fitted, said
+
+
+def _is_older(fit: Path, folder: Path) -> bool:
+    """Whether a fit was written before the tables of the study it is to be used on."""
+    tables = [path for name in ("steps", "segments") for path in folder.glob(f"{name}*")]
+    return any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables)
 
 
 def results_folder(out: Path | None, study: Path | None) -> Path:

@@ -34,7 +34,7 @@ from fidm.fit.fitted import Fit, Progress
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel, paper_channels, person_sums
 from fidm.model.effort import column_values, segment_owner_offsets
-from fidm.record import Record
+from fidm.record import Record, hash_cohort
 from fidm.study import paper
 from fidm.study.pairs import Pairs, usable_people
 from fidm.study.separate import cross_validated_auc
@@ -250,6 +250,7 @@ def matched(
                 "repeat": repeat,
                 "population": population,
                 "simulated": len(observed) if like is None else None,
+                "learned_from": hash_cohort(observed if learn_from is None else learn_from),
             },
             cohort=observed,
         ),
@@ -347,6 +348,8 @@ def factor_features(profiles: Sequence[Profile], channels: Sequence[str]) -> Flo
         finite = column[np.isfinite(column)]
         if len(finite):
             np.clip(column, finite.min(), finite.max(), out=column)
+        else:
+            column[:] = np.nan
     return np.stack(columns, axis=1)
 
 

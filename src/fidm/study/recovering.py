@@ -50,6 +50,9 @@ PAPER_EFFORT_SD, PAPER_LOG_SENSITIVITY_SD, PAPER_LOG_SENSITIVITY = 0.7, 0.42, ma
 
 METHODS: tuple[Method, ...] = ("eb", "mle")
 CONDITIONS = ("complete", "missing", "noise")
+WIDEST, NOISIEST = 5.0, 100.0
+"""The largest sd of a factor, and the most noise, that can be asked for."""
+
 FEWEST_PEOPLE = 10
 """Five slopes and an intercept cannot be told from chance with fewer people."""
 
@@ -282,9 +285,10 @@ def _names(channels: Sequence[Channel]) -> tuple[str, ...]:
 
 def _check_spread(effort_sd: float | None, sensitivity_sd: float | None, mean: float | None) -> None:
     for name, value in (("effort_sd", effort_sd), ("log_sensitivity_sd", sensitivity_sd)):
-        if value is not None and not (0 < value < np.inf):
+        if value is not None and not 0 < value <= WIDEST:
             raise DataError(
-                f"{name} is {value:g}; it must be above 0, since what does not vary cannot come back."
+                f"{name} is {value:g}; it must be above 0, since what does not vary cannot come back, and at "
+                f"most {WIDEST:g}."
             )
     if mean is not None and not np.isfinite(mean):
         raise DataError(f"log_sensitivity_mean is {mean:g}; it must be a finite number.")
@@ -303,10 +307,14 @@ def _check(
     for what, chosen, known in (("methods", methods, METHODS), ("conditions", conditions, CONDITIONS)):
         if isinstance(chosen, str) or not chosen or set(chosen) - set(known):
             raise DataError(f"{what} must be some of {', '.join(map(repr, known))}.")
-    if repeat < 1 or seed < 0:
-        raise DataError(f"repeat is {repeat} and seed {seed}; they must be at least 1 and 0.")
-    if not 0 < missing < 1 or not noise > 1:
-        raise DataError("missing must lie between 0 and 1, noise above 1.")
+    if repeat < 1:
+        raise DataError(f"repeat is {repeat}; it must be 1 or more.")
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    if not 0 < missing < 1:
+        raise DataError(f"missing is {missing:g}; it must lie between 0 and 1.")
+    if not 1 < noise <= NOISIEST:
+        raise DataError(f"noise is {noise:g}; it must be above 1 and at most {NOISIEST:g}.")
     if like is None and spread == "study":
         raise DataError("spread='study' needs a study: give like=, or --like STUDY.")
     if spread not in (None, "study", "paper"):

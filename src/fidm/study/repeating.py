@@ -44,7 +44,7 @@ from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY
 from fidm.model.channels import Channel, paper_channels
 from fidm.model.effort import segment_owner_offsets
-from fidm.record import Record
+from fidm.record import Record, hash_values
 from fidm.study.learnable import by_method, fit_learnable
 from fidm.study.recovered import LABELS, number
 from fidm.study.structure import counted_steps
@@ -259,7 +259,11 @@ def reliability(
     say("model", 4, 4)
     return Reliability(
         record=Record.of(
-            "reliability", tasks.tasks, seed=seed, settings={"bootstrap": bootstrap}, cohort=cohort
+            "reliability",
+            tasks.tasks,
+            seed=seed,
+            settings={"bootstrap": bootstrap, "learned": hash_values(_learned_numbers(fit))},
+            cohort=cohort,
         ),
         parameters=fit.parameters,
         table=pl.DataFrame(rows, infer_schema_length=None).fill_nan(None),
@@ -431,6 +435,11 @@ def _rank_correlation(x: Floats, y: Floats) -> float:
     if len(x) < FEWEST_PEOPLE:
         return math.nan
     return float(_correlation(rankdata(x)[None], rankdata(y)[None])[0])
+
+
+def _learned_numbers(fit: Fit) -> Floats:
+    """Everything a fit learned, in a row."""
+    return fit.population_table()["estimate"].cast(pl.Float64).to_numpy()
 
 
 def _by_model(fit: Fit, cohort: Cohort, workers: int | None, notes: list[str]) -> list[dict[str, Any]]:

@@ -25,7 +25,7 @@ from fidm.errors import DataError, FitError, TaskError
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, Progress
 from fidm.model.channels import paper_channels
-from fidm.record import Record
+from fidm.record import Record, hash_values
 from fidm.study import paper
 from fidm.study.learnable import fit_learnable
 from fidm.study.selected import By, Point, Selection
@@ -92,6 +92,8 @@ def select(
     """
     if by not in ("likelihood", "auc"):
         raise DataError(f"by is {by!r}; it must be 'likelihood' or 'auc'.")
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or more.")
     own_cost = move_cost(task)
     if own_cost is None:
         raise TaskError(f"{task.name} has no movements, so it has no move cost to select.")
@@ -139,6 +141,7 @@ def select(
                 "folds": folds,
                 "by": by,
                 "label": label,
+                "groups": None if groups is None else hash_values(groups.group),
             },
             cohort=cohort,
         ),
@@ -230,7 +233,10 @@ def _two_groups(cohort: Cohort, label: str, folds: int) -> NDArray[np.int8]:
     """Everybody's group, 0 or 1, -1 where it is unknown."""
     if label not in cohort.participants.columns:
         raise DataError(f"The participants have no column {label!r} that says who belongs to which group.")
-    values = cohort.participants[label].cast(pl.String)
+    column = cohort.participants[label]
+    if column.dtype.is_nested():
+        raise DataError(f"The column {label!r} of the participants holds lists; two plain values are needed.")
+    values = (column.fill_nan(None) if column.dtype.is_float() else column).cast(pl.String)
     classes = values.drop_nulls().unique().sort().to_list()
     if NORMAL not in classes and len(classes) != 2:
         raise DataError(

@@ -307,7 +307,7 @@ def trace_problems(
             "episodes",
             strange.tolist(),
             cohort.ids.gather(owner[strange]),
-            [f"It names the task {name!r}, which was not given." for name in names],
+            [f"It names {_plainly(name)}, which was not given." for name in names],
             [f"Known: {known}{', …' if len(tasks.names) > 5 else ''}."] * len(strange),
         )
     ]
@@ -373,3 +373,8 @@ def say_fault(tasks: TaskSet, cohort: Cohort, followed: Followed, step: int) -> 
         f"{said} in {task.describe(state)} is followed by {reached}.",
         f"It leads to {to}; are rows missing, out of order, or of another version of the task?",
     )
+
+
+def _plainly(name: str) -> str:
+    """A task's name, if it looks like one: whatever else may stand in the column is not repeated."""
+    return f"the task {name!r}" if len(name) <= 40 and not any(map(str.isspace, name)) else "a task"
