@@ -223,6 +223,102 @@ def test_a_grounding_of_other_steps_is_not_joined(spoken, capsys):
     assert "turn" not in pl.read_parquet(spoken / "results" / "evidence-actions.parquet").columns
 
 
+def kept(column, kind):
+    return pl.col(column).cast(kind)
+
+
+DAMAGES = {
+    "turns without text": ("turns", lambda table: table.drop("text"), "no column 'text'"),
+    "turns without times": ("turns", lambda table: table.drop("start_s"), "no column 'start_s'"),
+    "turn as text": ("turns", lambda table: table.with_columns(kept("turn", pl.String)), "'turn' does not"),
+    "text empty": ("turns", lambda table: table.with_columns(text=pl.lit(None)), "'text' has empty cells"),
+    "times as words": ("turns", lambda table: table.with_columns(end_s=pl.lit("SECRET")), "hold numbers"),
+    "a turn twice": ("turns", lambda table: pl.concat([table, table]), "has a turn twice"),
+    "no word_start": ("moves", lambda table: table.drop("word_start"), "no column 'word_start'"),
+    "no action": ("moves", lambda table: table.drop("action"), "no column 'action'"),
+    "step as text": ("moves", lambda table: table.with_columns(kept("step", pl.String)), "'step' does not"),
+    "step as words": ("moves", lambda table: table.with_columns(step=pl.lit("SECRET")), "whole numbers"),
+    "action a number": ("moves", lambda table: table.with_columns(action=pl.lit(3)), "'action' does not"),
+    "too large": ("moves", lambda table: table.with_columns(turn=pl.lit(2**40)), "too large"),
+    "below 0": ("moves", lambda table: table.with_columns(word_start=pl.lit(-4)), "below 0"),
+    "a move twice": ("moves", lambda table: pl.concat([table, table]), "has a step twice"),
+    "person a number": ("segments", lambda table: table.with_columns(participant=pl.lit(7)), "hold text"),
+    "no turns": ("segments", lambda table: table.drop("turns"), "no column 'turns'"),
+    "turns empty": ("segments", lambda table: table.with_columns(turns=pl.lit(None)), "empty cells"),
+    "turns a list": ("segments", lambda table: table.with_columns(turns=pl.lit([1])), "'turns' does not"),
+    "turns as words": ("segments", lambda table: table.with_columns(turns=pl.lit("SECRET")), "list numbers"),
+    "a segment twice": ("segments", lambda table: pl.concat([table, table[:1]]), "has a segment twice"),
+    "nothing": ("segments", lambda table: pl.DataFrame(), "no column 'participant'"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_grounding_is_told_and_not_used(spoken, talks, capsys, damage):
+    name, change, words = DAMAGES[damage]
+    path = spoken / "grounding" / f"{name}.parquet"
+    change(pl.read_parquet(path)).write_parquet(path)
+    assert run("evidence", spoken, "--participant", talks.cohort.ids[2], "--top", 3) == 0
+    said = capsys.readouterr()
+    assert f"! grounding/{name}.parquet cannot be used: it" in said.out
+    assert words in said.out
+    assert "so nothing is led back to what was said. Run fidm ground again." in said.out
+    assert "words are shown here only" not in said.out
+    assert "SECRET" not in said.out + said.err
+    study = fidm.read_cohort(spoken)
+    segments = pl.read_parquet(spoken / "results" / "evidence-segments.parquet")
+    actions = pl.read_parquet(spoken / "results" / "evidence-actions.parquet")
+    assert (segments.height, actions.height) == (study.n_segments, study.n_steps)
+    assert "turn" not in actions.columns
+
+
+def test_a_grounding_that_cannot_be_read_is_told_and_not_used(spoken, talks, capsys):
+    place = spoken / "grounding"
+    whole = (place / "turns.parquet").read_bytes()
+    (place / "turns.parquet").write_bytes(whole[: len(whole) // 2])
+    assert run("evidence", spoken) == 0
+    assert "grounding/turns.parquet cannot be used: it cannot be read" in capsys.readouterr().out
+    (place / "turns.parquet").unlink()
+    assert run("evidence", spoken, "--participant", talks.cohort.ids[2], "--json") == 0
+    said = capsys.readouterr()
+    assert "grounding/turns.parquet cannot be used: it is not there" in said.err
+    json.loads(said.out)
+    place.rename(spoken / "elsewhere")
+    place.write_text("", "utf-8")
+    assert run("evidence", spoken) == 0
+    assert "grounding cannot be used: it is no folder" in capsys.readouterr().out
+
+
+def test_other_types_that_mean_the_same_are_understood(spoken, talks, capsys):
+    for name, change in (
+        ("moves", {"step": pl.Int64, "action": pl.Categorical}),
+        ("segments", {"start_s": pl.Float32, "first_turn": pl.UInt8}),
+    ):
+        path = spoken / "grounding" / f"{name}.parquet"
+        pl.read_parquet(path).cast(change).write_parquet(path)
+    assert run("evidence", spoken, "--participant", talks.cohort.ids[2]) == 0
+    out = capsys.readouterr().out
+    assert "cannot be used" not in out
+    assert "words are shown here only" in out
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(28, "No space left on device"), r"results: cannot be written: No space left on device\."),
+        (OSError("failed"), r"results: cannot be written\. Is the disk full\?"),
+        (pl.exceptions.ComputeError("failed"), r"results: cannot be written\. Is the disk full\?"),
+    ],
+)
+def test_a_full_disk(study, monkeypatch, error, words):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", fail)
+    with pytest.raises(fidm.DataError, match=words):
+        run("evidence", study)
+    assert not list((study / "results").iterdir())
+
+
 def test_a_fit_of_the_study_or_of_elsewhere_is_used(study, cohort, tmp_path, capsys):
     task = fidm.load_task("grocery_small")
     fidm.Model(task).fit(cohort[:20]).save(study / "fit.json")
@@ -249,7 +345,7 @@ def test_localization_stands_beside_the_papers(study, cohort, capsys):
     assert "0.902 [0.877, 0.925]" in out
     assert "5.95" in out
     assert "Q gap alone" in out
-    assert out.count("events among the most unexpected tenth") == 4
+    assert out.count("in the top tenth") == 4
     assert out.count("pooled over people:") == 5  # four tables and a note
     assert "there by construction" in out
     assert "Research use only, not a diagnosis." in out

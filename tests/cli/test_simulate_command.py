@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
+import importlib.util
 import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +17,7 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
+from fidm.cli.simulate import formats_here, say_left_out
 from fidm.errors import DataError
 from fidm.io.dialogs import read
 from fidm.io.study import Study
@@ -238,7 +244,175 @@ def test_an_older_study_comes_back_if_the_new_one_cannot_take_its_place(tmp_path
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
+def test_the_folder_one_is_in_and_links_are_refused(tmp_path, capsys, monkeypatch):
+    few = ["--people", "2", "--no-dialogs"]
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    before = here.stat().st_ino
+    for name in (".", str(here), "../here"):
+        assert main(["simulate", name, *few]) == 2
+        assert "is the folder you are in. Name a new one." in capsys.readouterr().err
+    assert here.stat().st_ino == before
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "here", *few]) == 0
+    monkeypatch.chdir(here / "truth")
+    assert main(["simulate", str(here), *few, "--overwrite"]) == 2
+    assert "holds the folder you are in" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("here")
+    (tmp_path / "nowhere").symlink_to("absent")
+    for name in ("link", "nowhere"):
+        assert main(["simulate", name, *few, "--overwrite"]) == 2
+        assert "is a link. Name the folder itself." in capsys.readouterr().err
+    assert (tmp_path / "link").is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "link", "nowhere"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from fidm.study import folders
+really, when = os.replace, sys.argv[2]
+def replace(source, target):
+    if str(target) == sys.argv[1] and when == "between":
+        os.kill(os.getpid(), signal.SIGKILL)
+    really(source, target)
+folders.os.replace = replace
+with folders.new_folder(Path(sys.argv[1]), overwrite=True) as place:
+    place.mkdir()
+    if when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def killed(target, when):
+    done = subprocess.run([sys.executable, "-c", KILLED, str(target), when], check=False)
+    assert done.returncode < 0
+
+
+def test_what_a_killed_process_left_is_put_back_or_removed(tmp_path, capsys):
+    target = tmp_path / "study"
+    simulate_study(target, n=3, dialogs=False)
+    before = hashes(target)
+    killed(target, "before")
+    assert len(list(tmp_path.iterdir())) == 2
+    killed(target, "between")  # its start removes what the first one left
+    assert not target.exists()
+    assert len(list(tmp_path.iterdir())) == 1
+    assert main(["simulate", str(target), "--people", "2", "--no-dialogs"]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert hashes(target) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["study"]
+    killed(target, "before")
+    simulate_study(target, n=2, dialogs=False, overwrite=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["study"]
+    assert len(fidm.read_cohort(target)) == 2
+
+
+def test_whatever_is_in_use_or_not_ours_stays(tmp_path):
+    other = [tmp_path / name for name in (".study-abcdefgh", ".study-more-abcdefgh", ".study-notes")]
+    for place in other:
+        place.mkdir()
+        (place / "precious").write_text("x", "utf-8")
+    (other[1] / folders.LOCK).touch()  # of another study, whose name begins alike
+    with folders.new_folder(tmp_path / "study", overwrite=False) as place:
+        place.mkdir()
+        simulate_study(tmp_path / "study", n=2, dialogs=False)
+        assert place.is_dir()
+        shutil.rmtree(tmp_path / "study")
+    assert all((place / "precious").exists() for place in other)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_an_older_study_is_not_lost_if_its_place_was_taken(tmp_path):
+    target = tmp_path / "study"
+    simulate_study(target, n=2, dialogs=False)
+    killed(target, "between")
+    target.mkdir()
+    assert main(["simulate", str(target), "--people", "3", "--no-dialogs"]) == 0
+    olds = list(tmp_path.glob(".study-*/old"))
+    assert len(olds) == 1
+    assert len(fidm.read_cohort(olds[0])) == 2
+
+
 # ---------------------------------------------------------------------- the page
+
+
+def test_brackets_in_paths_are_no_markup(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    odd = "br2/a[/b]x"
+    few = ["--people", "3", "--task", "grocery_small", "--language", "en"]
+    assert main(["simulate", odd, *few]) == 0
+    assert f"Wrote {odd}. What next:" in capsys.readouterr().out
+    assert main(["simulate", "plain", *few]) == 0
+    shutil.copytree("plain/talks", "br3/a[/b]x/talks")
+    assert main(["ground", "plain"]) == 0
+    assert main(["simulate", "more", "--people", "30", "--no-dialogs"]) == 0
+    capsys.readouterr()
+    for verb in (
+        ["ground", "br3/a[/b]x", "--task", "grocery_small"],
+        ["audit", "sample", "plain", "--out", f"{odd}/sheet.csv"],
+        ["fit", "more", "--split", "all", "--out", f"{odd}/fit"],
+        ["task", "show", "grocery_small", "--out", f"{odd}/map.png"],
+    ):
+        assert main(verb) == 0
+        assert "/a[/b]x" in capsys.readouterr().out
+
+
+def without_speech(monkeypatch, *lost):
+    find, load = importlib.util.find_spec, importlib.import_module
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name in lost else find(name, *more)
+    )
+
+    def refuse(name, *more):
+        if name.split(".")[0] in lost:
+            raise ImportError(name)
+        return load(name, *more)
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+
+
+def test_without_the_extra_packages_the_formats_that_can_be_written_are_taken(tmp_path, capsys, monkeypatch):
+    without_speech(monkeypatch, "rustling", "webvtt")
+    few = ["--people", "6", "--task", "grocery_small", "--language", "en"]
+    assert main(["simulate", str(tmp_path / "study"), *few]) == 0
+    out = capsys.readouterr().out
+    assert "textgrid 2, whisper 2, csv 2" in out
+    told = (
+        "Written as TextGrid, Whisper JSON and CSV only: pip install 'fidm[speech]' adds CHAT, ELAN, WebVTT"
+    )
+    assert told in out
+    said = json.loads((tmp_path / "study" / "simulation.json").read_text("utf-8"))
+    assert said["settings"]["formats"] == ["textgrid", "whisper", "csv"]
+    assert len(read(tmp_path / "study" / "talks")) == 6
+    assert main(["simulate", str(tmp_path / "json"), *few, "--json"]) == 0
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == said
+    assert told in printed.err
+    assert main(["simulate", str(tmp_path / "none"), *few, "--no-dialogs"]) == 0
+    assert "Written as" not in capsys.readouterr().out
+    assert main(["simulate", str(tmp_path / "chat"), *few, "--formats", "chat"]) == 2
+    assert "pip install 'fidm[speech]'" in capsys.readouterr().err
+    assert not (tmp_path / "chat").exists()
+
+
+def test_the_packages_are_looked_for_one_by_one(monkeypatch):
+    assert formats_here() == SEVEN_FORMATS
+    assert say_left_out(formats_here()) == ""
+    without_speech(monkeypatch, "webvtt")
+    assert formats_here() == ("chat", "elan", "textgrid", "srt", "whisper", "csv")
+    assert say_left_out(formats_here()).endswith("only: pip install 'fidm[speech]' adds WebVTT.")
+
+
+@pytest.mark.parametrize(("agent", "does"), [("walker", "acts as people do"), ("model", "chooses as the")])
+def test_the_page_of_one_person(tmp_path, capsys, agent, does):
+    assert main(["simulate", str(tmp_path / "one"), "--people", "1", "--agent", agent, "--no-dialogs"]) == 0
+    out = capsys.readouterr().out
+    assert f"1 simulated participant who {does}" in out
+    assert "Simulated people, calibrated to published figures; not data about anybody." in out
+    assert "what was drawn" not in out
 
 
 def test_the_page(tmp_path, capsys, monkeypatch):
@@ -251,7 +425,9 @@ def test_the_page(tmp_path, capsys, monkeypatch):
     assert ["normal", "11", "2", "13", "65.0%"] in lines
     assert ["all", "17", "3", "20"] in lines
     assert "20 dialogs in talks/ (en): chat 3, elan 3, textgrid 3" in out
-    assert "Simulated people, calibrated to published figures; not data about anybody." in out
+    assert "Simulated people; not data about anybody." in out
+    assert "true_characters, true_turns, … are what was drawn. Talk cannot be shorter" in out
+    assert "relative to the mean of the people it was learned from" in out
     assert "fidm ground twin" in out
     assert "Research use only, not a diagnosis." in out
     assert max(len(line) for line in out.splitlines() if "·" not in line and "dialogs" not in line) <= 80
@@ -272,7 +448,7 @@ def test_large_studies_have_no_dialogs_unless_asked(tmp_path, capsys, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--people", "0"], "somebody to simulate"),
+        (["--people", "0"], "--people is 0; there must be somebody to simulate"),
         (["--seed", "-1"], "0 or more"),
         (["--formats", "word"], "formats must be"),
         (["--formats", ","], "--formats names none"),

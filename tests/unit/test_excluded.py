@@ -113,7 +113,53 @@ def test_a_column_of_numbers_is_refused(tmp_path, cohort, values):
     assert main(["fit", str(tmp_path / "study")]) == 2
 
 
-@pytest.mark.parametrize("odd", ["0", "-", "none", "n", "12.5"])
+NOTHING = ["NA", "N/A", "n/a", "n.a.", "#N/A", "null", "NULL", "nan", "NaN", "<NA>", "-", ".", " - "]
+NOT_OUT = ["false", "False.", "false ", "FALSE", "no", "No."]
+
+
+@pytest.mark.parametrize("word", NOTHING + NOT_OUT)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_words_for_nothing_and_for_false_mean_that_somebody_takes_part(tmp_path, cohort, word, ending):
+    fidm.write_cohort(cohort, tmp_path / "study", tasks=["errands"])
+    people = pl.DataFrame({"participant": cohort.ids, "excluded": [REASON, *[word] * 11]})
+    (tmp_path / "study" / "participants.parquet").unlink()
+    if ending == "csv":
+        people.write_csv(tmp_path / "study" / "participants.csv")
+    else:
+        people.write_parquet(tmp_path / "study" / "participants.parquet")
+    assert Study(tmp_path / "study").excluded().rows() == [("P0000001", REASON)]
+    assert len(fidm.read_cohort(tmp_path / "study")) == 11
+
+
+@pytest.mark.parametrize("word", ["true", "True.", "TRUE ", "yes", "Yes."])
+def test_words_for_true(word):
+    people = pl.DataFrame({"participant": ["A"], "excluded": [word]})
+    assert excluded_people(people).rows() == [("A", "no reason given")]
+
+
+@pytest.mark.parametrize(
+    "reason", ["ill", "NA in the MoCA", "not included by the clinic", "病咗", "COVID-19."]
+)
+def test_any_other_words_are_a_reason(reason):
+    people = pl.DataFrame({"participant": ["A", "B"], "excluded": [reason, None]})
+    assert excluded_people(people).rows() == [("A", reason)]
+
+
+UNCLEAR = [
+    "none", "None", "none.", "y", "n", "N", "t", "f", "non", "included", "include", "Not excluded", "keep",
+    "kept", "in", "out", "x", "X", "0", "1", "0/1", "12.5", "--", "..", "?",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("odd", UNCLEAR)
+def test_what_could_mean_either_is_refused(odd):
+    people = pl.DataFrame({"participant": ["A", "B"], "excluded": [REASON, odd]})
+    with pytest.raises(DataError, match="row 2, B") as caught:
+        excluded_people(people)
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("odd", ["0", "--", "none", "n", "12.5"])
 def test_a_cell_that_is_no_reason_is_refused_without_showing_it(tmp_path, cohort, odd):
     values = [None, REASON, odd, *[None] * 9]
     fidm.write_cohort(with_column(cohort, values), tmp_path / "study", tasks=["errands"])

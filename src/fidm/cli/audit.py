@@ -39,12 +39,14 @@ def sample(
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = [row[:2] for row in csv.reader(file)][1:]
     drawn = len({tuple(row) for row in rows})
-    console.print(f"Wrote {path}: {count(drawn, 'dialog')}, {count(len(rows), 'segment')}", soft_wrap=True)
+    held = f"{count(drawn, 'dialog')}, {count(len(rows), 'segment')}"
+    console.print(f"Wrote {path}: {held}", soft_wrap=True, markup=False)
     if drawn < n:
         console.print("That is every dialog of the study.", soft_wrap=True)
     console.print(
         f"Write ok or wrong into the column verdict of every row, then: fidm audit score {study} {path}",
         soft_wrap=True,
+        markup=False,
     )
     console.print("The sheet holds what participants said.", style="dim")
 

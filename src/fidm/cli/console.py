@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.table import Table
@@ -65,8 +66,15 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int 
     """
     table = _Lines(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(header):
-        is_words = 0 < i < left and max((len(row[i]) for row in rows), default=0) > SHORT
-        table.add_column(name, justify="left" if i < left else "right", no_wrap=not is_words, overflow="fold")
+        width = max((cell_len(row[i]) for row in rows), default=0)
+        is_words = 0 < i < left and width > SHORT
+        table.add_column(
+            name,
+            justify="left" if i < left else "right",
+            no_wrap=not is_words,
+            overflow="fold",
+            min_width=None if is_words else max(width, cell_len(name)),
+        )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

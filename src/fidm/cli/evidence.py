@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +15,7 @@ from cyclopts import Parameter
 from matplotlib.figure import Figure
 
 from fidm.cli.behind import Person, places_behind
-from fidm.cli.console import count, note, page, warn
+from fidm.cli.console import aside, count, note, page, warn
 from fidm.cli.evidence_page import show_everybody, show_person
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
@@ -82,18 +84,20 @@ def evidence(
         bars.step("writing", 0, 1)
         behind = places_behind(study, found)
         target = results_folder(out, study)
-        written = [target / "evidence-actions.parquet", target / "evidence-segments.parquet"]
-        for path, table in zip(written, (behind.actions, behind.segments), strict=True):
-            with whole_file(path) as part:
-                table.write_parquet(part)
-        written += write_result(found, target)
         shown = most_astray(found) if participant is None else participant
-        if shown is not None:
-            name = "evidence" if participant is None else f"evidence-{file_name(participant)}"
-            pictures = [target / f"{name}.png", target / f"{name}.pdf"]
-            save_figure(_figure(found, shown, opened.tasks, opened.cohort.episode_keys()), pictures)
-            written += pictures
+        written = [target / "evidence-actions.parquet", target / "evidence-segments.parquet"]
+        with _telling(target):
+            for path, table in zip(written, (behind.actions, behind.segments), strict=True):
+                with whole_file(path) as part:
+                    table.write_parquet(part)
+            written += write_result(found, target)
+            if shown is not None:
+                name = "evidence" if participant is None else f"evidence-{file_name(participant)}"
+                pictures = [target / f"{name}.png", target / f"{name}.pdf"]
+                save_figure(_figure(found, shown, opened.tasks, opened.cohort.episode_keys()), pictures)
+                written += pictures
     if json:
+        warn(aside(), *behind.warnings)
         print(to_json(found if participant is None else Person(found, behind, participant, top)))
         return 0
     console = page()
@@ -128,6 +132,18 @@ def file_name(participant: str) -> str:
     if safe == participant:
         return safe
     return f"{safe}-{hashlib.sha256(participant.encode()).hexdigest()[:6]}"
+
+
+@contextmanager
+def _telling(target: Path) -> Iterator[None]:
+    """Say in a sentence that results cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        why = f": {error.strerror}." if error.strerror else ". Is the disk full?"
+        raise DataError(f"cannot be written{why}", source=str(target)) from None
+    except pl.exceptions.PolarsError:
+        raise DataError("cannot be written. Is the disk full?", source=str(target)) from None
 
 
 def _require(participant: str, ids: list[str]) -> None:

@@ -378,7 +378,10 @@ def _show(
     joint = ", joint prior" if fitted.joint is not None else ""
     console.print(f"[bold]{len(profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
     console.print(
-        f"what people share was learned from {fitted.n_learned:,} ({part})", style="dim", soft_wrap=True
+        f"what people share was learned from {fitted.n_learned:,} ({part})",
+        style="dim",
+        soft_wrap=True,
+        markup=False,
     )
     if reasons:
         console.print(Text(say_reasons(reasons)), style="dim", soft_wrap=True)
@@ -401,5 +404,7 @@ def _show(
             soft_wrap=True,
         )
     names = _written(is_new)
-    console.print(f"\nWrote {', '.join(names[:-1])} and {names[-1]} to {target}", soft_wrap=True)
+    console.print(
+        f"\nWrote {', '.join(names[:-1])} and {names[-1]} to {target}", soft_wrap=True, markup=False
+    )
     console.print("Research use only, not a diagnosis.", style="dim")

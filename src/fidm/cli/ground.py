@@ -303,4 +303,4 @@ def _show(
         console.print(Text.assemble(("! ", "yellow"), said), soft_wrap=True)
     traces = len(grounded.cohort)
     console.print(f"structural checks: {traces - faulty:,} of {count(traces, 'trace')} sound")
-    console.print(f"\nWrote the tables and grounding/ to {study}", soft_wrap=True)
+    console.print(f"\nWrote the tables and grounding/ to {study}", soft_wrap=True, markup=False)

@@ -27,8 +27,8 @@ NAMES = {
 }
 
 RATES = (
-    ("events among the most unexpected tenth", "top_rate", ".1%"),
-    ("events in all (baseline)", "baseline", ".1%"),
+    ("in the top tenth", "top_rate", ".1%"),
+    ("in all (baseline)", "baseline", ".1%"),
     ("enrichment, times", "enrichment", ".2f"),
 )
 POOLED = (
@@ -132,7 +132,7 @@ def _show(found: Localization, level: float, console: Console) -> None:
                 f"{control['n_people']:,} of {control['n_people_all']:,}",
                 "–",
             ],
-            ["events, of steps (people counted)", f"{row['n_events']:,} of {row['n_steps']:,}", "", "–"],
+            ["events, of steps", f"{row['n_events']:,} of {row['n_steps']:,}", "", "–"],
         ]
         table = table_of(header, rows)
         table.columns[0].no_wrap = False  # words may wrap in a narrow terminal, numbers may not

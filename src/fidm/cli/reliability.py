@@ -116,7 +116,7 @@ def _show(found: Reliability, console: Console) -> None:
                 _amount(row["mdc_shrunk"]),
             ]
         )
-    header = ["parameter", "kind", "n", "r", "rank r", "rel.", "95 % interval", "SEM", "MDC", "MDC eb"]
+    header = ["parameter", "kind", "n", "r", "rank", "rel.", "95 %", "SEM", "MDC", "(eb)"]
     console.print(table_of(header, rows, left=2))
     for sentence in found.sentences():
         console.print(sentence, soft_wrap=True, markup=False)
@@ -124,8 +124,9 @@ def _show(found: Reliability, console: Console) -> None:
         console,
         *found.notes,
         "SEM: standard error of measurement; MDC: minimal detectable change, 95 %; both of log η and θ, of "
-        "estimates by maximum likelihood; MDC eb: of those by empirical Bayes, which fidm fit prints",
-        "rel.: reliability; rank r also counts people whose estimate is infinite in one of the two",
+        "estimates by maximum likelihood; (eb): of those by empirical Bayes, which fidm fit prints",
+        "rel.: reliability; rank: the rank correlation, which also counts people whose estimate is infinite "
+        "in one of the two",
         "split halves and the model know one sitting: what varies from day to day comes on top",
         "model: what empirical Bayes expects of its own estimates",
         "the paper gives no reliability",

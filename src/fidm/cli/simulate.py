@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,7 +11,7 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from fidm.cli.console import count, note, page, table_of
+from fidm.cli.console import aside, count, note, page, table_of, warn
 from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
 from fidm.io.excluded import say_reasons
@@ -18,6 +20,20 @@ from fidm.study.talk import SEVEN_FORMATS
 from fidm.study.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy, simulate_study
 
 MIXED = "mixed"
+CALIBRATED = "grocery"
+"""The task on which simulated people resemble published figures."""
+
+NEEDS = {"chat": "rustling", "elan": "rustling", "srt": "rustling", "vtt": "webvtt"}
+"""The formats that need a package of the extra ``speech``."""
+
+TITLES = {"chat": "CHAT", "elan": "ELAN", "textgrid": "TextGrid", "vtt": "WebVTT", "srt": "SRT",
+          "whisper": "Whisper JSON", "csv": "CSV"}  # fmt: skip
+
+WHAT_TRUTH_IS = (
+    "true_characters, true_turns, … are what was drawn. Talk cannot be shorter than its words, so with "
+    "dialogs people differ somewhat less than that; and θ of a fit is relative to the mean of the people it "
+    "was learned from."
+)
 
 
 def simulate(
@@ -53,6 +69,7 @@ def simulate(
         What they speak: yue (Cantonese) or en (English).
     formats
         The dialogs' formats: mixed, or some of chat, elan, textgrid, vtt, srt, whisper, csv, with commas.
+        Mixed are all of these that can be written here; some need the extra "speech" to be installed.
     dialogs
         Write dialogs; by default for at most 5,000 people, since each is a file of its own, and where formats
         are named.
@@ -61,6 +78,8 @@ def simulate(
     json
         Print the result as JSON instead of a page.
     """
+    if people < 1:
+        raise DataError(f"--people is {people}; there must be somebody to simulate.")
     chosen = tuple(name.strip() for name in formats.split(",") if name.strip())
     if not chosen:
         raise DataError(f"--formats names none. Say {MIXED}, or some of {', '.join(SEVEN_FORMATS)}.")
@@ -68,6 +87,7 @@ def simulate(
         raise DataError("--formats is for dialogs, and --no-dialogs asks for none.")
     if chosen != (MIXED,):
         dialogs = True
+    here = formats_here() if chosen == (MIXED,) else chosen
     with progress_bar(rates=True) as bars:
         made = simulate_study(
             study,
@@ -76,25 +96,50 @@ def simulate(
             seed=seed,
             agent=agent,
             language=language,
-            formats=SEVEN_FORMATS if chosen == (MIXED,) else chosen,
+            formats=here,
             dialogs=dialogs,
             overwrite=overwrite,
             on_progress=bars.step,
         )
+    left_out = say_left_out(here) if chosen == (MIXED,) and made.dialogs else ""
     if json:
+        if left_out:
+            warn(aside(), left_out)
         print(to_json(made))
     else:
-        _show(made, study, page(), was_asked=dialogs is not None)
+        _show(made, study, page(), was_asked=dialogs is not None, left_out=left_out)
     return 0
 
 
-def _show(made: SimulatedStudy, study: Path, console: Console, *, was_asked: bool) -> None:
+def formats_here() -> tuple[str, ...]:
+    """Return those of the seven formats that can be written with the packages that are installed."""
+    return tuple(name for name in SEVEN_FORMATS if name not in NEEDS or importlib.util.find_spec(NEEDS[name]))
+
+
+def say_left_out(written: Sequence[str]) -> str:
+    """Return which of the seven formats could not be written, as a sentence; empty if all could."""
+    lost = [TITLES[name] for name in SEVEN_FORMATS if name not in written]
+    if not lost:
+        return ""
+    named = _listed([TITLES[name] for name in written])
+    return f"Written as {named} only: pip install 'fidm[speech]' adds {_listed(lost)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def _show(made: SimulatedStudy, study: Path, console: Console, *, was_asked: bool, left_out: str) -> None:
     settings = made.record.settings
     task = ", ".join(made.record.tasks)
-    how = {"walker": "who act as people do", "model": "who choose as the model says"}[settings["agent"]]
+    n, is_walker = int(settings["people"]), settings["agent"] == "walker"
+    one, more = ("acts as people do", "act as people do") if is_walker else (
+        "chooses as the model says", "choose as the model says")  # fmt: skip
     console.print(
-        f"[bold]{count(int(settings['people']), 'simulated participant')}[/] {how}, on {task}, "
-        f"seed {made.record.seed}",
+        Text.assemble(
+            (count(n, "simulated participant"), "bold"),
+            f" who {one if n == 1 else more}, on {task}, seed {made.record.seed}",
+        ),
         soft_wrap=True,
     )
     rows = [
@@ -116,15 +161,19 @@ def _show(made: SimulatedStudy, study: Path, console: Console, *, was_asked: boo
         n_dialogs = sum(made.dialogs.values())
         said = f"{count(n_dialogs, 'dialog')} in {TALKS}/ ({settings['language']}): {listed}"
         console.print(Text(said), soft_wrap=True)
+        if left_out:
+            warn(console, left_out)
     else:
         why = "" if was_asked else f": of more than {MOST_DIALOGS:,} people only with --dialogs"
         console.print(Text(f"no dialogs{why}"), soft_wrap=True)
+    known = ", calibrated to published figures" if CALIBRATED in made.record.tasks else ""
     note(
         console,
-        "Simulated people, calibrated to published figures; not data about anybody.",
+        f"Simulated people{known}; not data about anybody.",
         f"True parameters are in {TRUTH}/, and not among the participants' columns.",
+        *([WHAT_TRUTH_IS] if made.dialogs else []),
     )
-    console.print(f"\nWrote {study}. What next:", soft_wrap=True)
+    console.print(f"\nWrote {study}. What next:", soft_wrap=True, markup=False)
     steps = [("fidm fit", "a profile of every participant")]
     if made.dialogs:
         steps.append(("fidm ground", "read the dialogs instead of taking what was truly done"))

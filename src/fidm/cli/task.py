@@ -94,7 +94,7 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
         figure = Figure(figsize=(0.45 * columns, 0.42 * rows))
         plot.value_field(model, values, completed=done, phase=phase, ax=figure.subplots())
         save_figure(figure, [out])
-        console.print(f"Wrote {out}")
+        console.print(f"Wrote {out}", soft_wrap=True, markup=False)
 
 
 def map_text(states: GridStates, worth: NDArray[np.float64]) -> Text:

@@ -1,8 +1,8 @@
 """Participants who are left out of a study on purpose, and why.
 
-The table of participants may have a column ``excluded``: a reason in words, or true; empty or false for
-whoever takes part. A cell that is neither words nor true or false is refused, since a person must not be left
-out, or kept, by a slip.
+The table of participants may have a column ``excluded``: a reason in words, or true; empty, NA or the like,
+or false for whoever takes part. A cell that is neither words nor true or false, or that could mean either, is
+refused, since a person must not be left out, or kept, by a slip.
 """
 
 from __future__ import annotations
@@ -16,8 +16,14 @@ from fidm.io.columns import natural
 
 COLUMN = "excluded"
 NO_REASON = "no reason given"
-YES, NO = ("true", "yes"), ("", "false", "no", "nan")
-UNCLEAR = ("none", "y", "n")
+YES, NO = ("true", "yes"), ("false", "no")
+MISSING = ("", "na", "n/a", "n.a", "#n/a", "<na>", "nan", "null", "-")
+"""How tables write that nothing is there; a full stop at the end is left aside, and so "." is among them."""
+
+UNCLEAR = (
+    "none", "non", "y", "n", "t", "f", "x", "in", "out", "keep", "kept", "include", "included",
+    "not excluded",
+)  # fmt: skip
 """Words that could mean either."""
 
 MOST_REASONS = 5
@@ -52,11 +58,11 @@ def excluded_people(table: pl.DataFrame | None, *, source: str = "") -> pl.DataF
             source=source,
         )
     text = pl.col(COLUMN).cast(pl.String).str.strip_chars()
-    low = text.str.to_lowercase()
+    low = text.str.to_lowercase().str.replace(r"\s*\.$", "")
     said = table.select(
         natural(pl.col("participant")),
         pl.when(low.is_in(YES)).then(pl.lit(NO_REASON)).otherwise(text).alias("reason"),
-        (text.is_null() | low.is_in(NO)).alias("_takes_part"),
+        (text.is_null() | low.is_in([*NO, *MISSING])).alias("_takes_part"),
         (low.is_in(UNCLEAR) | ~text.str.contains(r"\p{L}")).alias("_odd"),
     ).with_row_index("_row")
     said = said.filter(~pl.col("_takes_part"))

@@ -6,7 +6,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
-from matplotlib.patheffects import withStroke
 
 from fidm.study.matching import FEATURES, MATCHED, PLAIN, Matched
 from fidm.study.selected import PAPER_CHOICE, Selection
@@ -59,7 +58,7 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("AUC, A against B (0.5: chance)")
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    ax.legend(loc="lower left", frameon=False, fontsize=8)
+    ax.legend(loc="upper center", frameon=False, fontsize=8)
     return ax
 
 
@@ -91,8 +90,8 @@ def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
             ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **cell))  # type: ignore[arg-type]
         if point == result.chosen:
             ax.add_patch(Rectangle((column - 0.47, row - 0.46), 0.94, 0.92, fill=False, ec=PAPER, lw=3))
-        label = ax.text(column, row, text, ha="center", va="center", fontsize=9, color=INK, zorder=4)
-        label.set_path_effects([withStroke(linewidth=3, foreground="white", alpha=0.85)])
+        behind = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "boxstyle": "round,pad=0.25"}
+        ax.text(column, row, text, ha="center", va="center", fontsize=9, color=INK, bbox=behind, zorder=4)
     paper = result.at(*PAPER_CHOICE)
     if paper is not None:
         row, column = costs.index(paper.move_cost), temperatures.index(paper.tau)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -15,12 +16,17 @@ from fidm.errors import DataError
 SIMULATION = "simulation.json"
 """How a study was simulated; a folder without it is not ours to replace."""
 
+LOCK = "lock"
+"""A file that is held by whoever writes a study; one that nobody holds was left behind by a process that was
+killed."""
+
 
 @contextmanager
 def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a place to write a study to, and move it to its own when all went well.
 
-    If the block raises nothing is left behind, and an older study stays as it was.
+    If the block raises nothing is left behind, and an older study stays as it was. What a process that was
+    killed has left beside the target is removed, and an older study that was on its way out is put back.
 
     Parameters
     ----------
@@ -29,6 +35,7 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     overwrite : bool
         Replace an earlier simulated study, with everything in its folder; any other is refused.
     """
+    _tidy_up(target)
     _refuse(target, overwrite)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -36,7 +43,9 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror}.", source=str(target)) from None
     old = hidden / "old"
+    held = -1
     try:
+        held = _hold(hidden)
         yield hidden / "study"
         _refuse(target, overwrite)  # somebody may have come first
         if target.exists():
@@ -52,15 +61,95 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     finally:
         if target.exists() or not old.exists():  # else the older study could not be put back, and stays here
             shutil.rmtree(hidden, ignore_errors=True)
+        if held >= 0:
+            os.close(held)
+
+
+def _hold(hidden: Path) -> int:
+    """Mark a folder as being written to, for as long as this process lives."""
+    new = hidden / f"{LOCK}.new"
+    held = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
+    try:
+        import fcntl
+
+        fcntl.flock(held, fcntl.LOCK_EX)
+    except (ImportError, OSError):  # a system, or a disk, without such locks
+        os.close(held)
+        new.unlink()
+        return -1
+    os.replace(new, hidden / LOCK)  # nobody sees it before it is held
+    return held
+
+
+def _is_held(hidden: Path) -> bool | None:
+    """Whether somebody is writing to a folder; None where it is not marked, so that nobody knows."""
+    try:
+        import fcntl
+
+        held = os.open(hidden / LOCK, os.O_RDWR)
+    except (ImportError, OSError):
+        return None
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(held)
+    return False
+
+
+def _tidy_up(target: Path) -> None:
+    """Put back an older study that a process was killed over, and remove what else such processes left."""
+    own = re.compile(rf"\.{re.escape(target.name)}-[a-z0-9_]{{8}}")  # as tempfile names them
+    try:
+        beside = [path for path in target.parent.iterdir() if own.fullmatch(path.name)]
+    except OSError:
+        return
+    for hidden in beside:
+        if hidden.is_symlink() or not hidden.is_dir():
+            continue
+        is_held = _is_held(hidden)
+        if is_held:
+            continue
+        if _is_ours(hidden / "old") and not target.is_symlink():
+            if target.is_dir() and _is_empty(target):  # it cannot be put back, and must not be lost
+                continue
+            if not target.exists():
+                try:
+                    os.replace(hidden / "old", target)
+                except OSError:
+                    continue
+        if is_held is not None:  # what has no mark may be somebody else's
+            shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is a simulated study."""
+    try:
+        said = json.loads((folder / SIMULATION).read_text("utf-8"))
+        return bool(said.get("experiment") == "simulate")
+    except (OSError, ValueError, AttributeError):
+        return False
 
 
 def _refuse(target: Path, overwrite: bool) -> None:
     """Raise unless a folder may be written to."""
+    if target.is_symlink():
+        raise DataError("is a link. Name the folder itself.", source=str(target))
     if not target.exists():
         return
     if not target.is_dir():
         raise DataError("is a file, not a folder.", source=str(target))
-    if not any(target.iterdir()):
+    here = Path.cwd().resolve()
+    if target.resolve() == here:
+        raise DataError("is the folder you are in. Name a new one.", source=str(target))
+    if target.resolve() in here.parents:
+        raise DataError("holds the folder you are in. Name a new one.", source=str(target))
+    if _is_empty(target):
         return
     if not overwrite:
         raise DataError(
@@ -68,11 +157,7 @@ def _refuse(target: Path, overwrite: bool) -> None:
             "--overwrite).",
             source=str(target),
         )
-    try:
-        ours = json.loads((target / SIMULATION).read_text("utf-8")).get("experiment") == "simulate"
-    except (OSError, ValueError, AttributeError):
-        ours = False
-    if not ours:
+    if not _is_ours(target):
         raise DataError(
             f"is no simulated study: it has no {SIMULATION} of ours. It is left as it is; choose another "
             "folder.",
