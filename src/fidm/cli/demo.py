@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,13 @@ from rich.text import Text
 from fidm import plot
 from fidm.cli.both_ways import compare, say_inferred
 from fidm.cli.check import run_check, show
-from fidm.cli.console import count, note, page, table_of
+from fidm.cli.console import count, note, page, table_of, warn
 from fidm.cli.evidence import most_astray
 from fidm.cli.evidence_page import worse_actions
 from fidm.cli.fit import show_summary
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
+from fidm.cli.simulate import formats_here, say_left_out
 from fidm.cohort import Cohort
 from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.evidence.localizing import Localization, localize
@@ -31,14 +31,11 @@ from fidm.io.dialogs import read
 from fidm.io.study import read_cohort
 from fidm.record import write_result
 from fidm.study.paper import LOCALIZATION
-from fidm.study.talk import SEVEN_FORMATS
 from fidm.study.twin import simulate_study
 from fidm.tasks.compile import load_task
 from fidm.tasks.solve import solve
 
 TASK = "grocery"
-WITHOUT_SPEECH = ("whisper", "csv")
-"""The formats that need no further package."""
 
 
 def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
@@ -54,8 +51,7 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
     console = page()
     task = load_task(TASK)
     show(run_check(task, vary=True), console)
-    has_speech = all(importlib.util.find_spec(name) for name in ("rustling", "webvtt"))
-    formats = SEVEN_FORMATS if has_speech else WITHOUT_SPEECH
+    formats = formats_here()
     study, results = out / "study", out / "study" / "results"
     with progress_bar() as bars:
         made = simulate_study(
@@ -85,9 +81,8 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
         soft_wrap=True,
     )
     _show_words(truth, grounded, console)
-    if not has_speech:
-        more = "pip install 'fidm[speech]' adds CHAT, ELAN, TextGrid, SRT and WebVTT"
-        console.print(f"Written as Whisper JSON and CSV only: {more}.", style="yellow", soft_wrap=True)
+    if say_left_out(formats):
+        warn(console, say_left_out(formats))
     console.print(f"\n[bold]What these {len(people)} people are like[/], from what they did and said")
     show_summary(profile, console)
     if ways is not None:

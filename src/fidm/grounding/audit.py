@@ -149,7 +149,9 @@ def _tables(study: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame
         raise GroundingError("has no grounding. Run: fidm ground STUDY.", source=str(study))
     folder = Path(study) / FOLDER
     try:
-        return tuple(pl.read_parquet(folder / f"{name}.parquet") for name in ("segments", "turns", "moves"))  # type: ignore[return-value]
+        return tuple(
+            pl.read_parquet(folder / f"{name}.parquet", glob=False) for name in ("segments", "turns", "moves")
+        )  # type: ignore[return-value]
     except (OSError, pl.exceptions.PolarsError) as error:
         raise GroundingError(f"cannot be read ({type(error).__name__}).", source=str(folder)) from None
 

@@ -218,7 +218,7 @@ def known_participants(study: str | Path) -> pl.DataFrame | None:
     frames = []
     for path in parts:
         try:
-            frames.append(pl.read_parquet(path) if path.suffix == ".parquet" else _read_csv(path))
+            frames.append(pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else _read_csv(path))
         except (OSError, pl.exceptions.PolarsError) as error:
             raise DataError(
                 f"is not a table that can be read ({type(error).__name__}).", source=str(path)
@@ -320,9 +320,9 @@ def read_grounding(study: str | Path, task: TaskModel, *, settings: Settings | N
     if not has_grounding(study):
         raise GroundingError("has no grounding. Run: fidm ground STUDY.", source=str(study))
     try:
-        segments = pl.read_parquet(folder / "segments.parquet")
-        turns = pl.read_parquet(folder / "turns.parquet")
-        listed = pl.read_parquet(folder / "dialogs.parquet")
+        segments = pl.read_parquet(folder / "segments.parquet", glob=False)
+        turns = pl.read_parquet(folder / "turns.parquet", glob=False)
+        listed = pl.read_parquet(folder / "dialogs.parquet", glob=False)
         provenance = json.loads((folder / "provenance.json").read_text("utf-8"))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise GroundingError(

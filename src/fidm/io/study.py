@@ -252,7 +252,7 @@ class Study:
             return None
         with _readable(path):
             if path.suffix == ".parquet":
-                return pl.read_parquet(path)
+                return pl.read_parquet(path, glob=False)
             header = _csv_header(path)
             return pl.read_csv(
                 path,
