@@ -18,7 +18,8 @@ from fidm.plot.recovery import SHORT
 from fidm.plot.recovery import reliability as draw
 from fidm.record import to_json, write_result
 from fidm.study.recovered import number
-from fidm.study.repeating import BOOTSTRAP, Reliability
+from fidm.study.repeated import Reliability
+from fidm.study.repeating import BOOTSTRAP
 from fidm.study.repeating import reliability as run
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fidm.study.recovered import Recovery, number
-from fidm.study.repeating import Reliability
+from fidm.study.repeated import Reliability
 
 SHORT = {
     "action_sensitivity": "η",

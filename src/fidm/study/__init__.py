@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from fidm.study.matching import Matched, matched
     from fidm.study.recovered import Recovery
     from fidm.study.recovering import recover
-    from fidm.study.repeating import Reliability, reliability
+    from fidm.study.repeated import Reliability
+    from fidm.study.repeating import reliability
     from fidm.study.selected import Selection
     from fidm.study.selecting import select
     from fidm.study.simulate import People, simulate_cohort
@@ -31,7 +32,7 @@ _HOME = {
     "Matched": "matching",
     "People": "simulate",
     "Recovery": "recovered",
-    "Reliability": "repeating",
+    "Reliability": "repeated",
     "Selection": "selected",
     "SimulatedStudy": "twin",
     "Style": "talk",

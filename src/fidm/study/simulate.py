@@ -12,12 +12,12 @@ from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError
 from fidm.model.channels import Channel, paper_channels
+from fidm.study.choosing import SoftmaxWalker
 from fidm.study.walker import Habits, Walker, true_rates
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
@@ -144,7 +144,8 @@ def simulate_cohort(
     root = covariance_root(kind, len(channels))
     moved = valid_shifts(shifts, n, len(root))
     agents = [
-        Walker.of(model, kind, habits) if agent == "walker" else _Chooser.of(model) for model in tasks.tasks
+        Walker.of(model, kind, habits) if agent == "walker" else SoftmaxWalker.of(model, solve(model))
+        for model in tasks.tasks
     ]
     world = _World(tasks, agents, agent, habits, kind, channels, max_steps, moves_per_segment, wrong_moves)
     parts = []
@@ -213,72 +214,6 @@ class _Person:
     step_segment: list[NDArray[np.int32]]
     n_moves: list[NDArray[np.int64]]
     observed: list[dict[str, Floats]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Chooser:
-    """Softmax over a task's values: the arrays it needs."""
-
-    model: TaskModel
-    q: Floats
-    cumulative: Floats
-
-    @classmethod
-    def of(cls, model: TaskModel) -> _Chooser:
-        begins = np.repeat(model.successor_offsets[:-1], np.diff(model.successor_offsets))
-        total = np.cumsum(model.probability)
-        before = np.concatenate([[0.0], total])[begins]
-        return cls(model, solve(model).q[model.pair_state, model.action], total - before)
-
-    def run(self, truth: Floats, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
-        eta = float(np.exp(truth[0]))
-        draws = rng.random((most, 3))
-        model = self.model
-        states, actions = np.empty(most + 1, np.int32), np.empty(most, np.int32)
-        length = _walk(
-            model.offsets, model.action, self.q, model.successor_offsets, model.successor, self.cumulative,
-            model.handover, model.start, eta, wrong, draws, states, actions,
-        )  # fmt: skip
-        return states[: length + 1].copy(), actions[:length].copy()
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _walk(  # type: ignore[no-untyped-def]
-    offsets, action, q, successor_offsets, successor, cumulative, handover, start, eta, wrong, draws, states,
-    actions,
-):  # fmt: skip
-    s = start
-    states[0] = s
-    for i in range(len(draws)):
-        first = offsets[s]
-        last = offsets[s + 1]
-        if first == last:
-            return i
-        top = q[first]
-        for k in range(first + 1, last):
-            top = max(top, q[k])
-        total = 0.0
-        for k in range(first, last):
-            total += np.exp(eta * (q[k] - top))
-        left = draws[i, 0] * total
-        pair = last - 1
-        for k in range(first, last):
-            left -= np.exp(eta * (q[k] - top))
-            if left < 0.0:
-                pair = k
-                break
-        if draws[i, 1] < wrong and last - first > 1:
-            shift = 1 + int(draws[i, 1] / wrong * (last - first - 1))
-            pair = first + (pair - first + shift) % (last - first)
-        link = successor_offsets[pair + 1] - 1
-        for candidate in range(successor_offsets[pair], successor_offsets[pair + 1]):
-            if draws[i, 2] < cumulative[candidate]:
-                link = candidate
-                break
-        actions[i] = action[pair]
-        s = handover[successor[link]]
-        states[i + 1] = s
-    return len(draws)
 
 
 def covariance_root(people: People, width: int) -> Floats:

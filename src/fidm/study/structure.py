@@ -8,11 +8,9 @@ own, made from the seed and the person's row, so the result does not depend on h
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import UNKNOWN_STATE, Cohort, offsets_of
@@ -20,6 +18,7 @@ from fidm.errors import DataError, TaskError
 from fidm.model.action import effective_weight
 from fidm.model.channels import LOG_MOVES, Channel, Gamma, LogNormal, NegativeBinomial, paper_channels
 from fidm.model.effort import column_values, segment_owner_offsets
+from fidm.study.choosing import SoftmaxWalker, choose
 from fidm.study.simulate import People, Truth, simulate_cohort
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
@@ -108,7 +107,7 @@ def redraw_walks(
     """
     eta = _per_person(etas, cohort, "etas")
     solved = values or [solve(model) for model in tasks.tasks]
-    paths = [_Paths.of(model, one) for model, one in zip(tasks.tasks, solved, strict=True)]
+    paths = [SoftmaxWalker.of(model, one) for model, one in zip(tasks.tasks, solved, strict=True)]
     task = tasks.task_of(cohort)
     needed = _per_run(counted_steps(tasks, cohort), cohort.step_offsets)
     states: list[NDArray[np.int32]] = []
@@ -119,7 +118,7 @@ def redraw_walks(
         for e in range(int(cohort.episode_offsets[j]), int(cohort.episode_offsets[j + 1])):
             at = int(cohort.step_offsets[e])
             first = int(cohort.state[at]) if at < cohort.step_offsets[e + 1] else UNKNOWN_STATE
-            for walked, acted in paths[int(task[e])].again(first, float(eta[j]), int(needed[e]), rng):
+            for walked, acted in _again(paths[int(task[e])], first, float(eta[j]), int(needed[e]), rng):
                 states.append(walked)
                 actions.append(acted)
                 parent.append(e)
@@ -163,8 +162,7 @@ def redraw_choices(
     row = follow(tasks, cohort).row[kept]
     each = np.bincount(person, minlength=len(cohort))
     draws = [_stream(seed, j, _CHOICE).random(int(n)) for j, n in enumerate(each)]
-    pair = np.empty(len(kept), dtype=np.int64)
-    _choose(tasks.offsets, q, row, eta[person], np.concatenate([np.zeros(0), *draws]), pair)
+    pair = choose(tasks.offsets, q, row, eta[person], np.concatenate([np.zeros(0), *draws]))
     # People without a counted step keep one empty episode, which holds their segments.
     has_episode = np.diff(cohort.episode_offsets) > 0
     empty = np.flatnonzero((each == 0) & has_episode)
@@ -311,94 +309,29 @@ def _per_person(values: ArrayLike, cohort: Cohort, name: str) -> Floats:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Paths:
-    """A task as a walk needs it: its values, and the chances of each pair's successors, added up."""
-
-    model: TaskModel
-    q: Floats
-    cumulative: Floats
-
-    @classmethod
-    def of(cls, model: TaskModel, values: Values) -> _Paths:
-        total = np.cumsum(model.probability)
-        begins = np.repeat(model.successor_offsets[:-1], np.diff(model.successor_offsets))
-        before = np.append(0.0, total)[begins]
-        return cls(model, values.q[model.pair_state, model.action], total - before)
-
-    def again(
-        self, first: int, eta: float, needed: int, rng: np.random.Generator
-    ) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
-        """Episodes from one state that hold so many counted actions together: (states, actions) of each."""
-        model, found = self.model, []
-        begin = np.array([first], dtype=np.int32)
-        states, actions, left, fruitless = [begin], [np.zeros(0, np.int32)], needed, 0
-        while left:
-            start = int(states[-1][-1])
-            walked, acted = np.empty(left, np.int32), np.empty(left, np.int32)
-            length, counts = _walk(
-                model.offsets, model.action, self.q, model.successor_offsets, model.successor,
-                self.cumulative, model.handover, model.counted, start, eta, rng.random((left, 2)), walked,
-                acted,
-            )  # fmt: skip
-            fruitless = 0 if counts else fruitless + 1
-            if fruitless > MOST_FRUITLESS:
-                raise TaskError(
-                    f"{model.name}: from {model.describe(first)} no action that counts is reached."
-                )
-            if length:
-                states.append(walked[:length])
-                actions.append(acted[:length])
-            left -= counts
-            if length < len(acted) or not left:  # it has ended, or it is long enough
-                found.append((np.concatenate(states), np.concatenate(actions)))
-                states, actions = [begin], [np.zeros(0, np.int32)]
-        return found or [(begin, actions[0])]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _choose(offsets, q, row, eta, draw, found):  # type: ignore[no-untyped-def]
-    """The pair each draw picks in its row, by the softmax of η q."""
-    for i in range(len(row)):
-        first, last = offsets[row[i]], offsets[row[i] + 1]
-        top = q[first:last].max()
-        total = 0.0
-        for k in range(first, last):
-            total += np.exp(eta[i] * (q[k] - top))
-        left = draw[i] * total
-        found[i] = last - 1
-        for k in range(first, last):
-            left -= np.exp(eta[i] * (q[k] - top))
-            if left < 0.0:
-                found[i] = k
-                break
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _walk(  # type: ignore[no-untyped-def]
-    offsets, action, q, successor_offsets, successor, cumulative, handover, counted, start, eta, draws,
-    walked, acted,
-):  # fmt: skip
-    """Walk until the draws are used up or the episode ends; return how many steps, and how many count."""
-    s = start
-    counts = 0
-    row, own, pair = np.empty(1, np.int64), np.empty(1), np.empty(1, np.int64)
-    own[0] = eta
-    for i in range(len(draws)):
-        if offsets[s] == offsets[s + 1]:
-            return i, counts
-        row[0] = s
-        _choose(offsets, q, row, own, draws[i, :1], pair)
-        link = successor_offsets[pair[0] + 1] - 1
-        for candidate in range(successor_offsets[pair[0]], link):
-            if draws[i, 1] < cumulative[candidate]:
-                link = candidate
-                break
-        counts += counted[s]
-        acted[i] = action[pair[0]]
-        s = handover[successor[link]]
-        walked[i] = s
-    return len(draws), counts
+def _again(
+    walker: SoftmaxWalker, first: int, eta: float, needed: int, rng: np.random.Generator
+) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """Episodes from one state that hold so many counted actions together: (states, actions) of each."""
+    model, found = walker.model, []
+    begin = np.array([first], dtype=np.int32)
+    states, actions, left, fruitless = [begin], [np.zeros(0, np.int32)], needed, 0
+    while left:
+        draws = np.ones((left, 3))
+        draws[:, ::2] = rng.random((left, 2))
+        walked, acted = walker.walk(int(states[-1][-1]), eta, 0.0, draws)
+        counts = int(model.counted[walked[:-1]].sum())
+        fruitless = 0 if counts else fruitless + 1
+        if fruitless > MOST_FRUITLESS:
+            raise TaskError(f"{model.name}: from {model.describe(first)} no action that counts is reached.")
+        states.append(walked[1:])
+        actions.append(acted)
+        has_ended = len(acted) < left
+        left -= counts
+        if has_ended or not left:
+            found.append((np.concatenate(states), np.concatenate(actions)))
+            states, actions = [begin], [np.zeros(0, np.int32)]
+    return found or [(begin, actions[0])]
 
 
 def _per_run(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
