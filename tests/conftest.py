@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -15,3 +16,14 @@ os.environ["COLUMNS"] = "120"
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
+
+
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Figures are made but not drawn: for tests of pages and tables, most of whose time drawing would take."""
+    from matplotlib.figure import Figure
+
+    def undrawn(_figure, path, **_):
+        Path(path).write_bytes(b"no picture")
+
+    monkeypatch.setattr(Figure, "savefig", undrawn)

@@ -16,6 +16,7 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.model.channels import Channel
 from fidm.tasks.model import TaskModel
+from fidm.types import Values
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +39,8 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         As in :meth:`fidm.Model.fit`.
     scale : {"log", "raw"}
         Whether the first feature is log η or η.
+    values : Values, or several, optional
+        The tasks' values, where they are solved already; else every fold solves the tasks again.
 
     Attributes
     ----------
@@ -70,6 +73,7 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         population: Literal["random", "pooled"] = "random",
         joint: bool = False,
         scale: Literal["log", "raw"] = "log",
+        values: Values | Sequence[Values] | None = None,
     ) -> None:
         self.task = task
         self.cohort = cohort
@@ -80,11 +84,18 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.population = population
         self.joint = joint
         self.scale = scale
+        self.values = values
 
     def fit(self, X: Cohort | ArrayLike, y: Any = None) -> FactorizedFeatures:  # noqa: N803
         """Learn from these people what people share; ``y`` is not looked at."""
         people = self._people(X)
-        model = Model(self.task, channels=self.channels, lapse=self.lapse, inferred=self.inferred)
+        model = Model(
+            self.task,
+            channels=self.channels,
+            lapse=self.lapse,
+            inferred=self.inferred,
+            values=self.values,
+        )
         self.fit_: Fit = model.fit(people, method=self.method, population=self.population, joint=self.joint)
         self.n_features_in_ = 1
         return self

@@ -40,11 +40,23 @@ def talks():
     return simulate_talks(fidm.load_task("grocery"), 8, seed=4, language="en")
 
 
+@pytest.fixture(scope="module")
+def grounded(talks):
+    return ground(talks.transcripts, fidm.load_task("grocery"))
+
+
 @pytest.fixture
-def spoken(tmp_path, talks):
-    task = fidm.load_task("grocery")
-    write_grounding(tmp_path / "spoken", ground(talks.transcripts, task), tasks=["grocery"])
+def spoken(tmp_path, grounded):
+    write_grounding(tmp_path / "spoken", grounded, tasks=["grocery"])
     return tmp_path / "spoken"
+
+
+@pytest.fixture(scope="module")
+def learned(talks, tmp_path_factory):
+    """A fit in a file, for tests that do not care what was learned."""
+    path = tmp_path_factory.mktemp("learned") / "fit.json"
+    fidm.Model(fidm.load_task("grocery")).fit(talks.cohort).save(path)
+    return path
 
 
 def test_evidence_is_shown_and_written(study, cohort, capsys):
@@ -97,6 +109,7 @@ def residual_rows(out):
     return found
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_as_many_segments_as_asked_for_and_only_heavy_ones(study, capsys):
     run("evidence", study, "--participant", "P0000003", "--top", 2)
     few = residual_rows(capsys.readouterr().out)
@@ -110,6 +123,7 @@ def test_as_many_segments_as_asked_for_and_only_heavy_ones(study, capsys):
         assert 3 < len(shown[channel]) == (values > 0).sum() < len(values)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_only_actions_that_were_not_a_best_one_are_shown(study, capsys):
     run("evidence", study, "--participant", "P0000003", "--top", 5000)
     out = capsys.readouterr().out
@@ -132,6 +146,7 @@ def test_who_always_did_the_best_is_said_to_have_no_worse_action(tmp_path, cohor
         assert "Most unexpected actions" not in out
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_actions_not_counted_are_told_by_cause(spoken, capsys):
     run("evidence", spoken)
     out = capsys.readouterr().out
@@ -148,6 +163,7 @@ def test_a_file_name_is_safe_and_its_own():
     assert not [name for name in odd if {"/", ":", " "} & set(name) or len(name) > 80]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_rows_lead_back_to_the_dialogs(spoken, talks, capsys):
     who = talks.cohort.ids[2]
     assert run("evidence", spoken, "--participant", who, "--top", 3) == 0
@@ -192,6 +208,7 @@ def test_no_file_holds_what_was_said(spoken, talks):
         assert not [phrase for phrase in phrases if phrase in held], path.name
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_json_holds_no_words_either(spoken, talks, capsys):
     assert run("evidence", spoken, "--participant", talks.cohort.ids[2], "--json") == 0
     out = capsys.readouterr().out
@@ -215,6 +232,7 @@ def test_json_holds_no_words_either(spoken, talks, capsys):
     assert not [text for text in turns["text"].to_list() if len(text) > 12 and text in out]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_grounding_of_other_steps_is_not_joined(spoken, capsys):
     path = spoken / "grounding" / "moves.parquet"
     pl.read_parquet(path).with_columns(action=pl.lit("N")).write_parquet(path)
@@ -252,12 +270,13 @@ DAMAGES = {
 }
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_grounding_is_told_and_not_used(spoken, talks, capsys, damage):
+def test_a_damaged_grounding_is_told_and_not_used(spoken, talks, learned, capsys, damage):
     name, change, words = DAMAGES[damage]
     path = spoken / "grounding" / f"{name}.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
-    assert run("evidence", spoken, "--participant", talks.cohort.ids[2], "--top", 3) == 0
+    assert run("evidence", spoken, "--use", learned, "--participant", talks.cohort.ids[2], "--top", 3) == 0
     said = capsys.readouterr()
     assert f"! grounding/{name}.parquet cannot be used: it" in said.out
     assert words in said.out
@@ -271,6 +290,7 @@ def test_a_damaged_grounding_is_told_and_not_used(spoken, talks, capsys, damage)
     assert "turn" not in actions.columns
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_grounding_that_cannot_be_read_is_told_and_not_used(spoken, talks, capsys):
     place = spoken / "grounding"
     whole = (place / "turns.parquet").read_bytes()
@@ -288,6 +308,7 @@ def test_a_grounding_that_cannot_be_read_is_told_and_not_used(spoken, talks, cap
     assert "grounding cannot be used: it is no folder" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_other_types_that_mean_the_same_are_understood(spoken, talks, capsys):
     for name, change in (
         ("moves", {"step": pl.Int64, "action": pl.Categorical}),
@@ -319,6 +340,7 @@ def test_a_full_disk(study, monkeypatch, error, words):
     assert not list((study / "results").iterdir())
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_fit_of_the_study_or_of_elsewhere_is_used(study, cohort, tmp_path, capsys):
     task = fidm.load_task("grocery_small")
     fidm.Model(task).fit(cohort[:20]).save(study / "fit.json")
@@ -359,6 +381,7 @@ def test_localization_stands_beside_the_papers(study, cohort, capsys):
         assert (folder / name).stat().st_size > 1000
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_localization_as_json(study, capsys):
     assert run("localize", study, "--bootstrap", 20, "--seed", 3, "--json") == 0
     said = json.loads(capsys.readouterr().out)
@@ -398,6 +421,7 @@ def test_what_cannot_be_is_refused(study, tmp_path):
     assert not (study / "results").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_page_fits_in_eighty_columns(study, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     run("localize", study, "--bootstrap", 20)
@@ -407,6 +431,7 @@ def test_the_page_fits_in_eighty_columns(study, capsys, monkeypatch):
     assert max(map(len, rows)) <= 80
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_tables_of_words_fit_in_eighty_columns(spoken, talks, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     run("evidence", spoken, "--participant", talks.cohort.ids[2], "--top", 4)

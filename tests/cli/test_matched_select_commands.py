@@ -90,6 +90,7 @@ def test_a_setting_is_selected(study, capsys):
     assert table.filter("chosen")["usable"].to_list() == [True]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_pages_fit_in_eighty_columns(study, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     main(["select", str(study), "--folds", "2", "--label", "diagnosis"])

@@ -37,6 +37,7 @@ def test_recover_answers_about_a_study(study, capsys):
         assert (study / "results" / name).stat().st_size > 0
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_recover_without_a_study_and_as_json(tmp_path, capsys):
     arguments = ["recover", "--task", "errands", "--people", "20", "--repeat", "1", "--method", "mle"]
     assert main([*arguments, "--out", str(tmp_path / "out"), "--json"]) == 0
@@ -48,6 +49,7 @@ def test_recover_without_a_study_and_as_json(tmp_path, capsys):
     assert written == said
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_recover_prints_all_matrices_if_asked(tmp_path, capsys):
     arguments = ["recover", "--task", "errands", "--people", "20", "--repeat", "1", "--method", "eb", "--all"]
     assert main([*arguments, "--out", str(tmp_path)]) == 0
@@ -73,6 +75,7 @@ def test_reliability_of_a_study(study, capsys):
         assert (study / "results" / name).stat().st_size > 0
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_reliability_uses_the_fit_of_the_study(study, capsys):
     assert main(["fit", str(study)]) == 0
     capsys.readouterr()

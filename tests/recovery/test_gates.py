@@ -12,6 +12,7 @@ the same people, out of the other too.
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -44,6 +45,15 @@ def task():
     return fidm.load_task("grocery")
 
 
+@functools.cache
+def values():
+    return fidm.solve(task())
+
+
+def model(**settings):
+    return fidm.Model(task(), values=values(), **settings)
+
+
 def truth_of(cohort):
     table = cohort.participants
     columns = [np.log(table["true_action_sensitivity"].to_numpy())]
@@ -68,21 +78,23 @@ def rmse(errors):
 
 @functools.cache
 def ordinary():
-    """Errors of both methods and coverage of empirical Bayes, one row per person and seed."""
-    mle, eb, inside = [], [], []
+    """Errors of both methods, coverage of empirical Bayes, one row per person and seed, and both fitted κ."""
+    mle, eb, inside, shapes = [], [], [], []
     for seed in SEEDS:
         cohort = fidm.simulate_cohort(task(), PEOPLE, seed=seed, max_steps=ACTIONS)
         truth = truth_of(cohort)
-        paper = fidm.Model(task()).fit(cohort, method="mle", population="pooled").profile(cohort)
-        ours = fidm.Model(task()).fit(cohort).profile(cohort)
-        mle.append(estimates(paper) - truth)
-        eb.append(estimates(ours) - truth)
-        inside.append(covered(ours, truth))
-    return np.concatenate(mle), np.concatenate(eb), np.concatenate(inside)
+        pooled = model().fit(cohort, method="mle", population="pooled")
+        random = model().fit(cohort)
+        profile = random.profile(cohort)
+        mle.append(estimates(pooled.profile(cohort)) - truth)
+        eb.append(estimates(profile) - truth)
+        inside.append(covered(profile, truth))
+        shapes.append([fit.populations["duration"].population.shape for fit in (pooled, random)])
+    return np.concatenate(mle), np.concatenate(eb), np.concatenate(inside), np.array(shapes)
 
 
 def test_log_sensitivity_is_closer_than_maximum_likelihood():
-    mle, eb, _ = ordinary()
+    mle, eb, _, _ = ordinary()
     finite = np.isfinite(mle[:, 0])
     assert finite.mean() > 0.9
     ratio = rmse(eb[finite, 0]) / rmse(mle[finite, 0])
@@ -97,7 +109,7 @@ def test_log_sensitivity_is_closer_than_maximum_likelihood():
 
 @pytest.mark.parametrize("name", EFFORT)
 def test_every_effort_offset_is_closer_than_pooled_maximum_likelihood(name):
-    mle, eb, _ = ordinary()
+    mle, eb, _, _ = ordinary()
     k = 1 + EFFORT.index(name)
     finite = np.isfinite(mle[:, k])
     ratio = rmse(eb[finite, k]) / rmse(mle[finite, k])
@@ -117,8 +129,8 @@ def test_an_estimated_lapse_rate_repairs_wrong_moves():
     for seed in SEEDS:
         cohort = fidm.simulate_cohort(task(), PEOPLE, seed=seed, max_steps=ACTIONS, wrong_moves=0.05)
         truth = truth_of(cohort)[:, 0]
-        plain = fidm.Model(task(), channels=()).fit(cohort, method="mle").profile(cohort)
-        fit = fidm.Model(task(), channels=(), lapse="estimate").fit(cohort)
+        plain = model(channels=()).fit(cohort, method="mle").profile(cohort)
+        fit = model(channels=(), lapse="estimate").fit(cohort)
         mle.append(plain.log_sensitivity - truth)
         eb.append(fit.profile(cohort).log_sensitivity - truth)
         rates.append(fit.lapse)
@@ -132,42 +144,49 @@ def test_an_estimated_lapse_rate_repairs_wrong_moves():
 
 
 def test_pooling_overstates_dispersion_and_random_intercepts_do_not():
-    pooled, random = [], []
-    for seed in SEEDS:
-        cohort = fidm.simulate_cohort(task(), PEOPLE, seed=seed, max_steps=ACTIONS)
-        model = fidm.Model(task(), channels=[fidm.channels.Gamma("duration", "duration_s")])
-        pooled.append(model.fit(cohort, population="pooled").populations["duration"].population.shape)
-        random.append(model.fit(cohort).populations["duration"].population.shape)
+    pooled, random = ordinary()[3].T
     print(f"true kappa 1.90: pooled {np.mean(pooled):.3f}, random {np.mean(random):.3f}")
     assert np.mean(pooled) < 1.75
     assert abs(np.mean(random) - 1.90) < 0.04
 
 
-@functools.cache
-def few_actions():
-    """Coverage of η with 12 actions: one parameter at a time, and jointly with and without the guard."""
-    correlation = 0.5 * np.eye(6) + 0.5
-    single, joint, bare = [], [], []
+def few_actions(seed, n):
+    """People with 12 actions each, and what is true of them; parameters go together, r = 0.5."""
+    people = People(correlation=0.5 * np.eye(6) + 0.5)
+    cohort = fidm.simulate_cohort(task(), n, seed=seed, max_steps=12, people=people)
+    return cohort, truth_of(cohort)
+
+
+def test_with_twelve_actions_intervals_still_cover():
+    inside = []
     for seed in SEEDS:
-        people = People(correlation=correlation)
-        cohort = fidm.simulate_cohort(task(), PEOPLE, seed=seed, max_steps=12, people=people)
-        truth = truth_of(cohort)
-        single.append(covered(fidm.Model(task()).fit(cohort).profile(cohort), truth)[:, 0])
-        fit = fidm.Model(task()).fit(cohort, joint=True)
-        joint.append(covered(fit.profile(cohort), truth)[:, 0])
-        data = fit._data(cohort)
-        _, _, low, high, _ = fidm.fit.joint.marginals(fit._likelihoods(data), fit.joint, 0.95)
-        bare.append((low[:, 0] <= truth[:, 0]) & (truth[:, 0] <= high[:, 0]))
-    return [float(np.concatenate(part).mean()) for part in (single, joint, bare)]
+        cohort, truth = few_actions(seed, PEOPLE)
+        inside.append(covered(model().fit(cohort).profile(cohort), truth)[:, 0])
+    share = np.concatenate(inside).mean()
+    print(f"12 actions, coverage of η: one at a time {share:.3f}")
+    assert share >= 0.92
 
 
 def test_with_twelve_actions_the_joint_prior_does_not_over_shrink():
-    single, joint, bare = few_actions()
+    """Below 20 choices η is that of its own prior to the last digit, so the coverage above is that of both.
+
+    Coverage could not tell: without the guard it is 0.85 to 0.97 in single seeds, and 0.93 over all ten.
+    """
+    cohort, truth = few_actions(0, 100)
+    fit = model().fit(cohort, joint=True)
+    joint, single = (own.profile(cohort) for own in (fit, replace(fit, joint=None)))
+    assert np.array_equal(joint.log_sensitivity, single.log_sensitivity)
+    assert np.array_equal(joint.log_sensitivity_se, single.log_sensitivity_se)
+    for name in ("estimate", "se", "low", "high"):
+        with_others, alone = getattr(joint, name), getattr(single, name)
+        assert np.array_equal(with_others[:, 0], alone[:, 0])
+        assert (with_others[:, 1:] != alone[:, 1:]).any(axis=1).all()  # the others do learn from each other
+    _, _, low, high, _ = fidm.fit.joint.marginals(fit._likelihoods(fit._data(cohort)), fit.joint, 0.95)
+    assert ((low[:, 0] != np.log(joint.low[:, 0])) & (high[:, 0] != np.log(joint.high[:, 0]))).all()
+    bare = (low[:, 0] <= truth[:, 0]) & (truth[:, 0] <= high[:, 0])
     print(
-        f"12 actions, coverage of η: one at a time {single:.3f}, joint {joint:.3f}, joint unguarded {bare:.3f}"
+        f"12 actions, coverage of η: guarded {covered(joint, truth)[:, 0].mean():.2f}, bare {bare.mean():.2f}"
     )
-    assert single >= 0.92
-    assert joint >= 0.92
 
 
 def test_the_joint_prior_helps_where_parameters_go_together():
@@ -177,8 +196,9 @@ def test_the_joint_prior_helps_where_parameters_go_together():
         people = People(correlation=correlation)
         cohort = fidm.simulate_cohort(task(), PEOPLE, seed=seed, max_steps=ACTIONS, people=people)
         truth = truth_of(cohort)
-        single.append(estimates(fidm.Model(task()).fit(cohort).profile(cohort)) - truth)
-        profile = fidm.Model(task()).fit(cohort, joint=True).profile(cohort)
+        fit = model().fit(cohort, joint=True)
+        single.append(estimates(replace(fit, joint=None).profile(cohort)) - truth)
+        profile = fit.profile(cohort)
         joint.append(estimates(profile) - truth)
         inside.append(covered(profile, truth))
     ratio = rmse(np.concatenate(joint)) / rmse(np.concatenate(single))
@@ -190,19 +210,19 @@ def test_the_joint_prior_helps_where_parameters_go_together():
 
 
 def test_where_people_differ_more():
-    """Effort sd 0.7: the ratios are printed, not held to EFFORT_RATIO, since they were seen first.
+    """Effort sd 0.7, three seeds: ratios are printed, not held to EFFORT_RATIO, since they were seen first.
 
     Three channels gain more than at 0.35, as pooling biases maximum likelihood more; pause, less.
     """
     mle, eb = [], []
-    for seed in SEEDS:
+    for seed in SEEDS[:3]:
         cohort = fidm.simulate_cohort(
             task(), PEOPLE, seed=seed, max_steps=ACTIONS, people=People(effort_sd=0.7)
         )
         truth = truth_of(cohort)
-        paper = fidm.Model(task()).fit(cohort, method="mle", population="pooled").profile(cohort)
+        paper = model().fit(cohort, method="mle", population="pooled").profile(cohort)
         mle.append(estimates(paper) - truth)
-        eb.append(estimates(fidm.Model(task()).fit(cohort).profile(cohort)) - truth)
+        eb.append(estimates(model().fit(cohort).profile(cohort)) - truth)
     mle, eb = np.concatenate(mle), np.concatenate(eb)
     for k, name in enumerate(EFFORT, start=1):
         finite = np.isfinite(mle[:, k])

@@ -15,11 +15,14 @@ from fidm.errors import DataError
 from fidm.fit.factorized import Model
 from fidm.fit.files import load_fit
 from fidm.fit.fitted import Fit
+from fidm.grounding.settings import read_settings
+from fidm.io.dialogs import read
 from fidm.io.excluded import count_reasons, say_reasons
 from fidm.io.study import Study
 from fidm.model.channels import paper_channels
 from fidm.study.folders import SIMULATION
 from fidm.study.learnable import fit_learnable
+from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 
@@ -116,6 +119,41 @@ def _is_older(fit: Path, folder: Path) -> bool:
     """Whether a fit was written before the tables of the study it is to be used on."""
     tables = [path for name in ("steps", "segments") for path in folder.glob(f"{name}*")]
     return any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables)
+
+
+def read_talks(
+    study: Path, bars: Bars, *, talks: Path | None = None, roles: Path | None = None, skip_bad: bool = False
+) -> Transcripts | None:
+    """Return a study's dialogs, read as its grounding.toml says; None where it has none.
+
+    Parameters
+    ----------
+    study
+        The study.
+    bars
+        Where reading reports how far it is.
+    talks
+        Where the dialogs are; by default where grounding.toml says, or in the folder talks.
+    roles
+        A file that says which speaker is the participant; by default what grounding.toml says.
+    skip_bad
+        Leave out dialogs that cannot be read.
+    """
+    chosen = read_settings(study)
+    place = talks if talks is not None else study / chosen.talks
+    if not place.exists():
+        if talks is None:
+            return None
+        raise DataError("is not there. Say where the dialogs are with --talks.", source=str(place))
+    return read(
+        place,
+        names=chosen.names,
+        roles=roles if roles is not None else chosen.speakers or None,
+        columns=chosen.columns or None,
+        strict=not skip_bad,
+        untimed=chosen.untimed,
+        on_progress=lambda done, of: bars.step("reading dialogs", done, of),
+    )
 
 
 def results_folder(out: Path | None, study: Path | None) -> Path:

@@ -3,6 +3,7 @@
 Those that need several panels return a Figure.
 """
 
+from fidm.plot.classification import calibration_curve, classification_bars, roc_curves
 from fidm.plot.evidence import (
     effort_residuals,
     localization,
@@ -15,6 +16,8 @@ from fidm.plot.maps import draw_map, routes, value_field
 from fidm.plot.recovery import recovery, recovery_matrix, reliability
 
 __all__ = [
+    "calibration_curve",
+    "classification_bars",
     "draw_map",
     "effort_residuals",
     "localization",
@@ -23,6 +26,7 @@ __all__ = [
     "recovery",
     "recovery_matrix",
     "reliability",
+    "roc_curves",
     "routes",
     "selection_map",
     "unexpected_row",

@@ -15,6 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fidm.study.classified import Classification
+    from fidm.study.classifying import classify
     from fidm.study.matching import Matched, matched
     from fidm.study.recovered import Recovery
     from fidm.study.recovering import recover
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from fidm.study.walker import Habits
 
 _HOME = {
+    "Classification": "classified",
     "Habits": "walker",
     "Matched": "matching",
     "People": "simulate",
@@ -36,6 +39,7 @@ _HOME = {
     "Selection": "selected",
     "SimulatedStudy": "twin",
     "Style": "talk",
+    "classify": "classifying",
     "matched": "matching",
     "recover": "recovering",
     "reliability": "repeating",
@@ -46,6 +50,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Classification",
     "Habits",
     "Matched",
     "People",
@@ -54,6 +59,7 @@ __all__ = [
     "Selection",
     "SimulatedStudy",
     "Style",
+    "classify",
     "matched",
     "recover",
     "reliability",

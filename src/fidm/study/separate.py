@@ -1,7 +1,7 @@
 """How well numbers tell two groups of people apart, by the paper's classifier and cross-validation.
 
-The classifier is the paper's (appendix B.2): logistic regression with an L2 penalty, C = 1 and balanced class
-weights, on features that are median-imputed and standardized within each training fold.
+The classifier is the paper's (:func:`fidm.study.preparing.classifier`), on features that are median-imputed
+and standardized within each training fold.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ Integers = NDArray[np.int64]
 
 FOLDS = 5
 """The paper's number of folds."""
+
+TOLERANCE = 1e-4
+"""Where the search for the weights ends, as in scikit-learn; a tighter one moves areas by up to .001."""
 
 
 def cross_validated_auc(
@@ -78,16 +81,11 @@ def held_out_auc(features: Floats, label: NDArray[Any], train: Integers, test: I
     train, test : int arrays
         Rows to learn from, and rows to judge by.
     """
-    from sklearn.impute import SimpleImputer  # type: ignore[import-untyped]
-    from sklearn.linear_model import LogisticRegression  # type: ignore[import-untyped]
     from sklearn.metrics import roc_auc_score  # type: ignore[import-untyped]
-    from sklearn.pipeline import make_pipeline  # type: ignore[import-untyped]
-    from sklearn.preprocessing import StandardScaler  # type: ignore[import-untyped]
 
-    pipeline = make_pipeline(
-        SimpleImputer(strategy="median", keep_empty_features=True),
-        StandardScaler(),
-        LogisticRegression(C=1.0, class_weight="balanced", max_iter=1_000),
-    )
-    score = pipeline.fit(features[train], label[train]).decision_function(features[test])
+    from fidm.study.preparing import Preparation, classifier
+
+    prepared = Preparation.learn([features[train]])
+    learned = classifier(tolerance=TOLERANCE).fit(prepared.apply([features[train]]), label[train])
+    score = learned.decision_function(prepared.apply([features[test]]))
     return float(roc_auc_score(label[test], score))

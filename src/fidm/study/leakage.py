@@ -1,0 +1,168 @@
+"""Checks that cross-validation tells nothing it should not know.
+
+- *Scrambled labels.* Labels are shuffled among the people of each fold, so that every fold keeps its classes,
+  and everything that learns from labels learns again. What is left to tell apart is nothing: the area under
+  the curve must be one half on average. How often a scramble does as well as the true labels is a permutation
+  test of the representation (Ojala & Garriga 2010, test 1).
+- *The number of the fold.* Features that say in which fold a person is judged are added to a representation,
+  and with them the very answer, but only for those who are being judged. Nobody who is learned from is in
+  that fold, so none of it can help; a classifier that learned from those it judges would find the answer.
+
+Ojala & Garriga (2010), Journal of Machine Learning Research 11, 1833–1863.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from fidm.study.influence import Estimate, auc, difference, mean_of
+from fidm.study.judging import Features, Judge
+from fidm.study.preparing import classifier
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SCRAMBLED, FOLD_NUMBER = "scrambled labels", "fold number"
+LEVEL = 0.999
+"""Of the intervals of checks: a check of something sound fails once in a thousand times."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """One fold: who is learned from, who is judged, and their features.
+
+    Parameters
+    ----------
+    number : int
+        Which fold it is.
+    learners, rows : int arrays
+        Those who are learned from, and those who are judged.
+    learner_folds : int array
+        The fold in which each learner is judged.
+    features : mapping of str to Features
+        The blocks, of the learners first.
+    """
+
+    number: int
+    learners: Integers
+    rows: Integers
+    learner_folds: Integers
+    features: dict[str, Features]
+
+
+def scrambled(
+    judge: Judge,
+    representation: str,
+    folds: Sequence[Fold],
+    *,
+    times: int,
+    seed: int,
+    observed: float,
+) -> dict[str, Any]:
+    """Return what a representation tells of scrambled labels, a row of the table of checks.
+
+    Parameters
+    ----------
+    judge : Judge
+        The representations.
+    representation : str
+        Which of them.
+    folds : sequence of Fold
+        One cross-validation.
+    times : int
+        How often labels are scrambled.
+    seed : int
+        The same seed gives the same scrambles.
+    observed : float
+        The area under the curve of the true labels in the same folds.
+    """
+    blocks = judge.representations[representation]
+    prepared = [
+        judge.prepare(
+            [fold.features[name].matrix for name in blocks],
+            len(fold.learners),
+            scaled=judge.is_scaled(blocks),
+        )
+        for fold in folds
+    ]
+    ill = judge.label > 0
+    found = np.empty(times)
+    for number in range(times):
+        rng = np.random.default_rng([seed, number])
+        mixed = ill.copy()
+        for fold in folds:
+            mixed[fold.rows] = rng.permutation(ill[fold.rows])
+        areas = []
+        for fold, x in zip(folds, prepared, strict=True):
+            n = len(fold.learners)
+            model = classifier().fit(x[:n], mixed[fold.learners])
+            areas.append(auc(model.decision_function(x[n:]), mixed[fold.rows]).value)
+        found[number] = np.mean(areas)
+    mean, half = float(found.mean()), float("nan")
+    if times > 1:
+        half = float(student.ppf(0.5 + LEVEL / 2, times - 1) * found.std(ddof=1) / np.sqrt(times))
+    return {
+        "check": SCRAMBLED,
+        "representation": representation,
+        "n": times,
+        "value": mean,
+        "low": mean - half,
+        "high": mean + half,
+        "expected": 0.5,
+        "passed": bool(abs(mean - 0.5) <= half) if times > 1 else None,
+        "observed": observed,
+        "p": float((1 + (found >= observed).sum()) / (1 + times)),
+    }
+
+
+def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places: Integers) -> dict[str, Any]:
+    """Return how much the number of the fold adds to a representation, a row of the table of checks.
+
+    Parameters
+    ----------
+    judge : Judge
+        The representations.
+    representation : str
+        The one it is added to.
+    folds : sequence of Fold
+        One cross-validation.
+    places : int array
+        The place of each row of the cohort among those who are cross-validated.
+    """
+    blocks = judge.representations[representation]
+    scaled = judge.is_scaled(blocks)
+    areas: dict[bool, list[Estimate]] = {False: [], True: []}
+    for fold in folds:
+        n = len(fold.learners)
+        ill = judge.label[fold.rows] > 0
+        number = np.concatenate([fold.learner_folds, np.full(len(fold.rows), fold.number)])
+        codes = (number[:, None] == np.arange(len(folds))).astype(np.float64)
+        answer = np.concatenate([np.zeros(n), ill])[:, None]
+        known = [fold.features[name].matrix for name in blocks]
+        for told, matrices in ((False, known), (True, [*known, codes, answer])):
+            x = judge.prepare(matrices, n, scaled=scaled)
+            said = judge.judge(x, judge.label[fold.learners], fold.rows)
+            areas[told].append(auc(said.logit, ill))
+    rows = [places[fold.rows] for fold in folds]
+    everybody = sum(map(len, rows))
+    plain, with_code = mean_of(areas[False], rows, everybody), mean_of(areas[True], rows, everybody)
+    gain = difference(with_code, plain)
+    low, high = gain.interval(LEVEL, bounded=False)
+    return {
+        "check": FOLD_NUMBER,
+        "representation": representation,
+        "n": everybody,
+        "value": gain.value,
+        "low": low,
+        "high": high,
+        "expected": 0.0,
+        "passed": bool(low <= 0),
+        "observed": plain.value,
+        "p": None,
+    }
