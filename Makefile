@@ -41,6 +41,7 @@ bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/llm.py --out benchmarks/results/llm.json
 	$(BIN)/python benchmarks/simulate.py --out benchmarks/results/simulate.json
 	$(BIN)/python benchmarks/language.py --out benchmarks/results/language.json
+	$(BIN)/python benchmarks/classify.py --out benchmarks/results/classify.json
 
 # The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
 # Language encoders are left out: old releases of torch come as gigabytes.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import zlib
 
 import numpy as np
 import polars as pl
@@ -74,7 +75,7 @@ class Spy(TransformerMixin, BaseEstimator):
 
     def transform(self, X):  # noqa: N803
         Spy.log.append((self.seen_, frozenset(X.ids)))
-        return np.array([[len(name) + hash(name) % 97] for name in X.ids], dtype=float)
+        return np.array([[zlib.crc32(name.encode()) % 97] for name in X.ids], dtype=float)
 
 
 class Memory(TransformerMixin, BaseEstimator):
@@ -386,9 +387,11 @@ def test_the_number_of_the_fold_finds_a_classifier_that_saw_those_it_judges(monk
         return honest(self, np.concatenate([x, x[n:]]), everybody, rows)
 
     monkeypatch.setattr(judging.Judge, "judge", leaky)
-    row = quick(representations=["trajectory"]).checks.filter(check="fold number").row(0, named=True)
+    task, cohort = setting(240)
+    options = {"representations": ["spy"], "own": {"spy": Spy()}, "repeats": 1, "permutations": 0}
+    row = fidm.study.classify(task, cohort, **options).checks.row(0, named=True)
     assert not row["passed"]
-    assert row["value"] > 0.05
+    assert row["value"] > 0.2
 
 
 # ---------------------------------------------------------------------- what can and cannot be run

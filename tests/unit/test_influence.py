@@ -7,7 +7,16 @@ import pytest
 from scipy.stats import binomtest, t
 
 from fidm.errors import DataError
-from fidm.study.influence import NOBODY, Estimate, auc, balanced_accuracy, difference, macro_auc, mean_of
+from fidm.study.influence import (
+    CAREFUL,
+    NOBODY,
+    Estimate,
+    auc,
+    balanced_accuracy,
+    difference,
+    macro_auc,
+    mean_of,
+)
 
 LABEL = np.repeat([False, True], [6, 4])
 SCORE = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.8, 0.35, 0.6, 0.7, 0.9])
@@ -105,6 +114,9 @@ def test_folds_average_and_people_keep_their_places() -> None:
     assert found.label.tolist() == [0] * 6 + [1] * 4 + [NOBODY] * 2
     assert found.smallest == 4
     assert found.variance == pytest.approx((folds[0].variance + folds[1].variance) / 4)
+    careful = mean_of(folds, rows, 12, widen=CAREFUL)
+    assert careful.value == found.value
+    assert careful.variance == pytest.approx(2 * found.variance)
 
 
 def test_arrays_are_read_only_and_the_callers_stay_open() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 from cyclopts import Parameter
+from joblib import cpu_count  # type: ignore[import-untyped]
 from matplotlib.figure import Figure
 
 from fidm.cli.classify_page import show
@@ -17,7 +18,7 @@ from fidm.cli.progress import Bars, progress_bar
 from fidm.cli.studies import finish, open_study, read_talks, results_folder
 from fidm.errors import DataError
 from fidm.files import whole_file
-from fidm.grounding.store import private_folder
+from fidm.grounding.store import VECTORS, private_folder
 from fidm.plot.classification import calibration_curve, classification_bars, roc_curves
 from fidm.record import to_json, write_result
 from fidm.study.classified import Classification, Metric, Part, Setting
@@ -28,9 +29,6 @@ from fidm.study.folders import SIMULATION
 from fidm.study.hub import ENCODERS, find_encoder
 from fidm.study.language import Language, Texts, participant_texts
 from fidm.study.tripod import summary
-
-VECTORS = "language.sqlite"
-"""The file of a study's private folder that keeps the vectors of what was said."""
 
 
 def classify(
@@ -102,7 +100,7 @@ def classify(
     skip_bad
         Leave out participants whose data have problems, instead of refusing the study.
     workers
-        Threads; by default one. Changes no number.
+        Processes; by default one per processor. Changes no number.
     out
         Where to write; by default STUDY/results.
     json
@@ -139,7 +137,7 @@ def classify(
             paper_estimates=paper_estimates,
             excluded=opened.excluded,
             with_problems=opened.n_left_out,
-            workers=workers,
+            workers=cpu_count() if workers is None else workers,
             on_progress=bars.step,
         )
         if absent:

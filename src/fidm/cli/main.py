@@ -51,6 +51,10 @@ app.command(
     "fidm.cli.recover:recover", help="Say how well each parameter would come back from data like a study's."
 )
 app.command("fidm.cli.matched:matched", help="Tell apart people whose totals are alike, as in the paper.")
+app.command(
+    "fidm.cli.classify:classify",
+    help="Say how well scores, words and the model tell people's status, alone and together.",
+)
 app.command("fidm.cli.select:select", help="Choose move cost and temperature of a task by cross-validation.")
 app.command(
     "fidm.cli.reliability:reliability",

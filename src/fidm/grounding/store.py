@@ -51,8 +51,8 @@ ORIGINAL = "participants.original.csv"
 """What a table of participants that was given as CSV is kept as; its columns are in the study's own table."""
 
 ANSWERS = "answers.sqlite"
-KEPT = (ANSWERS, f"{ANSWERS}-wal", f"{ANSWERS}-shm")
-"""What stays when a grounding is written anew."""
+VECTORS = "language.sqlite"
+"""What stays when a grounding is written anew: answers of a language model, and vectors of what was said."""
 
 DIALOG_SCHEMA = {
     "participant": pl.String,

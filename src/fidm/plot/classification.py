@@ -151,7 +151,7 @@ def roc_curves(
         points = result.roc.filter(part=part, representation=name)
         ax.plot(
             points["false_positive_rate"], points["sensitivity"], color=colour, ls=line,
-            lw=2.3 if name == "fidm" else 1.6, zorder=4 if name == "fidm" else 3, drawstyle="steps-post",
+            lw=2.3 if name == "fidm" else 1.6, zorder=4 if name == "fidm" else 3,
             label=_area_words(result, name, part),
         )  # fmt: skip
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
@@ -228,7 +228,9 @@ def calibration_curve(
     ax.set_yticks(np.linspace(0, 1, 6))
     ax.spines["left"].set_bounds(0, 1)
     strip.set_axis_off()
-    ax.legend(frameon=False, fontsize=7.5, loc="upper left", handlelength=2.8, borderaxespad=0.2)
+    ax.legend(
+        framealpha=0.85, edgecolor="none", fontsize=7.5, loc="upper left", handlelength=2.8, borderaxespad=0.2
+    )
     ax.set_title(_part_words(result, part), fontsize=9.5, loc="left")
     return ax
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fidm.study import paper
 from fidm.study.folds import Question
-from fidm.study.influence import Estimate, auc, balanced_accuracy, difference, macro_auc, mean_of
+from fidm.study.influence import CAREFUL, Estimate, auc, balanced_accuracy, difference, macro_auc, mean_of
 from fidm.study.judging import Prediction
 
 Integers = NDArray[np.int64]
@@ -47,7 +47,9 @@ def score(
     """Return the area under the curve and the balanced accuracy by setting, representation and metric.
 
     Both are computed within each fold and averaged, as the paper's are: scores of people who were judged by
-    different classifiers are not ranked against each other.
+    different classifiers are not ranked against each other. In cross-validation everybody both teaches and is
+    judged, which the influence of single people does not show; its errors are widened for that (see
+    :data:`fidm.study.influence.CAREFUL`).
 
     Parameters
     ----------
@@ -71,8 +73,9 @@ def score(
                     parts = [_measure(question, setting, metric, one) for one in said]
                     means.append(mean_of(parts, [place[one.rows] for one in said], len(people)))
                 everybody = [np.arange(len(people))] * len(means)
+                widen = CAREFUL if len(repeats[0]) > 1 else 1.0
                 found[setting, name, metric] = Scored(
-                    mean_of(means, everybody, len(people)), tuple(mean.value for mean in means)
+                    mean_of(means, everybody, len(people), widen=widen), tuple(mean.value for mean in means)
                 )
     return found
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from fidm.study.influence import Estimate, auc, difference, mean_of
+from fidm.study.influence import CAREFUL, Estimate, auc, difference, mean_of
 from fidm.study.judging import Features, Judge
 from fidm.study.preparing import classifier
 
@@ -151,7 +151,7 @@ def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places
             areas[told].append(auc(said.logit, ill))
     rows = [places[fold.rows] for fold in folds]
     everybody = sum(map(len, rows))
-    plain, with_code = mean_of(areas[False], rows, everybody), mean_of(areas[True], rows, everybody)
+    plain, with_code = (mean_of(areas[told], rows, everybody, widen=CAREFUL) for told in (False, True))
     gain = difference(with_code, plain)
     low, high = gain.interval(LEVEL, bounded=False)
     return {

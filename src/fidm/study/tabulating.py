@@ -139,8 +139,10 @@ def curves(
         put("calibration", name, judged.curve, CALIBRATION)
         put("calibration_summary", name, [judged.summary], CALIBRATION_SUMMARY)
         put("thresholds", name, [at_threshold(expit(logit), ill)], THRESHOLDS)
-        within = by_group(groups[rows], score=logit, predicted=logit >= 0, positive=ill)
-        put("groups", name, within, GROUPS)
+        if groups.width:
+            within = by_group(groups[rows], score=logit, predicted=logit >= 0, positive=ill)
+            put("groups", name, within, GROUPS)
+    found.setdefault("groups", [pl.DataFrame(schema=GROUPS)])
     return Curves(**{name: pl.concat(tables) for name, tables in found.items()})
 
 

@@ -276,7 +276,8 @@ def _analysis(result: Classification) -> list[str]:
         "- **Measures.** Area under the ROC curve and balanced accuracy; with several classes the mean of "
         "each class against the rest. In cross-validation they are computed within folds and averaged.",
         "- **Intervals.** 95 %, DeLong; in cross-validation by the influence of every person (LeDell et al. "
-        "2015). Differences compare the same people with themselves.",
+        "2015), widened by √2 since everybody also teaches. Differences compare the same people with "
+        "themselves.",
     ]
 
 
