@@ -39,8 +39,8 @@ Reader = Callable[[Cell, str], tuple[str, str, str]]
 """Gives the value, the interval and the paper's value of a row in a column."""
 
 INTERVALS = (
-    "intervals: DeLong; in cross-validation by the influence of every person (LeDell et al. 2015), widened by "
-    "√2 since everybody also teaches. They know that other people could have been judged, not that others "
+    "intervals: DeLong; in cross-validation by the influence of every person (LeDell et al. 2015), widened "
+    "by √2 since everybody also teaches. They know that other people could have been judged, not that others "
     "could have been learned from",
     "where several things are compared, some intervals exclude 0 by chance",
 )

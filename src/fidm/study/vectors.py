@@ -10,11 +10,9 @@ at once, and a killed run loses only what was under way.
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
-import threading
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 
@@ -22,21 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidm.errors import DataError
+from fidm.private import Contents, PrivateFile
 
 Vector = NDArray[np.float32]
 
-APPLICATION_ID = 0x46494456
-"""What marks the file as one of these: "FIDV"."""
-
-VERSION = 1
-BUSY_S = 60.0
 KEYS_AT_ONCE = 500
 """How many rows one query asks for."""
 
 STORED = np.dtype("<f4")
 """How numbers are stored, on every machine."""
 
-_TABLE = """
+CONTENTS = Contents(
+    table="""
 CREATE TABLE IF NOT EXISTS vectors (
     key TEXT PRIMARY KEY,
     dimension INTEGER NOT NULL,
@@ -44,7 +39,14 @@ CREATE TABLE IF NOT EXISTS vectors (
     checksum INTEGER NOT NULL,
     made_at TEXT NOT NULL DEFAULT (strftime('%Y-%m-%dT%H:%M:%SZ', 'now'))
 ) WITHOUT ROWID
-"""
+""",
+    application_id=0x46494456,  # "FIDV"
+    version=1,
+    what="vectors",
+    kept="What was encoded so far is kept.",
+    again="its vectors are then made anew.",
+    error=DataError,
+)
 
 
 class VectorCache:
@@ -65,29 +67,8 @@ class VectorCache:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._lock = threading.Lock()
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            # The file is made here, not by SQLite, so that nobody else can read it for even a moment;
-            # SQLite gives its companions the same rights.
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise DataError(
-                f"The file of vectors cannot be made: {error.strerror}.", source=str(path)
-            ) from None
-        self._connection: sqlite3.Connection | None = None
-        with self._explained():
-            connection = sqlite3.connect(
-                self.path, timeout=BUSY_S, check_same_thread=False, isolation_level=None
-            )
-            try:
-                self._prepare(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
+        self._file = PrivateFile(path, CONTENTS)
+        self.path = self._file.path
 
     def get(self, keys: Iterable[str]) -> dict[str, Vector]:
         """Return those of these vectors that are there; one without numbers is of a text without tokens."""
@@ -97,8 +78,8 @@ class VectorCache:
             some = wanted[first : first + KEYS_AT_ONCE]
             marks = ",".join("?" * len(some))
             query = f"SELECT key, dimension, vector, checksum FROM vectors WHERE key IN ({marks})"  # noqa: S608
-            with self._lock, self._explained():
-                rows = self._open().execute(query, some).fetchall()
+            with self._file.use() as connection:
+                rows = connection.execute(query, some).fetchall()
             for key, dimension, raw, checksum in rows:
                 found[key] = self._read(key, dimension, raw, checksum)
         return found
@@ -109,8 +90,7 @@ class VectorCache:
         for key, vector in vectors.items():
             raw = np.ascontiguousarray(vector, dtype=STORED).tobytes()
             rows.append((key, len(vector), raw, _checksum(key, raw)))
-        with self._lock, self._explained():
-            connection = self._open()
+        with self._file.use() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.executemany(
@@ -124,8 +104,8 @@ class VectorCache:
                 raise
 
     def __len__(self) -> int:
-        with self._lock, self._explained():
-            return int(self._open().execute("SELECT COUNT(*) FROM vectors").fetchone()[0])
+        with self._file.use() as connection:
+            return int(connection.execute("SELECT COUNT(*) FROM vectors").fetchone()[0])
 
     def __enter__(self) -> VectorCache:
         return self
@@ -140,15 +120,7 @@ class VectorCache:
 
     def close(self) -> None:
         """Let go of the file."""
-        with self._lock:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            raise DataError("The file of vectors was closed before.", source=str(self.path))
-        return self._connection
+        self._file.close()
 
     def _read(self, key: str, dimension: object, raw: object, checksum: object) -> Vector:
         if (
@@ -157,50 +129,8 @@ class VectorCache:
             or len(raw) != dimension * STORED.itemsize
             or checksum != _checksum(key, raw)
         ):
-            raise self._damaged()
+            raise self._file.damaged()
         return np.frombuffer(raw, dtype=STORED).astype(np.float32)
-
-    def _prepare(self, connection: sqlite3.Connection) -> None:
-        # Some network drives cannot do WAL; SQLite then keeps to its older journal, which is as safe.
-        with contextlib.suppress(sqlite3.OperationalError):
-            connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("BEGIN IMMEDIATE")
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
-        if tables and (application != APPLICATION_ID or version != VERSION):
-            raise DataError(
-                "This SQLite file holds something else, or vectors of another version of fidm. "
-                "Name another file for the vectors.",
-                source=str(self.path),
-            )
-        connection.execute(_TABLE)
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {VERSION}")
-        connection.execute("COMMIT")
-
-    @contextlib.contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Turn SQLite's errors into ones that say what to do."""
-        try:
-            yield
-        except sqlite3.OperationalError as error:
-            reason = getattr(error, "sqlite_errorname", "") or "unknown reason"
-            raise DataError(
-                f"The file of vectors cannot be used ({reason}). Is the disk full, the file locked by "
-                "another program, or the folder read-only? What was encoded so far is kept.",
-                source=str(self.path),
-            ) from None
-        except sqlite3.DatabaseError:
-            raise self._damaged() from None
-
-    def _damaged(self) -> DataError:
-        return DataError(
-            "The file of vectors is damaged or is no SQLite file. Move it away (or delete it) and run again: "
-            "its vectors are then made anew.",
-            source=str(self.path),
-        )
 
 
 def _checksum(key: str, raw: bytes) -> int:
