@@ -146,7 +146,9 @@ def make_classification(
     for name in names:
         checks.append(("scrambled labels", name, 100, 0.503, 0.49, 0.516, 0.5, True, 0.68, 1 / 101))
         for f in range(min(kind_of(name)[1], 8)):
-            coefficients.append(("binary", name, "case", f"{name}_{f + 1}", float(rng.normal())))
+            coefficients.append(
+                ("binary", name, "case", f"{name}_{f + 1}", float(rng.normal()), 0.0, 0.0, 1.0, 1.0)
+            )
     checks.append(("fold number", "fidm", 332, -0.001, -0.006, 0.004, 0.0, True, 0.69, None))
     rows = {
         "scores": (scores, classified.SCORES),
@@ -164,7 +166,9 @@ def make_classification(
     known = {
         "label": "diagnosis", "normal": "normal", "split": "split", "train": "train", "folds": 5, "repeats": 5,
         "permutations": 100, "paper_estimates": False, "scale_blocks": "fusion", "together": None,
-        "by": ["age_years", "education_years", "sex"],
+        "by": ["age_years", "education_years", "sex"], "score": "score_total", "subscores": None,
+        "encoders": {name: f"lab/{name}-base" for name in names if kind_of(name)[0] == "language"},
+        "encoder_hashes": {name: f"{name:0<64}" for name in names if kind_of(name)[0] == "language"},
     }  # fmt: skip
     counted = {
         name: {"train": counts[0], **({"held-out": counts[1]} if held_out else {})}

@@ -67,8 +67,11 @@ class PrivateFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # The file is made here, not by SQLite, so that nobody else can read it for even a moment;
             # SQLite gives its companions the same rights.
-            with contextlib.suppress(FileExistsError):
+            try:
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            except FileExistsError:
+                if self.path.stat().st_mode & 0o077 and os.name == "posix":
+                    self.path.chmod(0o600)
         except OSError as error:
             raise self._error(f"The file of {contents.what} cannot be made: {error.strerror}.") from None
         self._connection: sqlite3.Connection | None = None
@@ -118,7 +121,7 @@ class PrivateFile:
         if tables and (application != own.application_id or version != own.version):
             raise self._error(
                 f"This SQLite file holds something else, or {own.what} of another version of fidm. "
-                f"Name another file for the {own.what}."
+                f"Move it away, or name another file for the {own.what}."
             )
         connection.execute(own.table)
         connection.execute(f"PRAGMA application_id = {own.application_id}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import zlib
 
 import numpy as np
@@ -70,6 +71,8 @@ class Spy(TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):  # noqa: N803
         assert y is None, "a source of features must not see a status"
+        assert "diagnosis" not in X.participants.columns
+        assert "age_years" in X.participants.columns
         self.seen_ = frozenset(X.ids)
         return self
 
@@ -480,6 +483,7 @@ def test_two_classes_have_one_question():
     [
         (["normal"] * 90, {}, "one class only"),
         ([None] * 90, {}, "no value at all"),
+        (["normal", "Normal", "mci"] * 30, {}, "both 'Normal' and 'normal'|both 'normal' and 'Normal'"),
         ([f"c{j}" for j in range(90)], {}, "90 different values"),
         (["a", "b"] * 45, {}, "Nobody's diagnosis is 'normal'.*'a', 'b'.*--normal"),
         (
@@ -488,13 +492,22 @@ def test_two_classes_have_one_question():
             "are any class but 'normal'; 5 folds need at least 5",
         ),
         (["normal", "mci"] * 45, {"label": "status"}, "no column 'status'.*--label"),
-        (["normal", "mci"] * 45, {"folds": 1}, "needs 2 or more"),
+        (["normal", "mci"] * 45, {"folds": 1}, "folds is 1; a whole number of 2 or more"),
         (["normal", "mci"] * 45, {"folds": 40}, "fewer folds"),
         (["normal", "mci"] * 45, {"together": "family"}, "no column 'family'"),
-        (["normal", "mci"] * 45, {"repeats": 0}, "repeats must be 1"),
+        (["normal", "mci"] * 45, {"repeats": 0}, "repeats is 0; a whole number of 1 or more"),
         (["normal", "mci"] * 45, {"representations": []}, "No representation is named"),
         (["normal", "mci"] * 45, {"representations": ["nonsense"]}, "no representation 'nonsense'"),
         (["normal", "mci"] * 45, {"by": ["height"]}, "height"),
+        (["normal", "mci"] * 45, {"seed": 2**32}, "seed is 4294967296"),
+        (["normal", "mci"] * 45, {"seed": 1.5}, "seed is 1.5; a whole number"),
+        (["normal", "mci"] * 45, {"representations": "score"}, "a list of names is needed"),
+        (
+            ["normal", "mci"] * 45,
+            {"representations": ["x y"], "own": {"x y": Spy()}},
+            "cannot be called 'x y'",
+        ),
+        (["normal", "mci"] * 45, {"representations": ["spy"], "own": {"spy": Spy}}, "spy is a class"),
     ],
 )
 def test_bad_questions_are_refused_in_words(labels, options, message):
@@ -509,3 +522,122 @@ def test_other_words_for_healthy():
     result = quick(cohort=with_column(cohort, diagnosis=other), normal="control", repeats=2)
     assert result.classes[0] == "control"
     assert result.score("score")["value"] == pytest.approx(found().score("score")["value"], abs=1e-12)
+
+
+# ---------------------------------------------------------------------- words as people write them
+
+
+def test_blanks_around_words_do_not_change_who_is_where():
+    _, cohort = setting()
+    table = cohort.participants
+    untidy = with_column(
+        cohort,
+        diagnosis=table["diagnosis"] + pl.Series(["", " "] * 45),
+        split=pl.Series([" ", ""] * 45) + table["split"],
+    )
+    assert quick(cohort=untidy).scores.equals(quick().scores)
+
+
+def test_a_blank_part_is_none():
+    _, cohort = setting()
+    blank = pl.Series([" ", "", *cohort.participants["split"][2:]])
+    assert quick(cohort=with_column(cohort, split=blank)).flow.without_part == 2
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "message"),
+    [
+        ("split", ["train", "Train", "test"] * 30, "both 'Train' and 'train'"),
+        ("split", [1, 2, 3] * 30, "Nobody's split is 'train'.*'1', '2', '3'.*drop the column"),
+        ("split", [[1]] * 90, "holds List"),
+        ("diagnosis", [[1]] * 90, "holds List"),
+        ("score_total", [1e300, *range(89)], "absurdly large"),
+    ],
+)
+def test_odd_columns_are_refused_in_words(column, values, message):
+    _, cohort = setting()
+    with pytest.raises(fidm.DataError, match=message):
+        quick(cohort=with_column(cohort, **{column: pl.Series(values)}))
+
+
+@pytest.mark.parametrize("nothing", [None, "", " ", float("nan")])
+def test_who_belongs_to_nobody_is_alone(nothing):
+    _, cohort = setting()
+    family = pl.Series([nothing] * 90, dtype=pl.Float64 if isinstance(nothing, float) else pl.String)
+    question = ask(with_column(cohort, family=family), together="family")
+    assert len(set(question.together)) == 90
+
+
+def test_one_representation_has_one_name():
+    result = quick(representations=["score", "trajectory + score", "Score+trajectory", "SCORE"])
+    assert result.representations == ("score", "score+trajectory")
+    assert set(result.differences["against"]) == {"score"}
+
+
+def test_those_who_belong_together_make_intervals_wider_and_no_p():
+    _, cohort = setting()
+    twins = pl.Series(
+        [f"{cohort.participants['diagnosis'][j]}{cohort.participants['split'][j]}{j // 9}" for j in range(90)]
+    )
+    alone = quick(permutations=3)
+    together = quick(cohort=with_column(cohort, twins=twins), together="twins", folds=2, permutations=3)
+    assert together.checks.filter(check="scrambled labels")["p"].null_count() == 2
+    assert alone.checks.filter(check="scrambled labels")["p"].null_count() == 0
+
+
+# ---------------------------------------------------------------------- the paper's question, and others
+
+
+def test_the_papers_figures_are_of_the_papers_question():
+    _, cohort = setting()
+    other = quick(cohort=with_column(cohort, status=cohort.participants["diagnosis"]), label="status")
+    assert other.scores["paper"].null_count() == other.scores.height
+    four = cohort.participants["diagnosis"].to_list()
+    for j in range(0, 60, 3):
+        four[j] = "other"
+    several = quick(cohort=with_column(cohort, diagnosis=pl.Series(four)), representations=["score"])
+    assert several.scores.filter(setting="binary")["paper"].null_count() == 0
+    assert (
+        several.scores.filter(setting="multiclass")["paper"].null_count()
+        == several.scores.filter(setting="multiclass").height
+    )
+
+
+def test_a_class_of_two_has_no_interval():
+    _, cohort = setting()
+    label = cohort.participants["diagnosis"].to_list()
+    rare = [j for j in range(90) if j % 3 == 2 and label[j] == "major"]
+    for j in rare[2:]:
+        label[j] = "mci"
+    result = quick(cohort=with_column(cohort, diagnosis=pl.Series(label)))
+    few = result.scores.filter(setting="multiclass", part="held-out")
+    assert few["value"].null_count() == 0
+    assert few["low"].null_count() == few["se"].null_count() == few.height
+    assert result.differences.filter(setting="multiclass", part="held-out")["p"].null_count() == 4
+    assert any("'major' has 2" in note for note in result.notes)
+
+
+def test_own_transformers_may_be_plain_objects_with_a_lock():
+    class Plain:
+        def fit(self, people, y=None):
+            self.mean = float(len(people))
+
+        def transform(self, people):
+            return people.participants["score_a"].to_numpy() - self.mean
+
+    task, cohort = setting()
+    result = fidm.study.classify(
+        task, cohort, representations=["plain"], own={"plain": Plain()}, repeats=1, permutations=0
+    )
+    assert result.score("plain")["n_features"] == 1
+
+
+def test_progress_may_hold_what_cannot_be_copied():
+    lock, told = threading.Lock(), []
+
+    def tell(doing, done, of):
+        with lock:
+            told.append(doing)
+
+    assert quick(workers=2, on_progress=tell).scores.equals(quick().scores)
+    assert "cross-validation" in told

@@ -13,9 +13,11 @@ from fidm.study.influence import (
     Estimate,
     auc,
     balanced_accuracy,
+    by_groups,
     difference,
     macro_auc,
     mean_of,
+    over_repeats,
 )
 
 LABEL = np.repeat([False, True], [6, 4])
@@ -114,9 +116,34 @@ def test_folds_average_and_people_keep_their_places() -> None:
     assert found.label.tolist() == [0] * 6 + [1] * 4 + [NOBODY] * 2
     assert found.smallest == 4
     assert found.variance == pytest.approx((folds[0].variance + folds[1].variance) / 4)
-    careful = mean_of(folds, rows, 12, widen=CAREFUL)
-    assert careful.value == found.value
-    assert careful.variance == pytest.approx(2 * found.variance)
+
+
+def test_repetitions_have_the_error_of_a_single_one_and_more() -> None:
+    rng = np.random.default_rng(3)
+    single = [auc(SCORE + 0.1 * rng.standard_normal(len(SCORE)), LABEL) for _ in range(4)]
+    found = over_repeats(single)
+    assert found.value == pytest.approx(np.mean([one.value for one in single]))
+    assert found.variance == pytest.approx(CAREFUL**2 * np.mean([one.variance for one in single]))
+    assert found.smallest == single[0].smallest
+    assert over_repeats(single[:1]).variance == pytest.approx(2 * single[0].variance)
+    assert over_repeats(single[:1]).degrees == pytest.approx(single[0].degrees)
+    other = over_repeats([auc(-SCORE, LABEL)] * 4)
+    apart = difference(found, other)
+    assert apart.variance == pytest.approx(np.square(found.parts - other.parts).sum())
+    with pytest.raises(DataError, match="not of the same people"):
+        difference(found, single[0])
+
+
+def test_people_of_a_group_count_together() -> None:
+    found = auc(SCORE, LABEL)
+    alone = by_groups(found, np.arange(len(SCORE)))
+    assert alone.variance == pytest.approx(found.variance)
+    pairs = np.arange(len(SCORE)) // 2
+    sums = np.bincount(pairs, found.parts)
+    assert by_groups(found, pairs).variance == pytest.approx((sums**2).sum())
+    twice = auc(np.repeat(SCORE, 2), np.repeat(LABEL, 2))
+    doubled = by_groups(twice, np.repeat(np.arange(len(SCORE)), 2))
+    assert doubled.se == pytest.approx(found.se, rel=0.2), "the same people twice are not more people"
 
 
 def test_arrays_are_read_only_and_the_callers_stay_open() -> None:

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import polars as pl
 import pytest
 from classifications import make_classification, with_tables, without_language
 
-from fidm.study.tripod import plain_text, summary
+from fidm.study import influence
+from fidm.study.markdown import plain_text
+from fidm.study.tripod import ITEMS, summary
 from fidm.study.wording import (
     compared,
     excluding_zero,
+    factor_rows,
     featured,
+    grouped,
     half_width,
+    main_rows,
+    number,
     percent,
+    permutation_p,
     rows_shown,
     say_chance,
+    say_fold,
+    say_widened,
     span,
 )
 
@@ -33,6 +43,30 @@ def tables(text):
     return found
 
 
+def with_settings(result, **settings):
+    """The same result, of another run."""
+    return replace(result, record=replace(result.record, settings={**result.record.settings, **settings}))
+
+
+def without_paper(result):
+    """The same result, of a question that the paper did not ask."""
+    nothing = pl.lit(None, pl.Float64)
+    return with_settings(
+        with_tables(
+            result,
+            scores=result.scores.with_columns(paper=nothing),
+            differences=result.differences.with_columns(paper=nothing),
+        ),
+        label="sex",
+        normal="female",
+    )
+
+
+def section(text, number):
+    """One section of a summary."""
+    return re.split(r"^## \d+ ", text, flags=re.M)[number]
+
+
 @pytest.fixture(scope="module")
 def found():
     return make_classification(notes=("pause is left out: nobody paused",))
@@ -46,16 +80,41 @@ def text(found):
 def test_every_section_is_there_and_every_item_points_to_one(text):
     sections = re.findall(r"^## (\d+) ", text, re.M)
     assert sections == [str(i) for i in range(1, 12)]
-    items = tables(text)[0]
-    assert [row[2] for row in items[2:-1]] == sections
-    assert "to be told by the study" in items[-1]
+    items = tables(text)[0][2:]
+    assert [tuple(row) for row in items] == list(ITEMS)
+    assert {place for row in items[:-1] for place in row[2].split(", ")} == set(sections)
+    assert items[-1][2] == "for the authors"
+
+
+def test_every_item_of_the_checklist_is_named():
+    named = set()
+    for words, _, _ in ITEMS:
+        for one in re.sub(r" \(in part\)", "", words).split(", "):
+            first, last = (*one.split("–"), one)[:2] if "–" in one else (one, one)
+            digits = re.match(r"\d+", first)[0]
+            if last.isdigit():
+                named |= {str(n) for n in range(int(first), int(last) + 1)}
+            else:
+                letters = range(ord(first[-1]), ord(last[-1]) + 1) if first != digits else ()
+                named |= {digits + chr(c) for c in letters} or {digits}
+    lettered = {"8": "abc", "9": "abc", "12": "abcdefg", "18": "abcdef", "20": "abc", "23": "ab"}
+    whole = {str(n) for n in range(1, 28)} - lettered.keys()
+    assert named == whole | {n + letter for n, letters in lettered.items() for letter in letters}
 
 
 def test_it_says_who_was_in_and_who_was_not_and_why(text):
-    assert "400 people were analysed: 332 to learn from and for cross-validation, 68 held out" in text
-    assert "Left out: did not complete (2); problems in their data (3); status not known (1)." in text
+    assert text.startswith("# Classification of diagnosis: normal against mci, major\\_ncd\n")
+    assert (
+        "400 people were analysed: 332 in the training part and 68 in the held-out part (column split)."
+        in text
+    )
+    assert "Left out: 2 (did not complete), 3 (problems in their data), 1 (status not known)." in text
     assert ["normal", "209 (63%)", "43 (63%)"] in tables(text)[1]
-    assert "Binary question: normal against mci and major\\_ncd grouped together." in text
+    assert (
+        "Two classes: normal against mci and major\\_ncd grouped together. Cases: everybody who is not normal."
+        in text
+    )
+    assert "Also three classes, each against the rest." in text
 
 
 def test_it_says_what_was_done(text):
@@ -66,7 +125,16 @@ def test_it_says_what_was_done(text):
         "5 times with new folds (seed 1)",
         "divided by √d",
         "empirical Bayes",
-        "pause is left out\\: nobody paused",
+        "pause is left out: nobody paused",
+        "pause\\_presence is not used, as in the paper",
+        "with the median for a missing value",
+        "widened (× 1.25), because everybody is used both for training and for testing",
+        "moved to the prevalence of the training part by shifting the intercept",
+        "The threshold of one half refers to it",
+        "**Model updating.** None was done.",
+        "Nothing was done about it; section 9 only reports",
+        "Clinical utility (net benefit): not examined.",
+        "p values and three classes: classify-differences.csv",
         "replaced by the median",
         "123 people in the training part",
         "BERT (0.2)",
@@ -76,6 +144,11 @@ def test_it_says_what_was_done(text):
     ):
         assert words in text, words
     assert "simulated" not in text
+    assert "binary" not in text.lower()
+    for number_ in (8, 9):
+        assert "from the first repetition, all folds together" in section(text, number_)
+    assert "–: fewer than 5 cases or 5 others." in section(text, 9)
+    assert not re.search(r"[ (]-\d", text)  # every minus is a true one
     assert "stay in one fold" not in text
 
 
@@ -85,7 +158,65 @@ def test_it_has_every_score_with_its_interval(found, text):
     assert cell in [
         cells[4] for rows in tables(text) for cells in rows if cells[0] == "BERT + FIDM" and len(cells) == 5
     ]
-    assert say_chance(compared(found)) in text
+    assert say_chance(compared(found, "binary")) in text
+    assert say_chance(compared(found)) not in text
+
+
+def test_scores_without_an_interval_have_a_dash(found):
+    nothing = pl.lit(None, pl.Float64)
+    bare = with_tables(
+        found,
+        scores=found.scores.with_columns(low=nothing, high=nothing, se=nothing),
+        differences=found.differences.with_columns(low=nothing, high=nothing, se=nothing, p=nothing),
+    )
+    text = summary(bare)
+    assert f"{percent(found.score('fidm')['value'])} (–)" in text
+    assert "No difference has an interval." in text
+    assert "None" not in section(text, 7)
+    assert half_width(bare, "cv") is None
+
+
+def test_every_source_is_named_as_it_was(found):
+    rows = {row[0]: row[1] for row in tables(section(summary(found), 3))[0]}
+    assert (
+        rows["BERT"]
+        == "the frozen language encoder lab/bert-base (sha256 `bert00000000`) over the participant's own words"
+    )
+    assert rows["score"] == "the participants' column score\\_total"
+    assert rows["score + subscores"].endswith("score\\_total, all other score\\_… with numbers")
+    assert rows["FIDM"].startswith("action sensitivity, log η, and effort parameters θ, by empirical Bayes")
+    other = with_settings(found, paper_estimates=True, score="moca", subscores=["moca_recall"])
+    rows = {row[0]: row[1] for row in tables(section(summary(other), 3))[0]}
+    assert rows["action"].startswith("action sensitivity, η, by maximum likelihood, pooled population")
+    assert "log η" not in summary(other)
+    few = found.coefficients.filter(~pl.col("representation").str.contains("bert"))
+    assert (
+        "the whole training part (not of BERT, MacBERT, BERT + FIDM and MacBERT + FIDM, which have"
+        in summary(with_tables(found, coefficients=few))
+    )
+    assert "Bayes" not in summary(other)
+    assert rows["score + subscores"] == "the participants' columns moca, moca\\_recall"
+
+
+def test_a_transformer_of_ones_own_is_called_so(found):
+    own = with_tables(found, scores=found.scores.with_columns(kind=pl.lit("own")))
+    assert "a transformer of the user's own, refitted in every training fold" in summary(own)
+    fixed = with_settings(own, fixed=dict.fromkeys(found.representations, "abc"))
+    assert "refitted" not in summary(fixed)
+    assert "a transformer of the user's own, which learns nothing from people" in summary(fixed)
+
+
+def test_another_question_leaves_the_paper_out(found):
+    text = summary(without_paper(found))
+    assert text.startswith("# Classification of sex: ")
+    assert "the paper's figures" not in text.lower()
+
+
+def test_what_was_done_once_was_done_once(found):
+    text = summary(with_settings(found, repeats=1))
+    assert "stratified by class, once (seed 1)." in text
+    assert f"widened (× √{influence.ALONE**2:.0f})" in text
+    assert f"(× {influence.CAREFUL:g})" in say_widened(found)
 
 
 def test_every_table_has_as_many_cells_in_every_row(text):
@@ -118,7 +249,11 @@ def test_plain_text_is_one_line_and_loses_nothing_to_markdown():
 
 def test_rows_that_were_not_run_say_why():
     text = summary(without_language(), simulated=True)
-    assert "| BERT + FIDM | not run: bert-base-chinese is not on this machine." in text
+    assert text.count("bert-base-chinese is not on this machine") == 1  # said once, below the table
+    assert (
+        "- Not run: BERT, MacBERT, BERT + FIDM, MacBERT + FIDM. bert-base-chinese is not on this machine. Fetch "
+        "it with: hf download google-bert/bert-base-chinese"
+    ) in text
     assert "**These people are simulated.**" in text
 
 
@@ -134,19 +269,22 @@ def test_a_failed_check_is_not_passed_over(found):
 def test_small_results_give_a_summary_too(found):
     alone = make_classification(("effort",), classes={"normal": (30, 8), "mci": (20, 5)}, held_out=False)
     text = summary(with_tables(alone, groups=alone.groups.clear(), checks=alone.checks.clear()))
-    assert "none held out" in text
+    assert "50 people were analysed: 50 in the training part, nobody held out." in text
+    assert "(column" not in text
+    assert "grouped together" not in text
     assert "no columns of age, sex or education" in text
     assert "held-out part" not in text
-    assert "classes apart" not in text
+    assert "three classes" not in text
     complete = found.missing.with_columns(n_missing=pl.lit(0, pl.Int64))
     assert "No feature was missing for anybody." in summary(with_tables(found, missing=complete))
 
 
 def test_numbers_in_words():
     assert (percent(1.0), percent(float("nan")), percent(None)) == ("100.0", "–", "–")
-    assert [percent(value, sign=True) for value in (-0.0004, -0.0, 0.0004)] == ["-0.0", "+0.0", "+0.0"]
+    assert [percent(value, sign=True) for value in (-0.0004, -0.0, 0.0004)] == ["−0.0", "+0.0", "+0.0"]
     assert span(None, 0.5) == "–"
-    assert span(-0.004, 0.123, sign=True) == "-0.4 to +12.3"
+    assert (number(-1.005, places=1), number(float("nan"))) == ("−1.0", "–")
+    assert span(-0.004, 0.123, sign=True) == "−0.4 to +12.3"
 
 
 def test_intervals_that_exclude_zero_are_counted(found):
@@ -155,7 +293,11 @@ def test_intervals_that_exclude_zero_are_counted(found):
     )
     assert excluding_zero(table) == (3, 1, 1)
     assert say_chance(table).startswith("Of 3 intervals, 2 exclude 0 (1 above, 1 below)")
-    assert "about 2 would by chance" in say_chance(compared(found))  # 5 % of 40
+    assert "about 0.2 would by chance" in say_chance(table)
+    assert say_chance(table.head(1)).startswith("Of 1 interval, 1 excludes 0 (1 above, 0 below)")
+    assert "about 2.0 would by chance" in say_chance(compared(found))  # 5 % of 40
+    many = pl.concat([compared(found)] * 3)
+    assert "about 6 would by chance" in say_chance(many)
     assert say_chance(table.clear()) == "No difference has an interval."
     assert half_width(found, "held-out") == pytest.approx(1.96 * 0.068, abs=1e-6)
 
@@ -164,6 +306,46 @@ def test_rows_come_in_the_papers_order_with_those_not_run_in_place():
     names = [name for name, kind, _ in rows_shown(without_language()) if kind != "ablation"]
     assert names[:6] == ["score", "score+subscores", "trajectory", "bert", "macbert", "fidm"]
     assert names[-1] == "macbert+fidm"
+    assert "bert" not in [name for name, _, _ in rows_shown(without_paper(without_language()))]
     kinds = {name: kind for name, kind, _ in rows_shown(without_language())}
     assert (kinds["macbert"], kinds["macbert+fidm"]) == ("language", "fusion")
     assert featured(without_language(), most=99) == without_language().representations
+
+
+def test_factors_are_rows_of_their_own_table_unless_they_were_asked_for(found):
+    assert [name for name, _, _ in factor_rows(found)] == ["action", "effort", "fidm"]
+    assert not {"action", "effort"} & {name for name, _, _ in main_rows(found)}
+    alone = make_classification(("action", "effort"))
+    assert [name for name, _, _ in main_rows(alone)] == ["action", "effort"]
+    assert factor_rows(alone) == []  # there is no "together"
+    some = make_classification(("score", "action", "fidm"))
+    assert [name for name, _, _ in main_rows(some)] == ["score", "fidm", "action"]
+    assert [name for name, _, _ in factor_rows(some)] == ["action", "fidm"]
+
+
+def test_demographics_have_a_heading_of_their_own():
+    rows = [("score", "clinical", 1), ("demographics", "clinical", 3), ("fidm", "fidm", 5)]
+    assert [words for words, _ in grouped(rows)] == [
+        "clinical baselines",
+        "demographic baseline",
+        "model (both factors)",
+    ]
+
+
+def test_the_check_of_the_fold_says_what_it_found():
+    row = {"value": 0.002, "low": -0.01, "high": 0.014, "representation": "fidm", "passed": True}
+    assert say_fold(row) == (
+        "Features that name the fold, and the answer for those who are judged, add +0.2 points of AUC to FIDM "
+        "(99.9 %: −1.0 to +1.4): nothing, as it must be."
+    )
+    assert say_fold({**row, "low": -0.2, "high": 0.2}).endswith(
+        ": too uncertain to judge with so few people."
+    )
+    assert say_fold({**row, "low": 0.1, "high": 0.5, "passed": False}).endswith("so the check FAILED.")
+
+
+def test_the_least_p_is_only_a_bound():
+    assert permutation_p(1 / 101, 100) == "≤ 0.010"
+    assert permutation_p(2 / 101, 100) == "0.020"
+    assert permutation_p(1 / 10_001, 10_000) == "≤ 0.0001"
+    assert permutation_p(None, 20) == "–"

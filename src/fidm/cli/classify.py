@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, get_args
@@ -15,19 +15,20 @@ from fidm.cli.classify_page import show
 from fidm.cli.console import count, page, warn
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import Bars, progress_bar
-from fidm.cli.studies import finish, open_study, read_talks, results_folder
+from fidm.cli.studies import finish, open_study, read_talks, require_writable, results_folder
 from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.grounding.store import VECTORS, private_folder
-from fidm.plot.classification import calibration_curve, classification_bars, roc_curves
+from fidm.plot.classification import bar_handles, calibration_curve, classification_bars, roc_curves
 from fidm.record import to_json, write_result
 from fidm.study.classified import Classification, Metric, Part, Setting
 from fidm.study.classifying import PERMUTATIONS, REPEATS
 from fidm.study.classifying import classify as run
-from fidm.study.features import known_blocks, parse
+from fidm.study.features import is_name, known_blocks, parse
 from fidm.study.folders import SIMULATION
 from fidm.study.hub import ENCODERS, find_encoder
 from fidm.study.language import Language, Texts, participant_texts
+from fidm.study.tabular import SCORE
 from fidm.study.tripod import summary
 
 
@@ -40,6 +41,8 @@ def classify(
     normal: str = "normal",
     together: str | None = None,
     by: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
+    score: str = SCORE,
+    subscores: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     folds: int = 5,
     repeats: int = REPEATS,
     permutations: int = PERMUTATIONS,
@@ -52,6 +55,7 @@ def classify(
     skip_bad: Annotated[bool, Parameter(negative=())] = False,
     workers: int | None = None,
     out: Path | None = None,
+    full: Annotated[bool, Parameter(negative=())] = False,
     json: bool = False,
 ) -> int:
     """Say how well cognitive status is told by scores, statistics, language and FIDM, alone and together.
@@ -78,6 +82,10 @@ def classify(
         A column: people with the same value (of one family, say) stay in one fold.
     by
         Columns to form groups by, such as age_years,sex; by default age, sex and education. May be repeated.
+    score
+        The column with the total score.
+    subscores
+        The columns with subscores, with commas; by default all others called score_… that hold numbers.
     folds
         How many parts people are cut into.
     repeats
@@ -103,33 +111,49 @@ def classify(
         Processes; by default one per processor. Changes no number.
     out
         Where to write; by default STUDY/results.
+    full
+        Also print thresholds, calibration, groups and all checks.
     json
         Print the result as JSON instead of a page.
     """
     names = tuple(name for text in representations for name in _listed(text))
+    if representations and not names:
+        raise DataError("--representations names none. Leave it out, and the paper's are run.")
     encoders = encoders_of(encoder)
     if no_language:
         _refuse_language(names, encoders, encoder)
         encoders = {}
+    if talks is not None and not talks.exists():
+        raise DataError("is not there. Say where the dialogs are.", source=str(talks))
+    target = results_folder(out, study)
+    require_writable(target)
     with progress_bar(rates=True) as bars:
         bars.step("reading", 0, 1)
         opened = open_study(study, task=task, skip_bad=skip_bad)
         wanted = _wanted(names, encoders)
-        present, absent = _present(wanted, must=bool(names))
+        asked = {name for name, model in encoders.items() if model != ENCODERS.get(name)}
+        present, absent = _present(wanted, must=wanted if names else asked)
+        unused = sorted(asked - set(wanted))
+        if unused:
+            raise DataError(
+                f"--encoder {unused[0]} is used by no representation. Add {unused[0]} or {unused[0]}+fidm to "
+                "--representations."
+            )
         texts, n_unread = Texts(), 0
         if present:
             texts, n_unread = _texts(study, bars, talks, roles, skip_bad, must=bool(names))
+        cache, not_kept = _cache(study) if texts else (None, "")
         found = run(
             opened.tasks,
             opened.cohort,
             representations=names or None,
-            language=Language(
-                texts=texts or {}, encoders=present, cache=private_folder(study) / VECTORS if texts else None
-            ),
+            language=Language(texts, present, cache=cache),
             label=label,
             normal=normal,
             together=together,
             by=[name for text in by for name in _listed(text)] or None,
+            score_column=score,
+            subscores=[name for text in subscores for name in _listed(text)] or None,
             folds=folds,
             repeats=repeats,
             permutations=permutations,
@@ -143,13 +167,14 @@ def classify(
         if absent:
             more = {name: why for one, why in absent.items() for name in (one, f"{one}+fidm")}
             found = replace(found, not_run={**found.not_run, **more})
-        target = results_folder(out, study)
         written = _write(found, target, bars, simulated=(study / SIMULATION).exists())
     if json:
         print(to_json(found))
         return 0
     console = page()
     show(found, console)
+    if not_kept:
+        warn(console, not_kept)
     if n_unread:
         warn(console, f"{count(n_unread, 'file')} of dialogs left out because of problems in them")
     finish(console, written, target, replace(opened, excluded={}, n_left_out=0))  # who is out was said above
@@ -175,9 +200,10 @@ def encoders_of(options: Sequence[str]) -> dict[str, str]:
             model = option
             name = labels.get(option, Path(option).expanduser().resolve().name)
         name, model = name.strip(), model.strip()
-        if not name or not model or any(c in "+," or c.isspace() for c in name):
+        if not is_name(name) or not model:
             raise DataError(
-                f"--encoder is {option!r}. Give LABEL=FOLDER or LABEL=NAME; a label has no space, + or comma."
+                f"--encoder is {option!r}. Give LABEL=FOLDER or LABEL=NAME; a label has letters, digits, "
+                "dots, hyphens and underscores."
             )
         if name in known_blocks(encoders={}):
             raise DataError(
@@ -204,25 +230,33 @@ def _wanted(names: Sequence[str], encoders: Mapping[str, str]) -> dict[str, str]
 
 
 def _refuse_language(names: Sequence[str], encoders: Mapping[str, str], options: Sequence[str]) -> None:
-    asked = [name for name in names if set(name.split("+")) & set(encoders)]
+    asked = [name for name in names if {one.strip() for one in name.split("+")} & set(encoders)]
     if asked or options:
         said = f"the representation {asked[0]!r}" if asked else "--encoder"
         raise DataError(f"--no-language leaves language out, and {said} asks for it. Drop one of the two.")
 
 
-def _present(encoders: Mapping[str, str], *, must: bool) -> tuple[dict[str, str], dict[str, str]]:
-    """The encoders that are on this machine, and why the others are not; an error if they must be."""
+def _present(encoders: Mapping[str, str], *, must: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The encoders that are on this machine, and why the others are not; an error for those that must be."""
     present, absent = {}, {}
     for name, model in encoders.items():
         try:
             find_encoder(model)
         except DataError as error:
-            if must:
+            if name in must:
                 raise
             absent[name] = str(error)
         else:
             present[name] = model
     return present, absent
+
+
+def _cache(study: Path) -> tuple[Path | None, str]:
+    """Where vectors are kept, or why they are not."""
+    try:
+        return private_folder(study) / VECTORS, ""
+    except DataError as error:
+        return None, f"the vectors of what was said are not kept: {error}"
 
 
 def _texts(
@@ -259,11 +293,13 @@ def figures(found: Classification) -> dict[str, Figure]:
     metrics: tuple[Metric, ...] = get_args(Metric)
     parts: list[Part] = [one for one in get_args(Part) if one in found.parts]
     n = len(found.representations) + 0.8 * len(set(found.scores["kind"]))
-    bars = Figure(figsize=(2.2 + 4.4 * len(settings), 2 * (1.1 + 0.29 * n)), layout="constrained")
-    for axes, metric in zip(bars.subplots(len(metrics), len(settings), squeeze=False), metrics, strict=True):
+    bars = Figure(figsize=(2.2 + 4.4 * len(settings), 0.3 + 2 * (0.9 + 0.31 * n)), layout="constrained")
+    panels = bars.subplots(len(metrics), len(settings), squeeze=False, sharex="row")
+    for axes, metric in zip(panels, metrics, strict=True):
         for i, (ax, setting) in enumerate(zip(axes, settings, strict=True)):
-            classification_bars(found, setting=setting, metric=metric, ax=ax)
+            classification_bars(found, setting=setting, metric=metric, legend=False, ax=ax)
             ax.tick_params(labelleft=i == 0)
+    bars.legend(handles=bar_handles(found), loc="outside upper right", ncols=4, frameon=False, fontsize=8.5)
     roc = Figure(figsize=(0.2 + 4.5 * len(parts), 4.7), layout="constrained")
     calibration = Figure(figsize=(0.2 + 4.3 * len(parts), 5.1), layout="constrained")
     for part, left, right in zip(

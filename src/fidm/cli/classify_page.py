@@ -2,202 +2,181 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import polars as pl
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
+from fidm.cli.classify_grid import Cell, Line, print_grid
+from fidm.cli.classify_more import check_words, show_checks, show_closely, show_groups
 from fidm.cli.console import count, note, table_of, warn
-from fidm.io.excluded import say_reasons
-from fidm.study.classified import KINDS, Classification
-from fidm.study.leakage import FOLD_NUMBER, SCRAMBLED
-from fidm.study.leakage import LEVEL as CHECK_LEVEL
+from fidm.io.excluded import MOST_REASONS
+from fidm.study.classified import Classification
+from fidm.study.leakage import FOLD_NUMBER
 from fidm.study.paper import classification
 from fidm.study.wording import (
     DASH,
-    PARTS,
+    PAPERS_OWN,
     SHORT,
+    Row,
+    asks_otherwise,
     baseline_of,
     briefly,
     compared,
-    featured,
+    factor_rows,
+    grouped,
     half_width,
+    has_paper,
+    how_many_classes,
+    is_unsure,
+    left_out,
+    main_rows,
     percent,
-    rows_shown,
+    question,
     say_chance,
+    say_widened,
     span,
+    times,
+    uses_effort,
 )
 
-Cell = tuple[str, str, str]
-"""A setting, a part and a metric."""
+FEW = 0.05
+"""Held-out people are few if the interval of an AUC reaches further than this to either side."""
 
-Reader = Callable[[Cell, str], tuple[str, str, str]]
-"""Gives the value, the interval and the paper's value of a row in a column."""
-
-INTERVALS = (
-    "intervals: DeLong; in cross-validation by the influence of every person (LeDell et al. 2015), widened "
-    "by √2 since everybody also teaches. They know that other people could have been judged, not that others "
-    "could have been learned from",
-    "where several things are compared, some intervals exclude 0 by chance",
-)
-"""Where intervals come from, and what they leave out."""
-
-VERDICTS = {True: "✓", False: "✗", None: DASH}
-
-ABLATION = ("action", "effort", "fidm")
-"""The rows of the paper's table 3."""
+SIDES = {"binary": "the paper's table 2, left", "multiclass": "table 2, right"}
+"""Where the paper has the same table."""
 
 
-def show(found: Classification, console: Console) -> None:
-    """Print everything: who is in it, the tables, the differences, and what they rest on."""
-    _show_people(found, console)
+def show(found: Classification, console: Console, *, simulated: bool = False, full: bool = False) -> None:
+    """Print who is in it, the tables, the differences, the checks, and what all this rests on.
+
+    Parameters
+    ----------
+    found : Classification
+        What :func:`fidm.study.classify` gave.
+    console : Console
+        Where to print.
+    simulated : bool
+        Whether the people are simulated.
+    full : bool
+        Print thresholds, calibration, groups, all checks and all differences as well.
+    """
+    _show_people(found, console, simulated=simulated)
     for setting in found.settings:
         _show_scores(found, setting, console)
-    _show_ablation(found, console)
+    _show_factors(found, console)
     _say_not_run(found, console)
-    _show_differences(found, console)
-    _show_closely(found, console)
-    _show_groups(found, console)
-    _show_checks(found, console)
-    _say_notes(found, console)
+    _show_differences(found, console, full=full)
+    if full:
+        show_closely(found, console)
+        show_groups(found, console)
+    _show_checks(found, console, full=full)
+    _say_notes(found, console, full=full)
 
 
-def question(found: Classification, setting: str) -> str:
-    """Return what a setting asks, in the study's words: "normal against mci, major_ncd"."""
-    first, *others = found.classes
-    if setting == "binary":
-        return f"{first} against {', '.join(others)}"
-    return f"{', '.join(found.classes)} apart"
-
-
-def _show_people(found: Classification, console: Console) -> None:
+def _show_people(found: Classification, console: Console, *, simulated: bool) -> None:
     flow = found.flow
-    parts = ["train"] + (["held-out"] if flow.n("held-out") else [])
+    parts = {"train": "training part"} | ({"held-out": "held-out part"} if flow.n("held-out") else {})
     judged = sum(flow.n(part) for part in parts)
     console.print(
         f"[bold]{count(judged, 'participant')}[/] of known status in {len(found.classes)} classes",
         soft_wrap=True,
     )
-    header = ["", *("to learn from" if part == "train" else "held out" for part in parts)]
+    if simulated:
+        warn(console, "these people are simulated: nothing here says how well real people can be told apart")
     rows = [[name, *(f"{counts.get(part, 0):,}" for part in parts)] for name, counts in flow.classes.items()]
-    console.print(table_of(header, [*rows, ["together", *(f"{flow.n(part):,}" for part in parts)]]))
-    said = [say_reasons(flow.excluded)] if flow.excluded else []
-    if flow.with_problems:
-        said.append(f"{flow.with_problems:,} left out because of problems in their data")
-    if flow.without_label:
-        said.append(f"{flow.without_label:,} of unknown status")
-    if flow.without_part:
-        said.append(f"{flow.without_part:,} in no part")
-    note(console, f"not in it: {'; '.join(said)}" if said else "nobody is left out")
+    rows.append(["together", *(f"{flow.n(part):,}" for part in parts)])
+    console.print(table_of(["", *parts.values()], rows))
+    out = left_out(flow)
+    said = [f"{n:,} ({why})" for n, why in out[:MOST_REASONS]]
+    if len(out) > MOST_REASONS:
+        said.append(f"{sum(n for n, _ in out[MOST_REASONS:]):,} (other reasons)")
+    beside = (
+        ", its 95 % confidence interval and what the paper reports"
+        if has_paper(found)
+        else " and its 95 % confidence interval"
+    )
+    note(
+        console,
+        f"left out: {', '.join(said)}" if said else "nobody is left out",
+        f"cases: everybody who is not {found.classes[0]}",
+        f"a cell has the value{beside}; in brackets, how many features",
+    )
+    if asks_otherwise(found):
+        note(console, PAPERS_OWN)
+    console.print()
 
 
 def _show_scores(found: Classification, setting: str, console: Console) -> None:
     """Print the paper's table 2 for one setting."""
-    shown = [row for row in rows_shown(found) if row[1] != "ablation"]
-    columns = [(setting, part, metric) for part in found.parts for metric in SHORT]
-    name = {"binary": "Two classes"}.get(setting, f"{len(found.classes)} classes")
+    name = how_many_classes(found, setting).capitalize()
+    place = f" ({SIDES[setting]})" if has_paper(found, setting) else ""
+    unit = "; in per cent" if setting == "binary" else ""
     console.print(
-        Text.assemble("\n", (name, "bold"), f", {question(found, setting)}; in per cent"), soft_wrap=True
+        Text.assemble((name, "bold"), f"{place}: {question(found, setting)}{unit}"),
+        soft_wrap=True,
     )
-    _grid(found, shown, columns, console)
+    lines: list[Line] = []
+    for heading, rows in grouped(main_rows(found)):
+        lines.append((heading, None, "dim italic"))
+        lines += _lines(rows, indent=" ")
+    _print_scores(found, lines, _columns(found, setting), console)
 
 
-def _show_ablation(found: Classification, console: Console) -> None:
+def _show_factors(found: Classification, console: Console) -> None:
     """Print the paper's table 3: the factors alone and together."""
-    kept = [row for row in rows_shown(found) if row[0] in ABLATION]
-    if len(kept) < 2:  # nothing is taken apart
+    rows = factor_rows(found)
+    if not rows:
         return
-    shown = sorted(kept, key=lambda row: ABLATION.index(row[0]))
     columns = [(setting, "cv", metric) for setting in found.settings for metric in SHORT]
-    console.print("\n[bold]Factors alone and together[/], by cross-validation, in per cent", soft_wrap=True)
-    _grid(found, shown, columns, console, is_ablation=True)
+    place = " (table 3)" if has_paper(found) else ""
+    console.print(
+        f"[bold]Factors alone and together[/]{place}, by cross-validation, in per cent", soft_wrap=True
+    )
+    _print_scores(found, _lines(rows), columns, console, by_setting=True)
 
 
-def _grid(
+def _columns(found: Classification, setting: str) -> list[Cell]:
+    """Both metrics of every part in which a setting could be judged."""
+    parts = found.scores.filter(setting=setting)["part"].unique(maintain_order=True)
+    return [(setting, part, metric) for part in parts for metric in SHORT]
+
+
+def _lines(rows: Sequence[Row], *, indent: str = "") -> list[Line]:
+    return [
+        (
+            f"{indent}{briefly(name)}{f' ({n:,})' if n is not None else ''}",
+            name,
+            "bold" if name == "fidm" else "",
+        )
+        for name, _, n in rows
+    ]
+
+
+def _print_scores(
     found: Classification,
-    shown: Sequence[tuple[str, str, int | None]],
+    lines: Sequence[Line],
     columns: Sequence[Cell],
-    console: Console,
-    *,
-    is_ablation: bool = False,
-) -> None:
-    """Print scores, a column per setting, part and metric; two tables where one is too wide."""
-    lines: list[tuple[str, str | None, str]] = []
-    for kind, words in KINDS.items():
-        own = [row for row in shown if row[1] == kind]
-        if own and not is_ablation:
-            lines.append((words, None, "dim italic"))
-        for name, _, n in own:
-            brackets = f" ({n:,})" if n is not None else ""
-            indent = "" if is_ablation else " "
-            lines.append((f"{indent}{briefly(name)}{brackets}", name, "bold" if name == "fidm" else ""))
-    cells = {
-        (row["setting"], row["part"], row["metric"], row["representation"]): row
-        for row in found.scores.iter_rows(named=True)
-    }
-
-    def cell(column: Cell, name: str) -> tuple[str, str, str]:
-        row = cells.get((*column, name))
-        told = classification(name, *column) if row is None else row["paper"]
-        if row is None:
-            return DASH, DASH, percent(told)
-        return percent(row["value"]), span(row["low"], row["high"]), percent(told)
-
-    _fitting(lines, columns, cell, console, by_setting=is_ablation)
-
-
-def _fitting(
-    lines: Sequence[tuple[str, str | None, str]],
-    columns: Sequence[Cell],
-    cell: Reader,
     console: Console,
     *,
     by_setting: bool = False,
 ) -> None:
-    """Print one table, or one per pair of columns where the terminal is too narrow for all."""
-    table = _table(lines, columns, cell, by_setting=by_setting)
-    least = Measurement.get(console, console.options.update(max_width=1_000), table).minimum
-    if least > console.width and len(columns) > 2:
-        for i in range(0, len(columns), 2):
-            console.print(_table(lines, columns[i : i + 2], cell, by_setting=by_setting))
+    known = {
+        (row["setting"], row["part"], row["metric"], row["representation"]): row
+        for row in found.scores.iter_rows(named=True)
+    }
+
+    def read(column: Cell, name: str) -> tuple[str, str, str]:
+        row = known.get((*column, name))
+        if row is None:
+            told = classification(name, *column) if has_paper(found, column[0]) else None
+            return DASH, DASH, percent(told)
+        return percent(row["value"]), span(row["low"], row["high"]), percent(row["paper"])
+
+    if by_setting:
+        print_grid(lines, columns, read, console, above=lambda column: how_many_classes(found, column[0]))
     else:
-        console.print(table)
-
-
-def _table(
-    lines: Sequence[tuple[str, str | None, str]], columns: Sequence[Cell], cell: Reader, *, by_setting: bool
-) -> Table:
-    """A table whose cells line up: the value, its interval, and the paper's value."""
-    rows: list[list[str]] = [[words] for words, _, _ in lines]
-    header = [""]
-    for column in columns:
-        parts = [None if name is None else cell(column, name) for _, name, _ in lines]
-        shown = [("", "95 %", "paper"), *(part for part in parts if part is not None)]
-        widths = [max(len(part[i]) for part in shown) for i in range(3)]
-        for row, part in zip(rows, parts, strict=True):
-            row.append("" if part is None else _spaced(part, widths))
-        header.append(f"{_heading(column, by_setting=by_setting)}\n{_spaced(shown[0], widths)}")
-    table = table_of([name.rsplit("\n", 1)[-1] for name in header], rows)
-    for own, name in zip(table.columns, header, strict=True):
-        own.header = Text(name, justify="right")
-        own.min_width = max(own.min_width or 0, *(len(line) for line in name.split("\n")))
-    for line, (_, _, style) in zip(table.rows, lines, strict=True):
-        line.style = style
-    return table
-
-
-def _spaced(texts: Sequence[str], widths: Sequence[int]) -> str:
-    return " ".join(text.rjust(width) for text, width in zip(texts, widths, strict=True))
-
-
-def _heading(column: Cell, *, by_setting: bool) -> str:
-    setting, part, metric = column
-    above = {"binary": "two classes", "multiclass": "all classes"}[setting] if by_setting else PARTS[part]
-    return f"{above}\n{SHORT[metric]}"
+        print_grid(lines, columns, read, console)
 
 
 def _say_not_run(found: Classification, console: Console) -> None:
@@ -205,12 +184,15 @@ def _say_not_run(found: Classification, console: Console) -> None:
     reasons: dict[str, list[str]] = {}
     for name, why in found.not_run.items():
         reasons.setdefault(why, []).append(briefly(name))
-    warn(console, *(f"{', '.join(names)} not run: {why}" for why, names in reasons.items()))
+    if reasons:
+        warn(console, *(f"{', '.join(names)} not run: {why}" for why, names in reasons.items()))
+        console.print()
 
 
-def _show_differences(found: Classification, console: Console) -> None:
+def _show_differences(found: Classification, console: Console, *, full: bool) -> None:
     """Print what each combination gains over its baseline, the same people compared with themselves."""
-    table = compared(found)
+    settings = found.settings if full else found.settings[:1]
+    table = compared(found, *settings)
     if not table.height:
         return
     known = {
@@ -220,7 +202,7 @@ def _show_differences(found: Classification, console: Console) -> None:
     pairs = table.select("representation", "against").unique(maintain_order=True).rows()
     lines = [(_pair_words(*pair), f"{pair[0]} {pair[1]}", "") for pair in pairs]
 
-    def cell(column: Cell, name: str) -> tuple[str, str, str]:
+    def read(column: Cell, name: str) -> tuple[str, str, str]:
         row = known.get((*column, name))
         if row is None:
             return DASH, DASH, DASH
@@ -232,14 +214,15 @@ def _show_differences(found: Classification, console: Console) -> None:
             percent(row["paper"], sign=True),
         )
 
-    console.print("\n[bold]What a combination adds[/] to its baseline, in points", soft_wrap=True)
-    for setting in found.settings:
-        console.print(Text(question(found, setting)), style="dim italic", soft_wrap=True)
-        columns = [(setting, part, metric) for part in found.parts for metric in SHORT]
-        _fitting(lines, columns, cell, console)
+    for setting in settings:
+        words = how_many_classes(found, setting)
+        console.print(f"[bold]What a combination adds[/] to its baseline, {words}, in points", soft_wrap=True)
+        print_grid(lines, _columns(found, setting), read, console)
     console.print(say_chance(table), soft_wrap=True, markup=False)
+    more = "" if full or len(found.settings) == 1 else f"{how_many_classes(found, 'multiclass')} and "
     note(
-        console, "↑ ↓ mark intervals above and below 0; differences from FIDM alone: classify-differences.csv"
+        console,
+        f"↑ ↓: an interval above or below 0; {more}differences from FIDM alone: classify-differences.csv",
     )
 
 
@@ -249,133 +232,53 @@ def _pair_words(representation: str, against: str) -> str:
     return f"{briefly(representation)} − {briefly(against)}"
 
 
-def _show_closely(found: Classification, console: Console) -> None:
-    """Print thresholds and calibration of a few representations."""
-    chosen = list(featured(found))
-    rows = []
-    for row in _of(found.thresholds, chosen):
-        shares = (
-            f"{percent(row[name])} {span(row[f'{name}_low'], row[f'{name}_high'])}"
-            for name in ("sensitivity", "specificity")
-        )
-        rows.append([briefly(row["representation"]), PARTS[row["part"]], *shares])
-    if rows:
-        console.print("\n[bold]At a threshold of one half[/], in per cent", soft_wrap=True)
-        console.print(table_of(["", "", "sensitivity, 95 %", "specificity, 95 %"], rows, left=2))
-    rows = []
-    for row in _of(found.calibration_summary, chosen):
-        numbers = (
-            f"{_number(row[name])} {_between(row[f'{name}_low'], row[f'{name}_high'])}"
-            for name in ("intercept", "slope")
-        )
-        rows.append([briefly(row["representation"]), PARTS[row["part"]], *numbers])
-    if rows:
-        console.print("\n[bold]Calibration[/]: an intercept of 0 and a slope of 1 are best", soft_wrap=True)
-        header = ["", "", "intercept, 95 %", "slope, 95 %"]
-        console.print(table_of(header, rows, left=2))
-
-
-def _show_groups(found: Classification, console: Console) -> None:
-    """Print the area under the curve within groups of people, for a few representations."""
-    chosen = list(featured(found, most=2))
-    table = found.groups.filter(pl.col("representation").is_in(chosen), part="cv", metric="auc")
-    if not table.height:
+def _show_checks(found: Classification, console: Console, *, full: bool) -> None:
+    """Say in a line that all checks passed, or show them in full."""
+    checks = found.checks
+    if not checks.height:
         return
-    values = {
-        (row["column"], row["group"], row["representation"]): row for row in table.iter_rows(named=True)
-    }
-    rows = []
-    for column, group, n, cases in (
-        table.select("column", "group", "n", "n_cases")
-        .unique(["column", "group"], maintain_order=True)
-        .rows()
-    ):
-        cells = []
-        for name in chosen:
-            row = values.get((column, group, name))
-            known = row is not None and row["value"] is not None
-            cells.append(
-                f"{percent(row['value'])} {span(row['low'], row['high'])}" if row and known else DASH
-            )
-        rows.append([column, group, f"{n:,}", f"{cases:,}", *cells])
-    console.print("\n[bold]Within groups[/], AUC by cross-validation, in per cent", soft_wrap=True)
-    header = ["", "", "people", "cases", *(briefly(name) for name in chosen)]
-    console.print(table_of(header, rows, left=2))
-
-
-def _show_checks(found: Classification, console: Console) -> None:
-    """Print what scrambled labels and the number of the fold give: nothing, if all is well."""
-    level = f"{CHECK_LEVEL:.1%}".replace("%", " %")
-    rows = [
-        [
-            briefly(row["representation"]),
-            percent(row["value"]),
-            span(max(row["low"], 0.0), min(row["high"], 1.0)),
-            VERDICTS[row["passed"]],
-            percent(row["observed"]),
-            _probability(row["p"]),
-        ]
-        for row in found.checks.filter(check=SCRAMBLED).iter_rows(named=True)
-    ]
-    if rows:
-        console.print("\n[bold]Scrambled labels[/] must give an AUC of 50 per cent", soft_wrap=True)
-        header = ["", "scrambled", level, "passed", "true labels", "p"]
-        console.print(table_of(header, rows))
-    for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True):
-        verdict = {True: "as it must", False: "which it must not", None: "not judged"}[row["passed"]]
-        console.print(
-            f"The number of the fold adds {percent(row['value'], sign=True)} points of AUC to "
-            f"{briefly(row['representation'])} ({level}: {span(row['low'], row['high'], sign=True)}), "
-            f"{verdict}.",
-            soft_wrap=True,
-            markup=False,
-        )
-    failed = found.checks.filter(passed=False)
-    if failed.height:
+    failed = checks.filter(passed=False).height
+    if full or failed:
+        show_checks(found, console)
+    unsure = sum(map(is_unsure, checks.filter(check=FOLD_NUMBER).iter_rows(named=True)))
+    judged = checks["passed"].count() - unsure
+    if failed:
         warn(
             console,
-            f"{failed.height} of {count(found.checks.height, 'check')} failed: do not trust the tables above "
-            "before it is known why",
+            f"{failed} of {count(checks.height, 'check')} failed: do not trust the tables above before it is "
+            "known why",
         )
+    elif not full:
+        verdict = f"; {judged} of {judged} passed" if judged else ""
+        if unsure:
+            verdict += "; the latter is too uncertain to judge with so few people"
+        if checks["passed"].null_count():
+            verdict += f"; {checks['passed'].null_count()} not judged"
+        console.print(f"\nchecks: {check_words(found)}{verdict}", soft_wrap=True, markup=False)
 
 
-def _say_notes(found: Classification, console: Console) -> None:
+def _say_notes(found: Classification, console: Console, *, full: bool) -> None:
     settings = found.record.settings
     half, n = half_width(found, "held-out"), found.flow.n("held-out")
-    few = (
-        f"{n:,} held-out people are few: the interval of an AUC reaches about {100 * half:.0f} points to "
-        "either side"
-        if half is not None
-        else "nobody is held out: only cross-validation speaks"
-    )
-    note(
-        console,
-        *found.notes,
-        few,
-        "beside each value its 95 % interval and what the paper reports; how many features, in brackets",
-        f"cross-validation: {settings.get('folds', DASH)} folds, {settings.get('repeats', DASH)} times; the "
-        "paper cut its people once",
-        *INTERVALS,
-        "the paper's figures are of its own 400 people, whose data are not public: these people and this map "
-        "differ. It gives no intervals, thresholds, calibration, groups or checks",
-        "more of thresholds, calibration and groups: classify-summary.md and classify-*.csv",
-    )
-
-
-def _of(table: pl.DataFrame, names: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of these representations, in their order."""
-    return [row for name in names for row in table.filter(representation=name).iter_rows(named=True)]
-
-
-def _probability(value: float | None) -> str:
-    return DASH if value is None else f"{value:.3f}" if value >= 0.001 else "< 0.001"
-
-
-def _number(value: float | None) -> str:
-    return DASH if value is None or value != value else f"{value:.2f}"
-
-
-def _between(low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return DASH
-    return f"{low:.2f} to {high:.2f}"
+    said = [*found.notes]
+    if uses_effort(found):
+        said.append("pause_presence is not used, as in the paper")
+    if half is not None:
+        few = " are few" if half > FEW else ""
+        said.append(
+            f"{n:,} held-out people{few}: the interval of an AUC reaches about {100 * half:.0f} points to "
+            "either side"
+        )
+    elif not n:
+        said.append("nobody is held out: there is only cross-validation")
+    once = "; the paper cut its people once" if has_paper(found) else ""
+    folds, repeats = (settings.get(name, DASH) for name in ("folds", "repeats"))
+    said += [f"cross-validation: {folds} folds, {times(repeats)}{once}", say_widened(found)]
+    if has_paper(found):
+        said.append(
+            "the paper's figures are of its own 400 people and map, which are not public: agreement proves "
+            "nothing"
+        )
+    if not full:
+        said.append("thresholds, calibration, groups and all checks: --full, or classify-summary.md")
+    note(console, *said)

@@ -52,6 +52,11 @@ def count(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
+def printable(text: str) -> str:
+    """Return a text without what a terminal would obey: names of columns and classes come from files."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
     """Return a table that lines up: the first columns to the left, numbers to the right.
 
@@ -76,17 +81,17 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int 
             min_width=None if is_words else max(width, cell_len(name)),
         )
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(printable(cell)) for cell in row))
     return table
 
 
 def note(console: Console, *sentences: str) -> None:
     """Print what is to be said about a table, quietly."""
     for sentence in sentences:
-        console.print(Text(f"· {sentence}"), style="dim", soft_wrap=True)
+        console.print(Text(f"· {printable(sentence)}"), style="dim", soft_wrap=True)
 
 
 def warn(console: Console, *sentences: str) -> None:
     """Print what a reader must not miss."""
     for sentence in sentences:
-        console.print(Text.assemble(("! ", "yellow"), sentence), soft_wrap=True)
+        console.print(Text.assemble(("! ", "yellow"), printable(sentence)), soft_wrap=True)

@@ -85,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     except OSError as error:
-        aside().print(Text(f"Error: the output cannot be written: {error.strerror}."), soft_wrap=True)
+        what = f"{error.filename} cannot be read or" if error.filename else "the output cannot be"
+        aside().print(Text(f"Error: {what} written: {error.strerror}."), soft_wrap=True)
         return ERROR
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,6 +162,15 @@ def results_folder(out: Path | None, study: Path | None) -> Path:
     if out is not None:
         return out
     return study / RESULTS if study is not None else Path("fidm-results")
+
+
+def require_writable(folder: Path) -> None:
+    """Raise before a long computation if its results could not be written; nothing is made."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise DataError("is a file; a folder is needed for the results.", source=str(there))
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise DataError("cannot be written. Name another folder: --out.", source=str(there))
 
 
 def finish(console: Console, files: Iterable[Path], target: Path, opened: Opened | None) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from textwrap import fill
+from typing import TypeGuard
 
 import numpy as np
 import polars as pl
@@ -16,20 +20,48 @@ from scipy.special import logit
 from fidm.errors import DataError
 from fidm.study.calibrating import at_prevalence
 from fidm.study.classified import KINDS, Classification, Metric, Part, Setting, in_words
-from fidm.study.wording import METRICS, PARTS, SETTINGS, featured, percent, span
+from fidm.study.wording import METRICS, PARTS, featured, percent, span
 
 INK, QUIET, RULE, PAPER = "#222222", "#777777", "#e6e6e6", "#D55E00"
-Line = str | tuple[float, tuple[float, ...]]
-FIDM: tuple[str, Line, str] = ("#0072B2", "-", "o")
-FUSION: tuple[str, Line, str] = ("#D55E00", "--", "s")
-OTHERS: tuple[tuple[str, Line, str], ...] = (
-    ("#333333", (0, (1, 1)), "^"),
-    ("#009E73", "-.", "D"),
-    ("#AA4499", (0, (5, 1, 1, 1, 1, 1)), "v"),
-    ("#E69F00", (0, (8, 2)), "P"),
-    ("#56B4E9", (0, (3, 3)), "X"),
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a representation is drawn.
+
+    Parameters
+    ----------
+    colour : str
+        Of its line and its points; most are Okabe and Ito's.
+    line : str, or an offset with lengths of dashes and gaps
+        How its line is broken.
+    marker : str
+        The shape of its points.
+    is_filled : bool
+        Whether its points are full; otherwise they are rings.
+    """
+
+    colour: str
+    line: str | tuple[float, tuple[float, ...]]
+    marker: str
+    is_filled: bool = True
+
+
+LOOKS = {
+    "score": Look("#222222", (0, (1, 1.6)), "^"),
+    "fidm": Look("#0072B2", "-", "o"),
+    "score+fidm": Look("#E69F00", (0, (6, 2.2)), "s", is_filled=False),
+}
+"""How those are drawn that every picture shows: in grey they are dark, middling and light."""
+
+OTHERS = (
+    Look("#009E73", (0, (7, 2, 1.5, 2)), "D"),
+    Look("#882255", (0, (9, 2, 3, 2)), "v", is_filled=False),
+    Look("#56B4E9", (0, (12, 3)), "P"),
+    Look("#AA4499", (0, (4, 1.5, 1, 1.5, 1, 1.5)), "D", is_filled=False),
+    Look("#D55E00", (0, (3, 3)), "X"),
 )
-"""A colour (most of them Okabe and Ito's), a line and a marker per curve: they differ in grey too."""
+"""How the others are drawn, by their place in the result."""
 
 PART_STYLES = {"cv": ("#0072B2", "o", "#0072B2"), "held-out": ("#333333", "s", "white")}
 """The colour, the marker and the filling of each part."""
@@ -37,14 +69,26 @@ PART_STYLES = {"cv": ("#0072B2", "o", "#0072B2"), "held-out": ("#333333", "s", "
 MOST_CURVES = len(OTHERS)
 """How many curves one panel holds."""
 
+FEWEST_JOINED = 50
+"""Calibration of fewer people than this is shown as points: a line between them would be mostly noise."""
+
+APART, BELOW = 0.2, 0.17
+"""How far the two parts of a row are from its middle, and the paper's diamonds below their line."""
+
 
 def classification_bars(
-    result: Classification, *, setting: Setting = "binary", metric: Metric = "auc", ax: Axes | None = None
+    result: Classification,
+    *,
+    setting: Setting = "binary",
+    metric: Metric = "auc",
+    legend: bool = True,
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw how well every representation tells people's status, with 95 % intervals.
 
-    Dots are cross-validation, squares the held-out part, orange diamonds what the paper reports of its own
-    data; the dashed line is chance.
+    Dots are cross-validation, squares the held-out part; a diamond just below is what the paper reports of
+    its own people; the dashed line is chance. Axes that share x get limits that show everything on all of
+    them.
 
     Parameters
     ----------
@@ -54,6 +98,8 @@ def classification_bars(
         Healthy against all others, or all classes.
     metric : {"auc", "balanced_accuracy"}
         Which score.
+    legend : bool
+        Whether to draw the legend; a figure of several panels needs only one (:func:`bar_handles`).
     ax : Axes, optional
         Where to draw; a new figure by default.
 
@@ -64,54 +110,95 @@ def classification_bars(
     """
     rows = result.scores.filter(setting=setting, metric=metric)
     if not rows.height:
-        raise DataError(f"There are no scores of the setting {setting!r} and the metric {metric!r} to draw.")
+        metrics = result.scores["metric"].unique(maintain_order=True)
+        raise DataError(
+            f"There are no scores of the setting {setting!r} and the metric {metric!r} to draw. "
+            f"There are the settings: {', '.join(result.settings)}; and the metrics: {', '.join(metrics)}."
+        )
     ticks = _layout(result, rows)
     if ax is None:
-        ax = Figure(figsize=(6.4, 1.2 + 0.3 * len(ticks)), layout="constrained").add_subplot()
+        ax = Figure(figsize=(6.4, 1.2 + 0.32 * len(ticks)), layout="constrained").add_subplot()
     place = {name: at for at, name, is_heading in ticks if not is_heading}
-    parts = [part for part in PART_STYLES if part in set(rows["part"])]
+    parts = _parts(rows)
     for i, part in enumerate(parts):
         colour, marker, filling = PART_STYLES[part]
-        shift = 0.16 * (2 * i - len(parts) + 1)
+        shift = APART * (2 * i - len(parts) + 1)
         for row in rows.filter(part=part).iter_rows(named=True):
             at = place[row["representation"]] + shift
-            if row["low"] is not None and row["high"] is not None:
+            if _is_known(row["low"]) and _is_known(row["high"]):
                 ax.hlines(at, row["low"], row["high"], color=colour, lw=1.6, zorder=3)
-            ax.plot(row["value"], at, marker, ms=5.2, color=colour, mfc=filling, mew=1.3, zorder=4)
-            if row["paper"] is not None:
-                ax.plot(row["paper"], at, "D", ms=4.2, mfc="none", mec=PAPER, mew=1.2, zorder=5)
+            if _is_known(row["value"]):
+                ax.plot(row["value"], at, marker, ms=5.2, color=colour, mfc=filling, mew=1.3, zorder=5)
+            if _is_known(row["paper"]):
+                ax.plot(row["paper"], at + BELOW, "D", ms=3.4, mfc="none", mec=PAPER, mew=1.1, zorder=4)
     for name, kind in rows.select("representation", "kind").unique().iter_rows():
         if kind == "fidm":
-            ax.axhspan(place[name] - 0.45, place[name] + 0.45, color="#f1f1f1", zorder=0, lw=0)
+            ax.axhspan(place[name] - 0.45, place[name] + 0.55, color="#f1f1f1", zorder=0, lw=0)
     chance = 0.5 if metric == "auc" or setting == "binary" else 1 / len(result.classes)
     ax.axvline(chance, color=INK, lw=0.8, ls="--", zorder=2)
-    ax.text(chance, ticks[0][0] - 0.75, "chance", ha="center", va="bottom", fontsize=7, color=INK)
     ax.set_yticks(
         [at for at, _, _ in ticks], [_tick(name, is_heading, rows) for _, name, is_heading in ticks]
     )
     for label, (_, _, is_heading) in zip(ax.get_yticklabels(), ticks, strict=False):
         label.set(color=QUIET if is_heading else INK, fontsize=7.5 if is_heading else 8.5)
         label.set_fontstyle("italic" if is_heading else "normal")
-    ax.set_ylim(ticks[-1][0] + 0.6, ticks[0][0] - 0.7)
-    ax.set_xlim(*_limits(rows, chance))
+    ax.set_ylim(ticks[-1][0] + 0.7, ticks[0][0] - 0.6)
+    ax.set_xlim(*_limits(rows, chance, ax))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=None))
     ax.set_xlabel(f"{METRICS[metric]} (%), 95 % interval", fontsize=8.5)
-    ax.set_title(SETTINGS[setting], fontsize=9.5, loc="left", pad=16)
+    ax.set_title(_setting_words(result, setting), fontsize=9.5, loc="left", pad=18 if legend else 5)
     ax.grid(axis="x", color=RULE, lw=0.7, zorder=0)
     ax.set_axisbelow(True)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=8)
     ax.spines[["top", "right", "left"]].set_visible(False)
-    handles = [_part_handle(part) for part in parts]
-    if rows["paper"].count():
-        handles.append(
-            Line2D([], [], ls="none", marker="D", ms=4.6, mfc="none", mec=PAPER, mew=1.2, label="paper")
-        )
-    ax.legend(
-        handles=handles, frameon=False, fontsize=7.5, ncols=3, loc="lower right", bbox_to_anchor=(1.0, 1.0),
-        borderaxespad=0.1, handletextpad=0.3, columnspacing=1.0,
-    )  # fmt: skip
+    if legend:
+        ax.legend(
+            handles=bar_handles(result, setting=setting, metric=metric), frameon=False, fontsize=7.5, ncols=4,
+            loc="lower right", bbox_to_anchor=(1.0, 1.0), borderaxespad=0.1, handletextpad=0.4,
+            columnspacing=1.1,
+        )  # fmt: skip
     return ax
+
+
+def bar_handles(
+    result: Classification, *, setting: Setting | None = None, metric: Metric | None = None
+) -> list[Line2D]:
+    """Return what the legend of :func:`classification_bars` explains, for one legend of several panels.
+
+    Parameters
+    ----------
+    result : Classification
+        What :func:`fidm.study.classifying.classify` gave.
+    setting, metric : str, optional
+        What is shown; all of it by default.
+
+    Examples
+    --------
+    ``figure.legend(handles=bar_handles(result), loc="outside upper right", ncols=4, frameon=False)``
+    """
+    rows = result.scores
+    if setting is not None:
+        rows = rows.filter(setting=setting)
+    if metric is not None:
+        rows = rows.filter(metric=metric)
+    handles = []
+    for part in _parts(rows):
+        colour, marker, filling = PART_STYLES[part]
+        handles.append(
+            Line2D(
+                [], [], color=colour, marker=marker, mfc=filling, ms=5.2, mew=1.3, lw=1.6, label=PARTS[part]
+            )
+        )
+    if rows["paper"].drop_nulls().drop_nans().len():
+        handles.append(
+            Line2D(
+                [], [], ls="none", marker="D", ms=4, mfc="none", mec=PAPER, mew=1.1,
+                label="paper (its own people)",
+            )
+        )  # fmt: skip
+    handles.append(Line2D([], [], color=INK, lw=0.8, ls="--", label="chance"))
+    return handles
 
 
 def roc_curves(
@@ -121,10 +208,10 @@ def roc_curves(
     representations: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw at most five ROC curves, each with its area and interval.
+    """Draw ROC curves, each with its area and interval.
 
-    In cross-validation the curve is that of everybody's predictions in one repetition, while the area is the
-    mean over folds and repetitions, as in the tables; the two need not agree to the last digit.
+    In cross-validation the curve is that of everybody's predictions in the first repetition, while the area
+    is the mean over folds and repetitions, as in the tables; the two need not agree to the last digit.
 
     Parameters
     ----------
@@ -133,7 +220,7 @@ def roc_curves(
     part : {"cv", "held-out"}
         Whose predictions.
     representations : sequence of str, optional
-        Whose curves; by default a clinical, a behavioural and a language baseline, FIDM and a combination.
+        Whose curves, at most five; by default the score's, FIDM's and those of both together.
     ax : Axes, optional
         Where to draw; a new figure by default.
 
@@ -142,29 +229,28 @@ def roc_curves(
     Axes
         Where it was drawn.
     """
-    names = _chosen(result, part, representations, most=MOST_CURVES, table=result.roc)
+    names = _chosen(result, part, representations, most=3, table=result.roc)
     if ax is None:
         ax = Figure(figsize=(4.6, 4.7), layout="constrained").add_subplot()
     ax.plot([0, 1], [0, 1], color="#aaaaaa", lw=0.9, ls=(0, (2, 2)), zorder=1)
-    styles = _styles(names)
-    for name, (colour, line, _) in zip(names, styles, strict=True):
+    for name, look in _looks(result, names).items():
         points = result.roc.filter(part=part, representation=name)
         ax.plot(
-            points["false_positive_rate"], points["sensitivity"], color=colour, ls=line,
-            lw=2.3 if name == "fidm" else 1.6, zorder=4 if name == "fidm" else 3,
-            label=_area_words(result, name, part),
+            points["false_positive_rate"], points["sensitivity"], color=look.colour, ls=look.line, lw=2.0,
+            zorder=4 if name == "fidm" else 3, label=_area_words(result, name, part),
         )  # fmt: skip
     ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
     ax.set_xlabel("1 − specificity", fontsize=8.5)
     ax.set_ylabel("sensitivity", fontsize=8.5)
     _quiet(ax)
-    legend = ax.legend(
-        frameon=True, framealpha=0.85, edgecolor="none", fontsize=7.5, loc="lower right", handlelength=2.6,
-        title="AUC, 95 % interval", title_fontsize=7.5, alignment="left", borderaxespad=0.3,
+    ax.legend(
+        frameon=True, framealpha=0.85, edgecolor="none", fontsize=7.5, loc="lower right", handlelength=3.6,
+        title="AUC (%), 95 % interval", title_fontsize=7.5, alignment="left", borderaxespad=0.3,
+        labelcolor="black",
     )  # fmt: skip
-    for text, (colour, _, _) in zip(legend.get_texts(), styles, strict=True):
-        text.set_color(colour)
-    ax.set_title(_part_words(result, part), fontsize=9.5, loc="left")
+    is_one_of_many = part == "cv" and result.record.settings.get("repeats") != 1
+    said = " (curve: first repetition)" if is_one_of_many else ""
+    ax.set_title(_part_words(result, part) + said, fontsize=9.5, loc="left")
     return ax
 
 
@@ -178,7 +264,8 @@ def calibration_curve(
     """Draw observed against predicted shares of cases, with the spread of predictions below.
 
     Both are at the prevalence of the training part. Whiskers are 95 % intervals (Wilson). A slope below 1
-    means predictions that are too extreme, an intercept above 0 predictions that are too low.
+    means predictions that are too extreme, an intercept above 0 predictions that are too low. Points of fewer
+    than 50 people are not joined. The number beside the spread is how many people its highest step has.
 
     Parameters
     ----------
@@ -201,37 +288,49 @@ def calibration_curve(
         ax = Figure(figsize=(4.4, 5.0), layout="constrained").add_subplot()
     strip = ax.inset_axes((0.0, 0.0, 1.0, 0.14), sharex=ax)
     ax.plot([0, 1], [0, 1], color="#aaaaaa", lw=0.9, ls=(0, (2, 2)), zorder=1)
-    for i, (name, (colour, line, marker)) in enumerate(zip(names, _styles(names), strict=True)):
+    most = 0
+    for i, (name, look) in enumerate(_looks(result, names).items()):
         bins = (
             result.calibration.filter(part=part, representation=name).drop_nulls("observed").sort("predicted")
         )
         x = bins["predicted"].to_numpy() + 0.006 * (i - (len(names) - 1) / 2)
         ax.vlines(
-            x, bins["low"].to_numpy(), bins["high"].to_numpy(), color=colour, lw=1.1, alpha=0.75, zorder=2
+            x,
+            bins["low"].to_numpy(),
+            bins["high"].to_numpy(),
+            color=look.colour,
+            lw=1.1,
+            alpha=0.9,
+            zorder=2,
         )
         ax.plot(
-            x, bins["observed"].to_numpy(), color=colour, ls=line, lw=1.5, marker=marker, ms=5, zorder=3,
-            mfc=colour if i % 2 == 0 else "white", mew=1.3, label=_calibration_words(result, name, part),
+            x, bins["observed"].to_numpy(), color=look.colour, lw=1.5, marker=look.marker, ms=5, zorder=3,
+            ls=look.line if bins["n"].sum() >= FEWEST_JOINED else "none",
+            mfc=look.colour if look.is_filled else "white", mew=1.3,
+            label=_calibration_words(result, name, part),
         )  # fmt: skip
-        strip.hist(
-            _at_prevalence(result, name, part),
-            bins=np.linspace(0, 1, 26).tolist(),
-            histtype="step",
-            color=colour,
-            ls=line,
-            lw=1.3,
-        )
+        counts, _, _ = strip.hist(
+            _at_prevalence(result, name, part), bins=np.linspace(0, 1, 26).tolist(), histtype="step",
+            color=look.colour, ls=look.line, lw=1.3,
+        )  # fmt: skip
+        most = max(most, int(np.max(counts)))
     ax.set(xlim=(-0.02, 1.02), ylim=(-0.22, 1.02), aspect="equal")
-    ax.set_xlabel("predicted share of cases (below: how many people)", fontsize=8.5)
+    ax.set_xlabel("predicted probability (at the training part's prevalence)", fontsize=8.5)
     ax.set_ylabel("observed share of cases", fontsize=8.5)
     _quiet(ax)
     ax.set_yticks(np.linspace(0, 1, 6))
     ax.spines["left"].set_bounds(0, 1)
-    strip.set_axis_off()
+    strip.patch.set_visible(False)
+    strip.spines[["top", "right", "bottom"]].set_visible(False)
+    strip.xaxis.set_visible(False)
+    strip.set(ylim=(0, 1.06 * max(most, 1)), yticks=[most])
+    strip.tick_params(labelsize=7.5, length=2.5)
+    strip.set_ylabel("people", fontsize=7.5)
     ax.legend(
-        framealpha=0.85, edgecolor="none", fontsize=7.5, loc="upper left", handlelength=2.8, borderaxespad=0.2
-    )
-    ax.set_title(_part_words(result, part), fontsize=9.5, loc="left")
+        frameon=False, fontsize=7.5, loc="lower left", bbox_to_anchor=(0.0, 1.0), handlelength=3.6,
+        borderaxespad=0.2, borderpad=0.2,
+    )  # fmt: skip
+    ax.set_title(_part_words(result, part), fontsize=9.5, loc="left", pad=8 + 12 * len(names))
     return ax
 
 
@@ -258,19 +357,32 @@ def _tick(name: str, is_heading: bool, rows: pl.DataFrame) -> str:
     return f"{in_words(name)} ({rows.filter(representation=name)['n_features'][0]:,})"
 
 
-def _limits(rows: pl.DataFrame, chance: float) -> tuple[float, float]:
-    """From a little below the lowest thing shown to a little above the highest."""
-    seen = [
-        v for name in ("value", "low", "high", "paper") for v in rows[name].drop_nulls().drop_nans().to_list()
-    ]
-    return max(-0.01, min(*seen, chance) - 0.02), min(1.01, max(*seen, chance) + 0.02)
+def _limits(rows: pl.DataFrame, chance: float, ax: Axes) -> tuple[float, float]:
+    """From a little below the lowest thing shown to a little above the highest, on all axes that share x."""
+    seen = [chance]
+    for name in ("value", "low", "high", "paper"):
+        seen += rows[name].drop_nulls().drop_nans().to_list()
+    low, high = max(-0.01, min(seen) - 0.02), min(1.01, max(seen) + 0.02)
+    for other in ax.get_shared_x_axes().get_siblings(ax):
+        if other is not ax and other.has_data():
+            low, high = min(low, other.get_xlim()[0]), max(high, other.get_xlim()[1])
+    return low, high
 
 
-def _part_handle(part: str) -> Line2D:
-    colour, marker, filling = PART_STYLES[part]
-    return Line2D(
-        [], [], color=colour, marker=marker, mfc=filling, ms=5.2, mew=1.3, lw=1.6, label=PARTS[part]
-    )
+def _parts(rows: pl.DataFrame) -> list[str]:
+    known = set(rows["part"])
+    return [part for part in PART_STYLES if part in known]
+
+
+def _is_known(value: float | None) -> TypeGuard[float]:
+    return value is not None and math.isfinite(value)
+
+
+def _setting_words(result: Classification, setting: Setting) -> str:
+    """What is told from what, by the names of the classes."""
+    healthy, *ill = result.classes
+    said = f"{healthy} against {', '.join(ill)}"
+    return fill(said if setting == "binary" else f"{', '.join(result.classes)} apart", 56)
 
 
 def _chosen(
@@ -278,6 +390,9 @@ def _chosen(
 ) -> tuple[str, ...]:
     """The representations to draw: those asked for, or the usual ones."""
     known = set(table.filter(part=part)["representation"])
+    if not known and table.height:
+        parts = ", ".join(table["part"].unique(maintain_order=True))
+        raise DataError(f"There is nothing to draw in the part {part!r}. There are the parts: {parts}.")
     if names is None:
         found = tuple(name for name in featured(result, most=most) if name in known)
     else:
@@ -295,14 +410,16 @@ def _chosen(
     return found
 
 
-def _styles(names: Sequence[str]) -> list[tuple[str, Line, str]]:
-    """A style per curve: FIDM's and the first combination's are always the same."""
-    found, rest, has_fusion = [], iter(OTHERS), False
-    for name in names:
-        is_first = not has_fusion and name.endswith("+fidm")
-        has_fusion = has_fusion or is_first
-        found.append(FIDM if name == "fidm" else FUSION if is_first else next(rest))
-    return found
+def _looks(result: Classification, names: Sequence[str]) -> dict[str, Look]:
+    """A look per representation, whatever else is drawn and in whatever order it is asked for."""
+    others = [name for name in result.representations if name not in LOOKS]
+    found, free = {name: LOOKS[name] for name in names if name in LOOKS}, list(OTHERS)
+    for i, name in enumerate(others):
+        if name in names:
+            own = OTHERS[i % len(OTHERS)]
+            found[name] = own if own in free else free[0]  # two that would look the same are told apart
+            free.remove(found[name])
+    return {name: found[name] for name in names}
 
 
 def _area_words(result: Classification, name: str, part: Part) -> str:
@@ -313,11 +430,12 @@ def _area_words(result: Classification, name: str, part: Part) -> str:
 
 
 def _calibration_words(result: Classification, name: str, part: str) -> str:
+    """The name with the slope and the intercept, as far as they are known."""
     rows = result.calibration_summary.filter(part=part, representation=name)
-    if not rows.height or rows["slope"][0] is None or rows["intercept"][0] is None:
-        return in_words(name)
-    row = rows.row(0, named=True)
-    return f"{in_words(name)}: slope {row['slope']:.2f}, intercept {row['intercept']:+.2f}"
+    row = rows.row(0, named=True) if rows.height else {}
+    forms = {"slope": ".2f", "intercept": "+.2f"}
+    said = [f"{what} {row[what]:{form}}" for what, form in forms.items() if _is_known(row.get(what))]
+    return f"{in_words(name)}: {', '.join(said).replace('-', '−')}" if said else in_words(name)
 
 
 def _at_prevalence(result: Classification, name: str, part: str) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,9 @@ Floats = NDArray[np.float64]
 Kind = Literal["clinical", "behaviour", "language", "fidm", "ablation", "own"]
 BlockScaling = Literal["fusion", "language", "never"]
 
+LARGEST = 1e100
+"""Larger numbers are slips, and would turn into infinite ones when they are squared."""
+
 
 class Block(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """One named set of features: all that a transformer gives, or some of its columns.
@@ -25,8 +29,8 @@ class Block(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     name : str
         What it is called.
     source : transformer
-        Anything with ``fit`` and ``transform`` that turns a :class:`fidm.Cohort` into numbers [n, d], NaN
-        where they are missing. Several blocks may share one.
+        A scikit-learn transformer, or anything with ``fit`` and ``transform``, that turns a
+        :class:`fidm.Cohort` into numbers [n, d], NaN where they are missing. Several blocks may share one.
     keep : tuple of int, optional
         The columns that belong to the block; all of them if left out.
     kind : str
@@ -62,7 +66,15 @@ class Block(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def fresh_source(self) -> Any:
         """Return a source that has learned nothing yet; the source itself if it never learns."""
-        return clone(self.source) if self.learns else self.source
+        if not self.learns:
+            return self.source
+        if isinstance(self.source, type):
+            raise DataError(f"{self.name} is a class; an object made of it is needed.")
+        return clone(self.source) if hasattr(self.source, "get_params") else deepcopy(self.source)
+
+    def without_source(self) -> Block:
+        """Return the block for those who have its features already: no words, no files, nothing to copy."""
+        return Block(self.name, None, self.keep, kind=self.kind, notes=self.notes)
 
     def fit(self, X: Cohort, y: Any = None) -> Block:  # noqa: N803
         """Let the source learn from these people."""
@@ -92,10 +104,13 @@ class Block(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def checked(name: str, given: Any, n: int) -> Floats:
     """Return what a source gave as numbers [n, d], or say what is wrong with it."""
+    raw = np.asarray(given.toarray() if hasattr(given, "toarray") else given)
     try:
-        matrix = np.asarray(given.toarray() if hasattr(given, "toarray") else given, dtype=np.float64)
+        matrix = raw.astype(np.float64) if raw.dtype.kind in "biufO" else None
     except (TypeError, ValueError):
-        raise DataError(f"{name} gives something other than numbers.") from None
+        matrix = None
+    if matrix is None:
+        raise DataError(f"{name} gives something other than numbers.")
     matrix = matrix[:, None] if matrix.ndim == 1 else matrix
     if matrix.ndim != 2 or len(matrix) != n:
         raise DataError(
@@ -103,9 +118,10 @@ def checked(name: str, given: Any, n: int) -> Floats:
         )
     if not matrix.shape[1]:
         raise DataError(f"{name} has no features.")
-    if np.isinf(matrix).any():
+    if (np.abs(matrix) > LARGEST).any():
         raise DataError(
-            f"{name} gives infinite values; a classifier needs finite ones, or NaN where missing."
+            f"{name} gives infinite or absurdly large values; a classifier needs finite ones, or NaN where "
+            "missing."
         )
     return matrix
 

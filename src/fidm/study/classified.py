@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
-from fidm.record import Record
+from fidm.record import Record, write_result
 
 Setting = Literal["binary", "multiclass"]
 Part = Literal["cv", "held-out"]
@@ -92,7 +93,8 @@ MISSING = {
 }  # fmt: skip
 COEFFICIENTS = {
     "setting": pl.String, "representation": pl.String, "class": pl.String, "feature": pl.String,
-    "coefficient": pl.Float64,
+    "coefficient": pl.Float64, "median": pl.Float64, "mean": pl.Float64, "sd": pl.Float64,
+    "block_scale": pl.Float64,
 }  # fmt: skip
 """The columns of each table."""
 
@@ -167,7 +169,8 @@ class Classification:
     roc : DataFrame
         Points of the curves, binary.
     calibration, calibration_summary : DataFrame
-        Predicted against observed shares, at the training part's prevalence; binary.
+        Predicted against observed shares, at the training part's prevalence; binary. In cross-validation the
+        intercept is 0 by construction, and left out.
     thresholds : DataFrame
         What a threshold of one half gives; binary.
     groups : DataFrame
@@ -179,7 +182,9 @@ class Classification:
     missing : DataFrame
         How many people lack each feature.
     coefficients : DataFrame
-        Of the classifiers that the held-out part was judged by, for standardized features.
+        Of the classifiers that the held-out part was judged by. A feature is put to its ``median`` where it
+        is missing, its ``mean`` is taken off, and it is divided by its ``sd`` and by its ``block_scale``
+        before it is multiplied by its coefficient.
     not_run : mapping of str to str
         Representations that could not be run, and why.
     notes : tuple of str
@@ -246,6 +251,10 @@ class Classification:
         """Return one row of ``scores``; None where there is none."""
         chosen = self.scores.filter(representation=representation, setting=setting, part=part, metric=metric)
         return chosen.row(0, named=True) if chosen.height else None
+
+    def write(self, folder: str | Path) -> tuple[Path, ...]:
+        """Write ``classify.json`` with everything, and a CSV file per table, into a folder."""
+        return write_result(self, folder)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, without single people's predictions."""

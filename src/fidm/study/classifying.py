@@ -24,6 +24,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.fit.fitted import Progress
 from fidm.record import Record, hash_values
+from fidm.study import paper
 from fidm.study.blocks import Block
 from fidm.study.classified import (
     CHECKS,
@@ -37,9 +38,11 @@ from fidm.study.classified import (
 from fidm.study.comparing import (
     BINARY,
     CV,
+    FEWEST,
     HELD_OUT,
     MULTICLASS,
     Key,
+    Papers,
     Scored,
     difference_rows,
     score,
@@ -47,6 +50,7 @@ from fidm.study.comparing import (
 )
 from fidm.study.features import BlockScaling, known_blocks, make_blocks
 from fidm.study.folds import Question, ask
+from fidm.study.hub import find_encoder, fingerprint
 from fidm.study.judging import Judge
 from fidm.study.language import ENCODERS, Language
 from fidm.study.runnable import prepare_blocks, usual
@@ -59,6 +63,12 @@ from fidm.tasks.solve import solve
 REPEATS = 5
 """How often cross-validation is repeated with other folds, by default."""
 
+UNSURE = 10
+"""With fewer people of a class than this, the width of an interval is itself unsure."""
+
+LABEL, NORMAL = "diagnosis", "normal"
+"""The column with people's status and the class of healthy people, unless others are named."""
+
 PERMUTATIONS = 100
 """How often labels are scrambled, by default."""
 
@@ -70,8 +80,8 @@ def classify(
     representations: Sequence[str] | None = None,
     own: Mapping[str, Any] | None = None,
     language: Language | None = None,
-    label: str = "diagnosis",
-    normal: str = "normal",
+    label: str = LABEL,
+    normal: str = NORMAL,
     score_column: str = "score_total",
     subscores: Sequence[str] | None = None,
     together: str | None = None,
@@ -140,11 +150,11 @@ def classify(
     True
     """
     models = (tasks,) if isinstance(tasks, TaskModel) else tuple(tasks)
-    if repeats < 1 or permutations < 0 or seed < 0:
-        raise DataError("repeats must be 1 or more, and permutations and seed 0 or more.")
+    _check_options(folds, repeats, permutations, seed, representations, by, subscores)
     say = on_progress or (lambda doing, done, of: None)
     question = ask(cohort, label=label, normal=normal, together=together, folds=folds)
     groups = cut_people(cohort.participants, by, learn_from=question.train)
+    blind = cohort.with_participants(cohort.participants.drop(label))
     notes: list[str] = []
     settings = _settings(question, folds, notes)
     own = own or {}
@@ -153,12 +163,12 @@ def classify(
     made = prepare_blocks(
         wanted,
         known_blocks(encoders=encoders, own=own),
-        cohort,
+        blind,
         question.train,
         partial(
             make_blocks,
             tasks=models,
-            cohort=cohort[question.train],
+            cohort=blind[question.train],
             values=tuple(solve(task) for task in models),
             score=score_column,
             subscores=subscores,
@@ -172,7 +182,7 @@ def classify(
     parts = made.representations
     notes += dict.fromkeys(said for block in made.blocks.values() for said in block.notes)
     judge = Judge(
-        cohort=cohort,
+        cohort=blind,
         label=question.label,
         n_classes=len(question.classes) if MULTICLASS in settings else 2,
         blocks=made.blocks,
@@ -195,6 +205,9 @@ def classify(
         held = score(question, possible, [[whole]], question.held_out)
         scored |= {(setting, HELD_OUT, name, metric): v for (setting, name, metric), v in held.items()}
         said[HELD_OUT] = {name: [whole[name]] for name in parts}
+    _note_few(question, scored, notes)
+    papers = _papers(question, label)
+    used = {name: encoders[name] for name in made.blocks if name in encoders}
     drawn = Curves.joined([curves(question, part, given, groups) for part, given in said.items()])
     sizes = {name: sum(len(features[one].names) for one in made) for name, made in parts.items()}
     checks = check_leaks(
@@ -216,7 +229,10 @@ def classify(
             seed=seed,
             settings={
                 "representations": list(parts),
-                "encoders": {name: str(encoders[name]) for name in made.blocks if name in encoders},
+                "encoders": {
+                    name: str(model).encode("utf-8", "replace").decode() for name, model in used.items()
+                },
+                "encoder_hashes": {name: fingerprint(find_encoder(model)) for name, model in used.items()},
                 "label": label,
                 "normal": normal,
                 "score": score_column,
@@ -251,13 +267,20 @@ def classify(
         representations=tuple(parts),
         scores=pl.DataFrame(
             [
-                score_row(key, scored[key], kind=_kind(parts[key[2]], made.blocks), n_features=sizes[key[2]])
+                score_row(
+                    key,
+                    scored[key],
+                    kind=_kind(parts[key[2]], made.blocks),
+                    n_features=sizes[key[2]],
+                    papers=papers,
+                )
                 for key in keys
             ],
             schema=SCORES,
         ),
         differences=pl.DataFrame(
-            difference_rows({key: scored[key] for key in keys}, _pairs(parts)), schema=DIFFERENCES
+            difference_rows({key: scored[key] for key in keys}, _pairs(parts), papers=papers),
+            schema=DIFFERENCES,
         ),
         predictions=pl.concat(
             [prediction_rows(question, part, given, cohort.ids) for part, given in said.items()]
@@ -269,15 +292,35 @@ def classify(
         groups=drawn.groups,
         checks=pl.DataFrame(checks, schema=CHECKS),
         missing=pl.DataFrame(missing_rows(question, features), schema=MISSING),
-        coefficients=pl.DataFrame(
-            coefficient_rows(judge, question.classes, whole, features), schema=COEFFICIENTS
-        ),
+        coefficients=pl.DataFrame(coefficient_rows(judge, question, whole, features), schema=COEFFICIENTS),
         not_run=made.not_run,
         notes=tuple(notes),
     )
 
 
 # ---------------------------------------------------------------------- before
+
+
+def _check_options(
+    folds: int,
+    repeats: int,
+    permutations: int,
+    seed: int,
+    representations: Sequence[str] | None,
+    by: Sequence[str] | None,
+    subscores: Sequence[str] | None,
+) -> None:
+    for name, value, least in (
+        ("folds", folds, 2),
+        ("repeats", repeats, 1),
+        ("permutations", permutations, 0),
+        ("seed", seed, 0),
+    ):
+        if not isinstance(value, int | np.integer) or not least <= value < 2**32:
+            raise DataError(f"{name} is {value!r}; a whole number of {least} or more (below 2³²) is needed.")
+    for name, given in (("representations", representations), ("by", by), ("subscores", subscores)):
+        if isinstance(given, str):
+            raise DataError(f"{name} is one text; a list of names is needed, such as [{given!r}].")
 
 
 def _settings(question: Question, folds: int, notes: list[str]) -> tuple[str, ...]:
@@ -292,6 +335,35 @@ def _settings(question: Question, folds: int, notes: list[str]) -> tuple[str, ..
         )
         return (BINARY,)
     return (BINARY, MULTICLASS)
+
+
+def _papers(question: Question, label: str) -> Papers:
+    """What the paper reports, where the question is the paper's."""
+    same = label == LABEL and question.classes[0] == NORMAL
+
+    def reports(representation: str, setting: str, part: str, metric: str) -> float | None:
+        if not same or (setting == MULTICLASS and len(question.classes) != 3):
+            return None
+        return paper.classification(representation, setting, part, metric)
+
+    return reports
+
+
+def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]) -> None:
+    """Say where there are no errors since a class has too few people."""
+    for part, rows in ((CV, question.train), (HELD_OUT, question.held_out)):
+        if any(key[1] == part and one.estimate.smallest < FEWEST for key, one in scored.items()):
+            name, n = question.smallest(rows)
+            notes.append(
+                f"no intervals where a class has fewer than {FEWEST} people: {name!r} has {n} ({part})"
+            )
+    if any(key[:2] == (MULTICLASS, HELD_OUT) for key in scored):
+        name, n = question.smallest(question.held_out)
+        if FEWEST <= n < UNSURE:
+            notes.append(
+                f"{n} of the held-out people are {name!r}: how wide the intervals of all classes apart are "
+                "there is itself unsure"
+            )
 
 
 def _held_out_settings(question: Question, settings: Sequence[str], notes: list[str]) -> list[str]:

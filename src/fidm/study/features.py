@@ -11,6 +11,7 @@ same classifier serves all representations.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -90,6 +91,9 @@ def parse(name: str, known: Iterable[str]) -> tuple[str, ...]:
     names = tuple(known)
     parts = [part.strip() for part in name.split(JOIN)]
     blocks = _spelled(parts, {tuple(block.split(JOIN)): block for block in names})
+    if blocks is None:  # "FIDM" is what pages call "fidm"
+        small = {tuple(block.casefold().split(JOIN)): block for block in reversed(names)}
+        blocks = _spelled([part.casefold() for part in parts], small)
     if blocks is None:
         raise DataError(
             f"There is no representation {name!r}. Known are {', '.join(names)}, and any of them joined by "
@@ -116,11 +120,22 @@ def _spelled(parts: Sequence[str], known: Mapping[tuple[str, ...], str]) -> tupl
     return None
 
 
+def is_name(name: str) -> bool:
+    """Return whether a block may be called so: letters, digits, dots, hyphens and underscores."""
+    return bool(re.fullmatch(r"[\w.-]+", name))
+
+
 def known_blocks(
     *, encoders: Mapping[str, str] | None = None, own: Mapping[str, Any] | None = None
 ) -> tuple[str, ...]:
     """Return the names of all blocks: the built-in ones, those of language encoders, and one's own."""
     names = [*KINDS, *(ENCODERS if encoders is None else encoders), *(own or {})]
+    for name in names[len(KINDS) :]:
+        if not is_name(name):
+            raise DataError(
+                f"A representation cannot be called {name!r}; a name has letters, digits, dots, hyphens and "
+                "underscores."
+            )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{twice[0]!r} is the name of two representations; give one of them another.")
@@ -226,7 +241,7 @@ def _factorized(
     method: Literal["eb", "mle"] = "mle" if paper_estimates else "eb"
     channels = () if {"effort", "fidm"}.isdisjoint(wanted) else profile_channels()
     fit, failures = fit_learnable(tasks, cohort, channels, method=method, values=solved)
-    if not fit.channels and "effort" in wanted:
+    if not fit.channels and not {"effort", "fidm"}.isdisjoint(wanted):
         reasons = " ".join(f"{name}: {why}" for name, why in failures.items())
         raise DataError(f"There are no effort features: none of the channels can be learned. {reasons}")
     source = FactorizedFeatures(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,16 @@ from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
+from fidm.study.tabular import words_of
 
 Integers = NDArray[np.int64]
 
 UNKNOWN = -1
 MOST_CLASSES = 10
 """A column with more different values than this names no classes."""
+
+LONGEST_NAME = 20
+"""A value with more characters than this is not repeated in a message."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,16 +182,12 @@ def cut(question: Question, rows: Integers, label: NDArray[np.int64], folds: int
 
 def _classes(cohort: Cohort, label: str, normal: str) -> tuple[tuple[str, ...], Integers]:
     """The classes, healthy people first, and everybody's."""
-    if label not in cohort.participants.columns:
-        raise DataError(
-            f"The participants have no column {label!r}, so there is nothing to tell apart. Name the column "
-            "that holds people's status (on the command line: --label)."
-        )
-    column = cohort.participants[label]
-    if column.dtype.is_nested():
-        raise DataError(f"The column {label!r} of the participants holds lists; one value each is needed.")
-    values = (column.fill_nan(None) if column.dtype.is_float() else column).cast(pl.String).str.strip_chars()
-    values = values.set(values == "", None)
+    values = words_of(
+        cohort.participants,
+        label,
+        why="so there is nothing to tell apart. Name the column that holds people's status (on the command "
+        "line: --label)",
+    )
     counted = values.drop_nulls().value_counts().rows()
     found = [name for name, _ in sorted(counted, key=lambda row: (-row[1], row[0]))]
     if len(found) > MOST_CLASSES:
@@ -194,14 +195,14 @@ def _classes(cohort: Cohort, label: str, normal: str) -> tuple[tuple[str, ...], 
             f"The column {label!r} of the participants has {len(found)} different values; at most "
             f"{MOST_CLASSES} classes can be told apart. Is it the right column?"
         )
-    short = all(len(name) <= 20 for name in found)
-    listed = ", ".join(map(repr, found)) if short else f"{len(found)} values"
+    listed = _listed(found)
     if len(found) < 2:
         raise DataError(
             f"The column {label!r} of the participants has "
             + (f"one class only ({listed})" if found else "no value at all")
             + "; two or more are needed to tell people apart."
         )
+    _refuse_spellings(found, label)
     if normal not in found:
         raise DataError(
             f"Nobody's {label} is {normal!r}, so it is not clear who is healthy. There is: {listed}. Name "
@@ -215,26 +216,45 @@ def _classes(cohort: Cohort, label: str, normal: str) -> tuple[tuple[str, ...], 
 def _parts(cohort: Cohort, split: str, train: str) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Who is in the training part, and who is held out."""
     everybody = np.ones(len(cohort), dtype=np.bool_)
-    if split not in cohort.participants.columns or not cohort.participants[split].drop_nulls().len():
+    if split not in cohort.participants.columns:
         return everybody, ~everybody
-    values = cohort.participants[split].cast(pl.String)
+    values = words_of(cohort.participants, split, why="so there are no parts")
+    if not values.drop_nulls().len():
+        return everybody, ~everybody
+    found = values.drop_nulls().unique().sort().to_list()
+    _refuse_spellings(found, split)
     learns = (values == train).fill_null(value=False).to_numpy()
     held = (values != train).fill_null(value=False).to_numpy()
     if not learns.any():
-        raise DataError(f"Nobody's {split} is {train!r}, so there is nobody to learn from.")
+        raise DataError(
+            f"Nobody's {split} is {train!r}, so there is nobody to learn from. There is: {_listed(found)}. "
+            f"Write {train!r} for those to learn from and another word, such as 'test', for those held out; "
+            "or drop the column, and everybody is cross-validated."
+        )
     return learns, held
 
 
 def _groups(cohort: Cohort, together: str) -> Integers:
     """Everybody's group; who has no value is alone."""
-    if together not in cohort.participants.columns:
-        raise DataError(f"The participants have no column {together!r} that says who belongs together.")
-    values = cohort.participants[together].cast(pl.String).to_list()
+    values = words_of(cohort.participants, together, why="so it is not known who belongs together")
     names: dict[object, int] = {}
-    return np.array(
-        [
-            names.setdefault((row,) if value is None else value, len(names))
-            for row, value in enumerate(values)
-        ],
-        dtype=np.int64,
-    )
+    known = [(row,) if value is None else value for row, value in enumerate(values)]
+    return np.array([names.setdefault(value, len(names)) for value in known], dtype=np.int64)
+
+
+def _refuse_spellings(found: Sequence[str], column: str) -> None:
+    """Raise if values differ in upper and lower case alone: one class would be taken for two."""
+    spelled: dict[str, str] = {}
+    for name in found:
+        other = spelled.setdefault(name.casefold(), name)
+        if other != name:
+            raise DataError(
+                f"The column {column!r} of the participants has both {_listed([other])} and "
+                f"{_listed([name])}. Spell the same thing the same way, and different things differently."
+            )
+
+
+def _listed(found: Sequence[str]) -> str:
+    """Values of a column, where they are short enough to be words rather than remarks."""
+    short = all(len(name) <= LONGEST_NAME and name.isprintable() for name in found)
+    return ", ".join(map(repr, found)) if short and len(found) <= MOST_CLASSES else f"{len(found)} values"

@@ -83,6 +83,12 @@ def has_extra() -> bool:
 
 def _checked(folder: Path, *, fetch: str) -> Path:
     """Return a folder that has all kinds of files an encoder needs."""
+    try:
+        next(folder.iterdir(), None)
+        if (folder / "config.json").is_file():
+            (folder / "config.json").read_bytes()
+    except OSError as error:
+        raise DataError(f"This folder cannot be read: {error.strerror}.", source=str(folder)) from None
     again = f" Fetch it again: {fetch}." if fetch else ""
     if not (folder / "config.json").is_file():
         raise DataError(f"This folder is no encoder: it has no config.json.{again}", source=str(folder))

@@ -13,20 +13,22 @@ measures are made in the same way, and then everything else is arithmetic:
 
 - the difference of two classifiers on the same people has the differences of their parts, so what the two
   have in common cancels (DeLong's paired test);
-- an average over folds averages the parts (LeDell, Petersen & van der Laan 2015). A person judged
-  in several repetitions gets the mean of their parts: repeating does not turn people into more people.
+- an average over folds averages the parts (LeDell, Petersen & van der Laan 2015).
 
 What an interval speaks of are the classifiers that were trained: how well *they* would do with many new
 people of the same kind. How much another training sample would change the classifier is not in it.
 
 Held-out people are fresh, and their intervals hold what they promise. In cross-validation everybody both
 judges and teaches; what two people tell about each other then enters twice, and the error is larger than the
-parts say: by 3 to 30 % in simulations, and by about √2 where there is next to nothing to learn. So 95 %
-intervals of a cross-validated AUC hold the truth 88 to 95 % of the time (81 % if it is near 0.5), those of
-the gain from features that tell nothing 86 to 89 %. A gain that is seen only in cross-validation, with an
-interval that just leaves out 0, would be no proof. ``mean_of(..., widen=CAREFUL)`` makes such intervals as
-wide as the worst case asks; they then hold the truth 96 to 99 % of the time, and :func:`fidm.study.classify`
-does so. (That plain intervals of cross-validation are too narrow is also what Bates et al. 2024 find.)
+parts say, most where there is next to nothing to learn (that plain intervals of cross-validation are too
+narrow is also what Bates et al. 2024 find). And averaging over repetitions makes parts smaller much faster
+than it makes the error smaller. So :func:`over_repeats` takes the error of a single cross-validation, the
+root of the mean variance of the repetitions, times :data:`CAREFUL` = 1.25; a cross-validation that is not
+repeated is less steady, and its error is taken times :data:`ALONE` = √2.
+
+In simulations with the paper's classifier and 332 people, 95 % intervals of AUC made so from five repetitions
+held the truth 95 to 99 % of the time, those of differences too, whether features tell something, nothing, or
+join others in vain; plain ones 73 to 96 %. ``tests/recovery/test_classification_intervals.py`` checks a part.
 
 Three additions for small samples:
 
@@ -66,8 +68,8 @@ Booleans = NDArray[np.bool_]
 NOBODY = -1
 """The class number of people who took no part in an estimate."""
 
-CAREFUL = math.sqrt(2)
-"""How much larger a cross-validated error can be than its parts say: pairs of people count twice."""
+CAREFUL, ALONE = 1.25, math.sqrt(2)
+"""How much larger a cross-validated error is taken to be than its parts say: repeated, or done once."""
 
 _NOTHING = 1e-12
 """A smaller standard error, or distance from 0 or 1, is rounding."""
@@ -81,8 +83,9 @@ class Estimate:
     ----------
     value : float
         The number itself, such as an AUC between 0 and 1.
-    parts : float array [n]
-        What each person adds; the sum of the squares is the variance.
+    parts : float array [n] or [R, n]
+        What each person adds, in each of R repetitions if there are several; the sum of all squares is the
+        variance.
     label : int array [n]
         The class of each person, from 0; −1 for people who took no part.
 
@@ -100,7 +103,7 @@ class Estimate:
     @property
     def variance(self) -> float:
         """The square of the standard error."""
-        return float(self.parts @ self.parts)
+        return float(np.square(self.parts).sum())
 
     @property
     def se(self) -> float:
@@ -118,7 +121,8 @@ class Estimate:
         counts = self._counts()
         there = self.label != NOBODY
         numbers, rows = np.unique(self.label[there], return_inverse=True)
-        by_class = np.bincount(rows, self.parts[there] ** 2, len(numbers))
+        squares = np.square(np.atleast_2d(self.parts)).sum(axis=0)
+        by_class = np.bincount(rows, squares[there], len(numbers))
         weight = float((by_class**2 / np.maximum(counts - 1, 1)).sum())
         return float(by_class.sum() ** 2 / weight) if weight > 0 else float(np.maximum(counts - 1, 1).min())
 
@@ -230,22 +234,17 @@ def balanced_accuracy(predicted: ArrayLike, label: ArrayLike, n_classes: int) ->
     return _estimate(float(recall.mean()), parts / n_classes, y)
 
 
-def mean_of(
-    estimates: Sequence[Estimate], rows: Sequence[ArrayLike], n: int, *, widen: float = 1.0
-) -> Estimate:
-    """Average estimates made on folds, once or repeatedly, of the same people.
+def mean_of(estimates: Sequence[Estimate], rows: Sequence[ArrayLike], n: int) -> Estimate:
+    """Average estimates made on the folds of one cross-validation (LeDell et al. 2015).
 
     Parameters
     ----------
     estimates : sequence of Estimate
-        One per fold (and repetition).
+        One per fold.
     rows : sequence of int arrays
         The people of each: their numbers among the ``n``, in the order of its parts.
     n : int
         How many people there are in all.
-    widen : float
-        What the standard error is multiplied by: 1 as in LeDell et al., or :data:`CAREFUL`. Differences of
-        two such means inherit it.
     """
     if not estimates:
         raise DataError("There is no estimate to average.")
@@ -256,8 +255,43 @@ def mean_of(
             raise DataError(f"A fold names {len(where)} people, but its estimate has {len(found.parts)}.")
         parts[where] += found.parts
         label[where] = found.label
-    parts *= widen / len(estimates)
-    return _estimate(float(np.mean([found.value for found in estimates])), parts, label)
+    return _estimate(float(np.mean([found.value for found in estimates])), parts / len(estimates), label)
+
+
+def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
+    """Average the repetitions of a cross-validation; its error is a single one's, made wider.
+
+    Parameters
+    ----------
+    estimates : sequence of Estimate
+        One per repetition, of the same people in the same order; see :func:`mean_of`.
+    """
+    if not estimates:
+        raise DataError("There is no estimate to average.")
+    for found in estimates:
+        _check_same(found, estimates[0])
+    many = len(estimates)
+    wider = (ALONE if many == 1 else CAREFUL) / math.sqrt(many)
+    parts = wider * np.stack([found.parts for found in estimates])
+    return _estimate(float(np.mean([found.value for found in estimates])), parts, estimates[0].label)
+
+
+def by_groups(estimate: Estimate, groups: ArrayLike) -> Estimate:
+    """Return an estimate that knows that people of a group are alike: their parts are added before squaring.
+
+    Parameters
+    ----------
+    estimate : Estimate
+        Of single people.
+    groups : int array [n]
+        The group of each of them, such as a family. A group counts as a member of its first person's class.
+    """
+    _, first, place = np.unique(np.asarray(groups), return_index=True, return_inverse=True)
+    parts = np.zeros_like(estimate.parts)
+    np.add.at(parts, first[place], estimate.parts)
+    label = np.full_like(estimate.label, NOBODY)
+    label[first] = estimate.label[first]
+    return _estimate(estimate.value, parts, label)
 
 
 def difference(a: Estimate, b: Estimate) -> Estimate:
@@ -268,11 +302,15 @@ def difference(a: Estimate, b: Estimate) -> Estimate:
     a, b : Estimate
         Of the same measure, on the same people in the same order.
     """
-    if a.label is not b.label and not np.array_equal(a.label, b.label):
+    _check_same(a, b)
+    return _estimate(a.value - b.value, a.parts - b.parts, a.label)
+
+
+def _check_same(a: Estimate, b: Estimate) -> None:
+    if a.parts.shape != b.parts.shape or not np.array_equal(a.label, b.label):
         raise DataError(
             "The two estimates are not of the same people in the same order; a paired difference needs that."
         )
-    return _estimate(a.value - b.value, a.parts - b.parts, a.label)
 
 
 def _auc(score: Floats, positive: Booleans) -> tuple[float, Floats]:

@@ -122,7 +122,8 @@ class Judge:
                 continue
             key = id(block.source)
             if key not in sources:
-                sources[key] = block.fresh_source().fit(self.cohort[learners])
+                sources[key] = block.fresh_source()
+                sources[key].fit(self.cohort[learners])
             found[name] = Features.of(block, sources[key], self.cohort[rows])
         return found
 

@@ -151,8 +151,14 @@ class LanguageFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         found = np.full((len(X), self.n_features_), np.nan)
         for row, participant in enumerate(X.ids):
             vector = vectors.get(participant)
-            if vector is not None and len(vector):
+            if vector is not None and len(vector) == self.n_features_:
                 found[row] = vector
+            elif vector is not None and len(vector):
+                raise DataError(
+                    f"Vectors of one encoder have {self.n_features_} and {len(vector)} numbers. Delete the "
+                    "file they are kept in, and run again.",
+                    source=str(self.cache or ""),
+                )
         return found
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -244,7 +250,7 @@ class Language:
         if not self.texts:
             raise DataError(
                 f"{name} needs what people said, and there are no dialogs. Put them into the study's folder "
-                f"talks, or leave {name} out."
+                f"talks (in Python: language=Language(texts)), or leave {name} out."
             )
         return LanguageFeatures(
             self.texts,

@@ -2,11 +2,15 @@
 
 - *Scrambled labels.* Labels are shuffled among the people of each fold, so that every fold keeps its classes,
   and everything that learns from labels learns again. What is left to tell apart is nothing: the area under
-  the curve must be one half on average. How often a scramble does as well as the true labels is a permutation
-  test of the representation (Ojala & Garriga 2010, test 1).
+  the curve must be one half on average. How often a scramble does as well as the true labels is a (one-sided)
+  permutation test of the representation (Ojala & Garriga 2010, test 1).
 - *The number of the fold.* Features that say in which fold a person is judged are added to a representation,
   and with them the very answer, but only for those who are being judged. Nobody who is learned from is in
   that fold, so none of it can help; a classifier that learned from those it judges would find the answer.
+
+Both look at the classifier and at how it is scored. Neither can see features that know the answer (a status
+hidden in a column, say), nor medians and spreads learned from everybody: that sources are given no status,
+and that everything is learned from the learners, is up to :mod:`fidm.study.judging`, and to the tests.
 
 Ojala & Garriga (2010), Journal of Machine Learning Research 11, 1833–1863.
 """
@@ -14,16 +18,15 @@ Ojala & Garriga (2010), Journal of Machine Learning Research 11, 1833–1863.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from fidm.study.influence import CAREFUL, Estimate, auc, difference, mean_of
+from fidm.study.influence import Estimate, auc, difference, mean_of, over_repeats
 from fidm.study.judging import Features, Judge
-from fidm.study.preparing import classifier
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -64,6 +67,7 @@ def scrambled(
     times: int,
     seed: int,
     observed: float,
+    exchangeable: bool = True,
 ) -> dict[str, Any]:
     """Return what a representation tells of scrambled labels, a row of the table of checks.
 
@@ -81,6 +85,8 @@ def scrambled(
         The same seed gives the same scrambles.
     observed : float
         The area under the curve of the true labels in the same folds.
+    exchangeable : bool
+        Whether people are independent; if some belong together there is no p.
     """
     blocks = judge.representations[representation]
     prepared = [
@@ -91,7 +97,8 @@ def scrambled(
         )
         for fold in folds
     ]
-    ill = judge.label > 0
+    binary = replace(judge, n_classes=2)
+    ill = (judge.label > 0).astype(np.int64)
     found = np.empty(times)
     for number in range(times):
         rng = np.random.default_rng([seed, number])
@@ -100,9 +107,8 @@ def scrambled(
             mixed[fold.rows] = rng.permutation(ill[fold.rows])
         areas = []
         for fold, x in zip(folds, prepared, strict=True):
-            n = len(fold.learners)
-            model = classifier().fit(x[:n], mixed[fold.learners])
-            areas.append(auc(model.decision_function(x[n:]), mixed[fold.rows]).value)
+            said = binary.judge(x, mixed[fold.learners], fold.rows)
+            areas.append(auc(said.logit, mixed[fold.rows] > 0).value)
         found[number] = np.mean(areas)
     mean, half = float(found.mean()), float("nan")
     if times > 1:
@@ -117,7 +123,7 @@ def scrambled(
         "expected": 0.5,
         "passed": bool(abs(mean - 0.5) <= half) if times > 1 else None,
         "observed": observed,
-        "p": float((1 + (found >= observed).sum()) / (1 + times)),
+        "p": float((1 + (found >= observed).sum()) / (1 + times)) if exchangeable else None,
     }
 
 
@@ -151,7 +157,7 @@ def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places
             areas[told].append(auc(said.logit, ill))
     rows = [places[fold.rows] for fold in folds]
     everybody = sum(map(len, rows))
-    plain, with_code = (mean_of(areas[told], rows, everybody, widen=CAREFUL) for told in (False, True))
+    plain, with_code = (over_repeats([mean_of(areas[told], rows, everybody)]) for told in (False, True))
     gain = difference(with_code, plain)
     low, high = gain.interval(LEVEL, bounded=False)
     return {

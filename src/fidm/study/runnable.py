@@ -84,7 +84,8 @@ def prepare_blocks(
     must : bool
         Whether each must be run; otherwise those that cannot are left out, and the reason kept.
     """
-    parts = {name: parse(name, known) for name in dict.fromkeys(wanted)}
+    spelled = [in_order(parse(name, known), known) for name in wanted]
+    parts = {"+".join(names): names for names in spelled}
     if not parts:
         raise DataError("No representation is named.")
     needed = list(dict.fromkeys(block for made in parts.values() for block in made))
@@ -120,10 +121,26 @@ def prepare_blocks(
         raise DataError(f"No representation can be run. {' '.join(dict.fromkeys(not_run.values()))}")
     return Runnable(
         representations={name: made for name, made in parts.items() if name not in not_run},
-        blocks={name: blocks[name] for name in needed if name in blocks},
+        blocks={
+            name: blocks[name].without_source() if name in fixed else blocks[name]
+            for name in needed
+            if name in blocks
+        },
         fixed=fixed,
         not_run=not_run,
     )
+
+
+def in_order(blocks: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the blocks of a representation in the usual order, the model's own at the end.
+
+    Examples
+    --------
+    >>> from fidm.study.runnable import in_order
+    >>> in_order(("fidm", "score"), ("score", "fidm", "bert"))
+    ('score', 'fidm')
+    """
+    return tuple(sorted(blocks, key=lambda name: (name in FACTORS, list(known).index(name))))
 
 
 def _together(needed: Sequence[str]) -> list[list[str]]:
@@ -133,7 +150,8 @@ def _together(needed: Sequence[str]) -> list[list[str]]:
 
 
 def _compute(block: Block, cohort: Cohort, learners: Integers) -> Features:
-    source = block.fresh_source().fit(cohort[learners])
+    source = block.fresh_source()
+    source.fit(cohort[learners])
     features = Features.of(block, source, cohort)
     if np.isnan(features.matrix[learners]).all():
         raise DataError(f"{block.name} has no value for any of the {len(learners)} people to learn from.")

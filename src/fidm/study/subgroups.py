@@ -16,7 +16,9 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.errors import DataError
+from fidm.study.blocks import LARGEST
 from fidm.study.influence import Estimate, auc, balanced_accuracy
+from fidm.study.tabular import words_of
 
 Floats = NDArray[np.float64]
 
@@ -150,10 +152,10 @@ def _in_order(groups: pl.Series) -> list[str]:
 
 def _cut(values: pl.Series, rows: NDArray[np.int64]) -> pl.Series:
     if not values.dtype.is_numeric():
-        words = values.cast(pl.String).str.strip_chars().replace("", None)
+        words = words_of(values.to_frame(), values.name, why="so there are no groups")
         return words.cast(pl.Enum(words.drop_nulls().unique().sort()))
     x = values.cast(pl.Float64).to_numpy()
-    x = np.where(np.isfinite(x), x, np.nan)
+    x = np.where(np.abs(x) <= LARGEST, x, np.nan)
     learned = x[rows]
     different = np.unique(learned[~np.isnan(learned)])
     if len(different) <= MOST_AS_THEY_ARE:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, TransformerMixin  # type: ignore[import-
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
+from fidm.study.blocks import LARGEST
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +73,30 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
+
+
+def words_of(participants: pl.DataFrame, name: str, *, why: str) -> pl.Series:
+    """Return a column as texts without spaces around them; null where a cell is empty, blank or NaN.
+
+    Parameters
+    ----------
+    participants : DataFrame
+        The table.
+    name : str
+        The column.
+    why : str
+        What it is needed for: "so there is nothing to tell apart".
+    """
+    if name not in participants.columns:
+        raise DataError(f"The participants have no column {name!r}, {why}.")
+    column = participants[name]
+    kind = column.dtype
+    if kind.is_nested() or kind in (pl.Duration, pl.Binary, pl.Object):
+        raise DataError(
+            f"The column {name!r} of the participants holds {kind}; a word or a number each is needed."
+        )
+    words = (column.fill_nan(None) if kind.is_float() else column).cast(pl.String).str.strip_chars()
+    return words.set(words == "", None)
 
 
 def score_columns(
@@ -155,6 +180,6 @@ def _numbers(cohort: Cohort, name: str, levels: tuple[str, str] | None) -> Float
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise DataError(f"The column {name!r} of the participants holds {column.dtype}; numbers are needed.")
     numbers = column.cast(pl.Float64).to_numpy()
-    if np.isinf(numbers).any():
-        raise DataError(f"The column {name!r} of the participants holds infinite numbers.")
+    if (np.abs(numbers) > LARGEST).any():
+        raise DataError(f"The column {name!r} of the participants holds infinite or absurdly large numbers.")
     return np.asarray(numbers, dtype=np.float64)

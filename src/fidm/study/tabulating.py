@@ -15,6 +15,7 @@ from fidm.study.classified import CALIBRATION, CALIBRATION_SUMMARY, GROUPS, PRED
 from fidm.study.comparing import BINARY, MULTICLASS
 from fidm.study.folds import Question
 from fidm.study.judging import Features, Judge, Prediction
+from fidm.study.preparing import Preparation
 from fidm.study.subgroups import by_group
 from fidm.study.thresholds import at_threshold
 
@@ -137,7 +138,10 @@ def curves(
         honest = np.concatenate([at_prevalence(one.logit, one.n_healthy, one.n_ill) for one in folds])
         judged = calibration(honest, ill)
         put("calibration", name, judged.curve, CALIBRATION)
-        put("calibration_summary", name, [judged.summary], CALIBRATION_SUMMARY)
+        summed = dict(judged.summary)
+        if len(folds) > 1:  # folds have the prevalence they are put back to, so it is 0 by construction
+            summed |= dict.fromkeys(("intercept", "intercept_low", "intercept_high"))
+        put("calibration_summary", name, [summed], CALIBRATION_SUMMARY)
         put("thresholds", name, [at_threshold(expit(logit), ill)], THRESHOLDS)
         if groups.width:
             within = by_group(groups[rows], score=logit, predicted=logit >= 0, positive=ill)
@@ -174,25 +178,32 @@ def missing_rows(question: Question, everybody: Mapping[str, Features]) -> list[
 
 def coefficient_rows(
     judge: Judge,
-    classes: Sequence[str],
+    question: Question,
     said: Mapping[str, Prediction],
     features: Mapping[str, Features],
 ) -> list[dict[str, Any]]:
     """The weights of the classifiers that learned from the whole training part."""
     found = []
+    n = len(question.train)
     for name, made in judge.representations.items():
         columns = [feature for block in made for feature in features[block].names]
         if len(columns) > MOST_NAMED:
             continue
+        scaled = judge.is_scaled(made)
+        learned = Preparation.learn([features[block].matrix[:n] for block in made])
+        scale = [len(features[block].names) ** 0.5 if scaled else 1.0 for block in made]
+        scales = [one for block, one in zip(made, scale, strict=True) for _ in features[block].names]
+        given = [(None,) * 4, *zip(learned.median, learned.mean, learned.spread, scales, strict=True)]
         binary, several = said[name].models
-        rows = [(BINARY, f"not {classes[0]}", binary.intercept_[0], binary.coef_[0])]
+        rows = [(BINARY, f"not {question.classes[0]}", binary.intercept_[0], binary.coef_[0])]
         if several is not None:
             rows += [
                 (MULTICLASS, one, several.intercept_[number], several.coef_[number])
-                for number, one in enumerate(classes)
+                for number, one in enumerate(question.classes)
             ]
         for setting, one, intercept, weights in rows:
-            for feature, value in (("(intercept)", intercept), *zip(columns, weights, strict=True)):
+            named = (("(intercept)", intercept), *zip(columns, weights, strict=True))
+            for (feature, value), (median, mean, sd, block) in zip(named, given, strict=True):
                 found.append(
                     {
                         "setting": setting,
@@ -200,6 +211,10 @@ def coefficient_rows(
                         "class": one,
                         "feature": feature,
                         "coefficient": float(value),
+                        "median": median,
+                        "mean": mean,
+                        "sd": sd,
+                        "block_scale": block,
                     }
                 )
     return found

@@ -98,7 +98,15 @@ def check_leaks(
     single = [name for name, made in judge.representations.items() if len(made) == 1]
 
     def run(name: str) -> dict[str, Any]:
-        return scrambled(judge, name, folds, times=permutations, seed=seed, observed=observed[name])
+        return scrambled(
+            judge,
+            name,
+            folds,
+            times=permutations,
+            seed=seed,
+            observed=observed[name],
+            exchangeable=question.together is None,
+        )
 
     def tell(done: int) -> None:
         say("scrambled labels", done * permutations, len(single) * permutations)

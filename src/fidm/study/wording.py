@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from fidm.study.classified import LABELS, Classification, in_words
+from fidm.study.classified import KINDS, LABELS, Classification, Flow, in_words
+from fidm.study.features import KINDS as BLOCK_KINDS
+from fidm.study.influence import ALONE, CAREFUL
+from fidm.study.leakage import LEVEL as CHECK_LEVEL
 from fidm.study.paper import CLASSIFICATION
 
-SETTINGS: Mapping[str, str] = {"binary": "healthy against all others", "multiclass": "all classes apart"}
+Row = tuple[str, str, int | None]
+"""A row of the tables: a representation, its kind, and how many features it has."""
+
 PARTS: Mapping[str, str] = {"cv": "cross-validation", "held-out": "held-out part"}
 METRICS: Mapping[str, str] = {"auc": "area under the ROC curve", "balanced_accuracy": "balanced accuracy"}
 SHORT: Mapping[str, str] = {"auc": "AUC", "balanced_accuracy": "balanced accuracy"}
-"""Settings, parts and metrics in words."""
+"""Parts and metrics in words."""
 
-DASH = "–"
+HEADINGS: Mapping[str, str] = {
+    "clinical": "clinical baselines",
+    "demographic": "demographic baseline",
+    **KINDS,
+    "fidm": "model (both factors)",
+}
+"""What stands above the rows of each kind, in the order in which they are shown."""
+
+ABLATION = ("action", "effort", "fidm")
+"""The rows of the paper's table 3."""
+
+WHOLE = ("score", "score+subscores", "trajectory", "fidm")
+"""Rows that are tried whenever nothing is asked for by name."""
+
+DASH, MINUS = "–", "−"
 LEVEL = 0.95
 """How often intervals should hold the true value."""
 
@@ -36,6 +56,35 @@ USUAL = (
 )
 """What is shown where there is room for a few, the most wanted first; chosen before anybody is classified."""
 
+COUNTED = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+FIRST = (
+    "In cross-validation from the first repetition, all folds together, so they need not average to the "
+    "tables above."
+)
+"""Where thresholds, calibration and groups come from."""
+
+NO_INTERCEPT = "In cross-validation the intercept is 0 by construction, and left out."
+PAPERS_OWN = "the paper's figures are left out: it told normal from mci and major NCD"
+UNSURE = 0.10
+"""A check whose interval reaches further than this to either side cannot be judged."""
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def number(value: float | None, *, places: int = 2, sign: bool = False) -> str:
+    """Return a number with a true minus; a dash where it is not known.
+
+    Examples
+    --------
+    >>> from fidm.study.wording import number
+    >>> number(-0.254), number(0.5, sign=True), number(None)
+    ('−0.25', '+0.50', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return DASH
+    return f"{value + 0.0:{'+' if sign else ''}.{places}f}".replace("-", MINUS)
+
 
 def percent(value: float | None, *, sign: bool = False) -> str:
     """Return a share in per cent with one decimal, as the paper prints it; a dash where it is not known.
@@ -44,21 +93,19 @@ def percent(value: float | None, *, sign: bool = False) -> str:
     --------
     >>> from fidm.study.wording import percent
     >>> percent(0.7039), percent(-0.0002, sign=True), percent(None)
-    ('70.4', '-0.0', '–')
+    ('70.4', '−0.0', '–')
     """
-    if value is None or not math.isfinite(value):
-        return DASH
-    return f"{100 * value + 0.0:+.1f}" if sign else f"{100 * value:.1f}"  # "-0.0" is just below zero
+    return number(None if value is None else 100 * value, places=1, sign=sign)  # "−0.0" is just below zero
 
 
 def span(low: float | None, high: float | None, *, sign: bool = False) -> str:
-    """Return an interval in per cent: "66.1–74.3"; signed ones as "-1.2 to +4.0".
+    """Return an interval in per cent: "66.1–74.3"; signed ones as "−1.2 to +4.0".
 
     Examples
     --------
     >>> from fidm.study.wording import span
     >>> span(0.661, 0.743), span(-0.012, 0.04, sign=True)
-    ('66.1–74.3', '-1.2 to +4.0')
+    ('66.1–74.3', '−1.2 to +4.0')
     """
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return DASH
@@ -66,9 +113,93 @@ def span(low: float | None, high: float | None, *, sign: bool = False) -> str:
     return f"{percent(low, sign=sign)}{between}{percent(high, sign=sign)}"
 
 
+def between(low: float | None, high: float | None) -> str:
+    """Return an interval as it is: "−0.20 to 0.31"."""
+    return DASH if number(low) == DASH or number(high) == DASH else f"{number(low)} to {number(high)}"
+
+
+def times(n: Any) -> str:
+    """Return how often: "once", "5 times"."""
+    return "once" if n == 1 else f"{n:,} times" if isinstance(n, int) else f"{n} times"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as one says them: "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+# ---------------------------------------------------------------------- names and questions
+
+
 def briefly(representation: str) -> str:
     """Return a representation's name where there is little room: "trajectory + FIDM"."""
-    return in_words(representation).replace(LABELS["trajectory"], "trajectory")
+    words = in_words(representation)
+    for name in ("trajectory", "demographics"):
+        words = words.replace(LABELS[name], name)
+    return words
+
+
+def baseline_of(representation: str) -> str:
+    """Return what a combination with FIDM adds it to: "score" of "score+fidm"."""
+    return representation.removesuffix(ADDED)
+
+
+def how_many_classes(result: Classification, setting: str) -> str:
+    """Return what a setting is called: "two classes", "three classes"."""
+    n = 2 if setting == "binary" else len(result.classes)
+    return f"{COUNTED[n] if n < len(COUNTED) else n} classes"
+
+
+def question(result: Classification, setting: str) -> str:
+    """Return what a setting asks, in the study's words: "normal against mci and major_ncd"."""
+    first, *others = result.classes
+    if setting == "binary":
+        return f"{first} against {listed(others)}"
+    return f"{', '.join(result.classes)}, each against the rest"
+
+
+def has_paper(result: Classification, setting: str | None = None) -> bool:
+    """Return whether the paper reports any of these scores: it must have asked the same question."""
+    rows = result.scores if setting is None else result.scores.filter(setting=setting)
+    return rows["paper"].count() > 0
+
+
+def asks_otherwise(result: Classification) -> bool:
+    """Return whether the question is another than the paper's, so that its figures are left out."""
+    settings = result.record.settings
+    asked = settings.get("label", "diagnosis"), settings.get("normal", "normal")
+    return asked != ("diagnosis", "normal") and not has_paper(result)
+
+
+def say_widened(result: Classification) -> str:
+    """Return what cross-validated intervals are, and what they leave out."""
+    factor = ALONE if result.record.settings.get("repeats") == 1 else CAREFUL
+    square = round(factor**2)
+    words = f"√{square}" if math.isclose(factor**2, square) else f"{factor:g}"
+    return (
+        f"Cross-validated intervals are widened (× {words}), because everybody is used both for training and "
+        "for testing; they cover chance in who is tested, not in who was trained on."
+    )
+
+
+def uses_effort(result: Classification) -> bool:
+    """Return whether effort channels take part."""
+    return any({"effort", "fidm"} & set(name.split("+")) for name in result.representations)
+
+
+def left_out(flow: Flow) -> list[tuple[int, str]]:
+    """Return how many people were left out, and why: the study's reasons first."""
+    found = [(n, reason) for reason, n in flow.excluded.items()]
+    found += [
+        (flow.with_problems, "problems in their data"),
+        (flow.without_label, "status not known"),
+        (flow.without_part, "in neither part"),
+    ]
+    return [(n, why) for n, why in found if n]
+
+
+# ---------------------------------------------------------------------- which rows
 
 
 def featured(result: Classification, *, most: int = 3) -> tuple[str, ...]:
@@ -91,31 +222,58 @@ def featured(result: Classification, *, most: int = 3) -> tuple[str, ...]:
     return tuple(name for name in result.representations if name in chosen)
 
 
-def rows_shown(result: Classification) -> tuple[tuple[str, str, int | None], ...]:
-    """Return the rows of the tables: name, kind and number of features, those that were not run included."""
+def rows_shown(result: Classification) -> tuple[Row, ...]:
+    """Return the rows of the tables: name, kind and number of features.
+
+    Those that were not run are among them if the paper reports them, for its figures.
+    """
     known = {
         name: (kind, n)
         for name, kind, n in result.scores.select("representation", "kind", "n_features").iter_rows()
     }
-    found = [(name, *known[name]) for name in result.representations if name in known]
-    kinds = {"score": "clinical", "score+subscores": "clinical", "trajectory": "behaviour",
-             "action": "ablation", "effort": "ablation", "fidm": "fidm"}  # fmt: skip
-    for name in result.not_run:
-        kind = kinds.get(name) or ("fusion" if "+" in name else "language")
-        found.append((name, kind, None))
+    found: list[Row] = [(name, *known[name]) for name in result.representations if name in known]
+    if has_paper(result):
+        for name in result.not_run:
+            kind = BLOCK_KINDS.get(name) or ("fusion" if "+" in name else "language")
+            found.append((name, kind, None))
     order = {name: i for i, name in enumerate((*CLASSIFICATION, "action", "effort"))}
     place = {name: i for i, (name, _, _) in enumerate(found)}
     return tuple(sorted(found, key=lambda row: (order.get(row[0], len(order)), place[row[0]])))
 
 
-def baseline_of(representation: str) -> str:
-    """Return what a combination with FIDM adds it to: "score" of "score+fidm"."""
-    return representation.removesuffix(ADDED)
+def main_rows(result: Classification) -> list[Row]:
+    """Return the rows of table 2; single factors are among them if they were asked for by name."""
+    shown = rows_shown(result)
+    if {*WHOLE} <= {*result.representations, *result.not_run}:
+        return [row for row in shown if row[1] != "ablation"]
+    return list(shown)
 
 
-def compared(result: Classification) -> pl.DataFrame:
+def factor_rows(result: Classification) -> list[Row]:
+    """Return the rows of table 3, or none where nothing is taken apart."""
+    found = sorted(
+        (row for row in rows_shown(result) if row[0] in ABLATION), key=lambda row: ABLATION.index(row[0])
+    )
+    return found if len(found) > 1 and found[-1][0] == "fidm" else []
+
+
+def grouped(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """Return rows by kind, each kind with its heading."""
+    kinds = ["demographic" if name == "demographics" else kind for name, kind, _ in rows]
+    found = [
+        (words, [row for row, own in zip(rows, kinds, strict=True) if own == kind])
+        for kind, words in HEADINGS.items()
+    ]
+    return [(words, own) for words, own in found if own]
+
+
+# ---------------------------------------------------------------------- differences and checks
+
+
+def compared(result: Classification, *settings: str) -> pl.DataFrame:
     """Return the differences between combinations and their baselines, without those against FIDM alone."""
-    return result.differences.filter(pl.col("against") != "fidm")
+    found = result.differences.filter(pl.col("against") != "fidm")
+    return found.filter(pl.col("setting").is_in(settings)) if settings else found
 
 
 def excluding_zero(differences: pl.DataFrame) -> tuple[int, int, int]:
@@ -129,16 +287,59 @@ def say_chance(differences: pl.DataFrame) -> str:
     n, above, below = excluding_zero(differences)
     if not n:
         return "No difference has an interval."
-    expected = (1 - LEVEL) * n
+    expected, out = (1 - LEVEL) * n, above + below
     return (
-        f"Of {n:,} intervals, {above + below:,} exclude 0 ({above:,} above, {below:,} below); if nothing "
-        f"made a difference, about {expected:.0f} would by chance. They share people, so they are not "
+        f"Of {n:,} interval{'' if n == 1 else 's'}, {out:,} exclude{'s' if out == 1 else ''} 0 ({above:,} "
+        f"above, {below:,} below); if nothing made a difference, about "
+        f"{expected:.{1 if expected < 5 else 0}f} would by chance. They share people, so they are not "
         "independent."
     )
 
 
 def half_width(result: Classification, part: str) -> float | None:
-    """Return the median half width of the intervals of the binary AUC in a part."""
+    """Return the median half width of the intervals of the AUC for two classes in a part."""
     rows = result.scores.filter(setting="binary", part=part, metric="auc")
-    widths = (rows["high"] - rows["low"]).drop_nulls()
+    widths = (rows["high"] - rows["low"]).drop_nulls().drop_nans()
     return float(np.median(widths.to_numpy())) / 2 if len(widths) else None
+
+
+def check_level() -> str:
+    """Return the level of the intervals of checks: "99.9 %"."""
+    return f"{CHECK_LEVEL:.1%}".replace("%", " %")
+
+
+def is_unsure(row: Mapping[str, Any]) -> bool:
+    """Return whether the check of the fold passed only because its interval is so wide."""
+    low, high = row["low"], row["high"]
+    return row["passed"] is not False and (low is None or high is None or not (high - low) / 2 <= UNSURE)
+
+
+def say_fold(row: Mapping[str, Any]) -> str:
+    """Return what features that name the fold add to a representation, and whether that is well."""
+    verdict = {
+        True: "nothing, as it must be",
+        False: "it must be nothing, so the check FAILED",
+        None: "not judged",
+    }[row["passed"]]
+    if is_unsure(row):
+        verdict = "too uncertain to judge with so few people"
+    return (
+        "Features that name the fold, and the answer for those who are judged, add "
+        f"{percent(row['value'], sign=True)} points of AUC to {briefly(row['representation'])} "
+        f"({check_level()}: {span(row['low'], row['high'], sign=True)}): {verdict}."
+    )
+
+
+def permutation_p(p: float | None, n: int) -> str:
+    """Return the p of n scrambles; at its least it is only a bound.
+
+    Examples
+    --------
+    >>> from fidm.study.wording import permutation_p
+    >>> permutation_p(1 / 21, 20), permutation_p(0.5, 20)
+    ('≤ 0.048', '0.500')
+    """
+    if p is None or not math.isfinite(p):
+        return DASH
+    words = f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
+    return f"≤ {words}" if p <= (1 + 1e-9) / (1 + n) else words
