@@ -210,7 +210,10 @@ REFUSED = {
         "'bert+fidm' asks for it",
     ),
     "an encoder and no language": (["--encoder", "x", "--no-language"], "--encoder asks for it"),
-    "a label with a plus": (["--encoder", "a+b=x"], "a label has no space, + or comma"),
+    "a label with a plus": (
+        ["--encoder", "a+b=x"],
+        "a label has letters, digits, dots, hyphens and underscores",
+    ),
     "a label that is taken": (["--encoder", "fidm=x"], "'fidm' is a representation already"),
     "a label twice": (["--encoder", "a=x", "--encoder", "a=y"], "names 'a' twice"),
     "no groups of that name": (["--by", "shoe_size"], "shoe_size"),

@@ -124,7 +124,7 @@ def classify(
         _refuse_language(names, encoders, encoder)
         encoders = {}
     if talks is not None and not talks.exists():
-        raise DataError("is not there. Say where the dialogs are.", source=str(talks))
+        raise DataError("is not there. Say where the dialogs are with --talks.", source=str(talks))
     target = results_folder(out, study)
     require_writable(target)
     with progress_bar(rates=True) as bars:
@@ -172,7 +172,7 @@ def classify(
         print(to_json(found))
         return 0
     console = page()
-    show(found, console)
+    show(found, console, simulated=(study / SIMULATION).exists(), full=full)
     if not_kept:
         warn(console, not_kept)
     if n_unread:

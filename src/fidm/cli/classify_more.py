@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fidm.cli.console import note, table_of
+from fidm.study.check_words import check_level, permutation_p, say_fold
 from fidm.study.classified import Classification
 from fidm.study.leakage import FOLD_NUMBER, SCRAMBLED
 from fidm.study.markdown import rows_of
@@ -18,14 +19,10 @@ from fidm.study.wording import (
     PARTS,
     between,
     briefly,
-    check_level,
     featured,
     number,
     percent,
-    permutation_p,
-    say_fold,
     span,
-    times,
 )
 
 VERDICTS = {True: "✓", False: "✗", None: DASH}
@@ -43,10 +40,11 @@ def show_closely(found: Classification, console: Console) -> None:
         rows.append([briefly(row["representation"]), PARTS[row["part"]], *shares])
     if rows:
         console.print(
-            "\n[bold]At a threshold of one half[/] of the balanced probability, in per cent", soft_wrap=True
+            "[bold]At a threshold of one half[/] of the balanced probability, in per cent", soft_wrap=True
         )
         console.print(table_of(["", "", "sensitivity, 95 % CI", "specificity, 95 % CI"], rows, left=2))
         note(console, f"{FIRST} Intervals are Wilson's, not widened.")
+        console.print()
     rows = []
     for row in rows_of(found.calibration_summary, chosen):
         numbers = (
@@ -57,9 +55,10 @@ def show_closely(found: Classification, console: Console) -> None:
         )
         rows.append([briefly(row["representation"]), PARTS[row["part"]], *numbers])
     if rows:
-        console.print("\n[bold]Calibration[/]: an intercept of 0 and a slope of 1 are best", soft_wrap=True)
+        console.print("[bold]Calibration[/]: an intercept of 0 and a slope of 1 are best", soft_wrap=True)
         console.print(table_of(["", "", "intercept, 95 % CI", "slope, 95 % CI"], rows, left=2))
         note(console, f"{FIRST} Intervals are not widened. {NO_INTERCEPT}")
+        console.print()
 
 
 def show_groups(found: Classification, console: Console) -> None:
@@ -85,11 +84,12 @@ def show_groups(found: Classification, console: Console) -> None:
                 f"{percent(row['value'])} {span(row['low'], row['high'])}" if row and known else DASH
             )
         rows.append([column, group, f"{n:,}", f"{cases:,}", *cells])
-    console.print("\n[bold]Within groups[/], AUC by cross-validation, in per cent", soft_wrap=True)
+    console.print("[bold]Within groups[/], AUC by cross-validation, in per cent", soft_wrap=True)
     header = ["", "", "people", "cases", *(briefly(name) for name in chosen)]
     console.print(table_of(header, rows, left=2))
     few = f" {DASH}: fewer than {FEWEST} cases or {FEWEST} others." if table["value"].null_count() else ""
     note(console, f"{FIRST} Intervals are not widened.{few}")
+    console.print()
 
 
 def show_checks(found: Classification, console: Console) -> None:
@@ -111,7 +111,7 @@ def show_checks(found: Classification, console: Console) -> None:
             ]
         )
     if rows:
-        console.print("\n[bold]Scrambled labels[/] must give an AUC of 50 per cent", soft_wrap=True)
+        console.print("[bold]Scrambled labels[/] must give an AUC of 50 per cent", soft_wrap=True)
         made = table_of(["", "scrambled", check_level(), "passed", "true labels,", "p"], rows)
         made.columns[4].header = Text("true labels,\nfirst\nrepetition", justify="right")
         console.print(made)
@@ -126,19 +126,3 @@ def show_checks(found: Classification, console: Console) -> None:
         )
     for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True):
         console.print(say_fold(row), soft_wrap=True, markup=False)
-
-
-def check_words(found: Classification) -> str:
-    """Return all checks in one line, for when none failed."""
-    said = []
-    scrambled = found.checks.filter(check=SCRAMBLED)
-    values = scrambled["value"].drop_nulls().drop_nans().to_list()
-    if values:
-        low, high = percent(min(values)), percent(max(values))
-        gave = low if low == high else f"{low} to {high}"
-        said.append(f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} (50 expected)")
-    said += [
-        f"{percent(row['value'], sign=True)} points from features that name the fold (0 expected)"
-        for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True)
-    ]
-    return "; ".join(said)

@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from fidm.cli.classify_grid import Cell, Line, print_grid
-from fidm.cli.classify_more import check_words, show_checks, show_closely, show_groups
+from fidm.cli.classify_more import show_checks, show_closely, show_groups
 from fidm.cli.console import count, note, table_of, warn
 from fidm.io.excluded import MOST_REASONS
+from fidm.study.check_words import check_words, is_unsure
 from fidm.study.classified import Classification
 from fidm.study.leakage import FOLD_NUMBER
 from fidm.study.paper import classification
@@ -28,7 +29,6 @@ from fidm.study.wording import (
     half_width,
     has_paper,
     how_many_classes,
-    is_unsure,
     left_out,
     main_rows,
     percent,
@@ -224,6 +224,7 @@ def _show_differences(found: Classification, console: Console, *, full: bool) ->
         console,
         f"↑ ↓: an interval above or below 0; {more}differences from FIDM alone: classify-differences.csv",
     )
+    console.print()
 
 
 def _pair_words(representation: str, against: str) -> str:
@@ -254,7 +255,7 @@ def _show_checks(found: Classification, console: Console, *, full: bool) -> None
             verdict += "; the latter is too uncertain to judge with so few people"
         if checks["passed"].null_count():
             verdict += f"; {checks['passed'].null_count()} not judged"
-        console.print(f"\nchecks: {check_words(found)}{verdict}", soft_wrap=True, markup=False)
+        console.print(f"checks: {check_words(found)}{verdict}", soft_wrap=True, markup=False)
 
 
 def _say_notes(found: Classification, console: Console, *, full: bool) -> None:

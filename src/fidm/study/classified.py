@@ -22,7 +22,7 @@ KINDS: Mapping[Kind, str] = {
     "language": "language baselines",
     "own": "own representations",
     "ablation": "single factors",
-    "fidm": "both factors",
+    "fidm": "model (both factors)",
     "fusion": "combinations",
 }
 """Kinds of representations, in the order in which they are shown, in words."""

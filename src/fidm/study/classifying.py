@@ -361,8 +361,8 @@ def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]
         name, n = question.smallest(question.held_out)
         if FEWEST <= n < UNSURE:
             notes.append(
-                f"{n} of the held-out people are {name!r}: how wide the intervals of all classes apart are "
-                "there is itself unsure"
+                f"{n} of the held-out people are {name!r}: how wide the intervals of all classes are there "
+                "is itself unsure"
             )
 
 

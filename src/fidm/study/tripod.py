@@ -289,7 +289,8 @@ def _analysis(result: Classification) -> list[str]:
         f"- **Measures.** Area under the ROC curve and balanced accuracy{several}. In cross-validation they "
         "are computed within folds and averaged.",
         "- **Intervals.** 95 %, by the influence of every person (for an AUC DeLong's; in cross-validation "
-        f"after LeDell et al. 2015). {say_widened(result)} Differences compare the same people with themselves.",
+        f"after LeDell et al. 2015). {say_widened(result)} Differences compare the same people with "
+        "themselves.",
         "- **Class imbalance.** Because of the weights the output is a balanced probability, that of a world "
         "in which all classes are equally frequent. The threshold of one half refers to it. For calibration "
         "it was moved to the prevalence of the training part by shifting the intercept.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from fidm.study.check_words import check_level, say_fold
 from fidm.study.classified import Classification, in_words
 from fidm.study.leakage import FOLD_NUMBER, SCRAMBLED
 from fidm.study.markdown import cell, plain_text, rows_of, table
@@ -17,14 +18,12 @@ from fidm.study.wording import (
     SHORT,
     baseline_of,
     between,
-    check_level,
     compared,
     featured,
     has_paper,
     how_many_classes,
     number,
     say_chance,
-    say_fold,
     times,
 )
 

@@ -12,7 +12,6 @@ import polars as pl
 from fidm.study.classified import KINDS, LABELS, Classification, Flow, in_words
 from fidm.study.features import KINDS as BLOCK_KINDS
 from fidm.study.influence import ALONE, CAREFUL
-from fidm.study.leakage import LEVEL as CHECK_LEVEL
 from fidm.study.paper import CLASSIFICATION
 
 Row = tuple[str, str, int | None]
@@ -26,7 +25,7 @@ SHORT: Mapping[str, str] = {"auc": "AUC", "balanced_accuracy": "balanced accurac
 HEADINGS: Mapping[str, str] = {
     "clinical": "clinical baselines",
     "demographic": "demographic baseline",
-    **KINDS,
+    **{str(kind): words for kind, words in KINDS.items()},
     "fidm": "model (both factors)",
 }
 """What stands above the rows of each kind, in the order in which they are shown."""
@@ -65,8 +64,7 @@ FIRST = (
 
 NO_INTERCEPT = "In cross-validation the intercept is 0 by construction, and left out."
 PAPERS_OWN = "the paper's figures are left out: it told normal from mci and major NCD"
-UNSURE = 0.10
-"""A check whose interval reaches further than this to either side cannot be judged."""
+"""Said where the question is another."""
 
 
 # ---------------------------------------------------------------------- numbers
@@ -267,7 +265,7 @@ def grouped(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return [(words, own) for words, own in found if own]
 
 
-# ---------------------------------------------------------------------- differences and checks
+# ---------------------------------------------------------------------- differences
 
 
 def compared(result: Classification, *settings: str) -> pl.DataFrame:
@@ -283,16 +281,15 @@ def excluding_zero(differences: pl.DataFrame) -> tuple[int, int, int]:
 
 
 def say_chance(differences: pl.DataFrame) -> str:
-    """Return how many intervals exclude zero, and how many would by chance, as a sentence."""
+    """Return how many intervals exclude zero, and that some would by chance, as sentences."""
     n, above, below = excluding_zero(differences)
     if not n:
         return "No difference has an interval."
-    expected, out = (1 - LEVEL) * n, above + below
+    out = above + below
     return (
         f"Of {n:,} interval{'' if n == 1 else 's'}, {out:,} exclude{'s' if out == 1 else ''} 0 ({above:,} "
-        f"above, {below:,} below); if nothing made a difference, about "
-        f"{expected:.{1 if expected < 5 else 0}f} would by chance. They share people, so they are not "
-        "independent."
+        f"above, {below:,} below). Some would by chance, and they share people: decide before you look "
+        "which comparison counts."
     )
 
 
@@ -301,45 +298,3 @@ def half_width(result: Classification, part: str) -> float | None:
     rows = result.scores.filter(setting="binary", part=part, metric="auc")
     widths = (rows["high"] - rows["low"]).drop_nulls().drop_nans()
     return float(np.median(widths.to_numpy())) / 2 if len(widths) else None
-
-
-def check_level() -> str:
-    """Return the level of the intervals of checks: "99.9 %"."""
-    return f"{CHECK_LEVEL:.1%}".replace("%", " %")
-
-
-def is_unsure(row: Mapping[str, Any]) -> bool:
-    """Return whether the check of the fold passed only because its interval is so wide."""
-    low, high = row["low"], row["high"]
-    return row["passed"] is not False and (low is None or high is None or not (high - low) / 2 <= UNSURE)
-
-
-def say_fold(row: Mapping[str, Any]) -> str:
-    """Return what features that name the fold add to a representation, and whether that is well."""
-    verdict = {
-        True: "nothing, as it must be",
-        False: "it must be nothing, so the check FAILED",
-        None: "not judged",
-    }[row["passed"]]
-    if is_unsure(row):
-        verdict = "too uncertain to judge with so few people"
-    return (
-        "Features that name the fold, and the answer for those who are judged, add "
-        f"{percent(row['value'], sign=True)} points of AUC to {briefly(row['representation'])} "
-        f"({check_level()}: {span(row['low'], row['high'], sign=True)}): {verdict}."
-    )
-
-
-def permutation_p(p: float | None, n: int) -> str:
-    """Return the p of n scrambles; at its least it is only a bound.
-
-    Examples
-    --------
-    >>> from fidm.study.wording import permutation_p
-    >>> permutation_p(1 / 21, 20), permutation_p(0.5, 20)
-    ('≤ 0.048', '0.500')
-    """
-    if p is None or not math.isfinite(p):
-        return DASH
-    words = f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
-    return f"≤ {words}" if p <= (1 + 1e-9) / (1 + n) else words
