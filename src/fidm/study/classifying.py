@@ -49,7 +49,7 @@ from fidm.study.comparing import (
     score_row,
 )
 from fidm.study.features import BlockScaling, known_blocks, make_blocks
-from fidm.study.folds import Question, ask
+from fidm.study.folds import UNKNOWN, Question, ask
 from fidm.study.hub import find_encoder, fingerprint
 from fidm.study.judging import Judge
 from fidm.study.language import ENCODERS, Language
@@ -250,20 +250,7 @@ def classify(
             },
             cohort=cohort,
         ),
-        flow=Flow(
-            n_participants=len(cohort),
-            excluded=dict(excluded or {}),
-            with_problems=with_problems,
-            without_label=int((question.label < 0).sum()),
-            without_part=question.n_without_part,
-            classes={
-                name: {
-                    "train": int((question.label[question.train] == number).sum()),
-                    "held-out": int((question.label[question.held_out] == number).sum()),
-                }
-                for number, name in enumerate(question.classes)
-            },
-        ),
+        flow=_flow(question, excluded or {}, with_problems),
         representations=tuple(parts),
         scores=pl.DataFrame(
             [
@@ -381,6 +368,22 @@ def _held_out_settings(question: Question, settings: Sequence[str], notes: list[
 
 
 # ---------------------------------------------------------------------- after
+
+
+def _flow(question: Question, excluded: Mapping[str, int], with_problems: int) -> Flow:
+    """Who was in, and who was out and why."""
+    parts = {"train": question.label[question.train], "held-out": question.label[question.held_out]}
+    return Flow(
+        n_participants=len(question.label),
+        excluded=dict(excluded),
+        with_problems=with_problems,
+        without_label=int((question.label == UNKNOWN).sum()),
+        without_part=question.n_without_part,
+        classes={
+            name: {part: int((label == number).sum()) for part, label in parts.items()}
+            for number, name in enumerate(question.classes)
+        },
+    )
 
 
 def _kind(made: Sequence[str], blocks: Mapping[str, Block]) -> str:

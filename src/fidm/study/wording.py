@@ -37,8 +37,6 @@ WHOLE = ("score", "score+subscores", "trajectory", "fidm")
 """Rows that are tried whenever nothing is asked for by name."""
 
 DASH, MINUS = "–", "−"
-LEVEL = 0.95
-"""How often intervals should hold the true value."""
 
 ADDED = "+fidm"
 """How the name of a combination with FIDM ends."""
