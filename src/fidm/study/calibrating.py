@@ -3,11 +3,11 @@
 Ranking people well is one thing (the AUC), giving them honest probabilities another. A *calibration curve*
 puts people with similar probabilities together and compares the mean probability of each bin with the share
 of cases in it. Two numbers sum it up, from logistic regressions of the truth on the logit of the probability
-p (Cox 1958; Van Calster et al. 2016, 2019):
+p (Cox 1958; Van Calster et al. 2016, 2019)::
 
-    logit P(case) = a + logit p          a: the *intercept*, calibration in the large; 0 is ideal,
+    logit P(case) = a + logit p          a: the intercept, calibration in the large; 0 is ideal,
                                          above 0 the probabilities are too low on average
-    logit P(case) = c + b · logit p      b: the *slope*; 1 is ideal, below 1 the probabilities are too
+    logit P(case) = c + b · logit p      b: the slope; 1 is ideal, below 1 the probabilities are too
                                          extreme, as is usual when a classifier was fitted to few people
 
 The *Brier score* is the mean of (p − truth)²; it means something beside that of always saying the
@@ -115,7 +115,7 @@ def at_prevalence(logit: ArrayLike, n_negative: int, n_positive: int) -> Floats:
     """Return the probability of a balanced classifier, put back to how common cases were in training.
 
     With balanced weights each class counts as half, so the odds are those of equally many cases and
-    non-cases. Bayes' rule gives the odds among people like those it learned from:
+    non-cases. Bayes' rule gives the odds among people like those it learned from::
 
         logit p = logit of the classifier + log(n₁ / n₀).
 

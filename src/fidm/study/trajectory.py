@@ -4,21 +4,21 @@ They are taken from the recorded steps and the map alone; neither Q nor η enter
 of a person. A *movement* is N, S, E or W. A person *visits* a cell by standing in it when acting or by moving
 into it; every episode begins anew, so a cell visited in two episodes counts twice.
 
-=====================  ==============================================================================
-``n_actions``          all recorded actions, those included that the likelihood leaves out
-``n_movements``        movements
-``n_buys``             actions on a section (BUY), whatever it is that was bought
-``has_pay``            1 if the finishing action (PAY) was ever done, early or not
-``has_out``            1 if the person ever left (OUT): the exit, or an action the task leaves out (-1)
-``n_north`` …          movements north, south, east, west
+=======================  ==============================================================================
+``n_actions``            all recorded actions, those included that the likelihood leaves out
+``n_movements``          movements
+``n_buys``               actions on a section (BUY), whatever it is that was bought
+``has_pay``              1 if the finishing action (PAY) was ever done, early or not
+``has_out``              1 if the person ever left (OUT): the exit, or an action the task leaves out (-1)
+``n_north`` …            movements north, south, east, west
 ``n_direction_changes``  movements in another direction than the movement before, whatever was done between
-``n_backtracks``       movements straight back, opposite to the movement before; also direction changes
-``n_cells``            different cells visited
-``n_revisits``         movements into a cell visited before in the same episode
-``is_consistent``      1 if every movement leads where the map says and every other action leaves the
-                       person in place, as far as states are recorded. Traces that follow the rules of
-                       their task have 1 throughout, and a study is refused otherwise: it then tells nothing
-=====================  ==============================================================================
+``n_backtracks``         movements straight back, opposite to the movement before; also direction changes
+``n_cells``              different cells visited
+``n_revisits``           movements into a cell visited before in the same episode
+``is_consistent``        1 if every movement leads where the map says and every other action leaves the
+                         person in place, as far as states are recorded. Traces that follow the rules of
+                         their task have 1 throughout, and a study is refused otherwise: it then tells nothing
+=======================  ==============================================================================
 
 Somebody without a single recorded action has NaN throughout.
 """
