@@ -110,7 +110,9 @@ def test_the_last_lines_say_what_was_written(ran):
     page, out = ran
     assert page.rstrip().endswith("Research use only, not a diagnosis.")
     last = page.rstrip().splitlines()[-2]
-    assert last.startswith("Wrote classify.json, classify.csv, classify-differences.csv")
+    assert last.startswith(
+        "Wrote classify.json, 11 .csv files (classify.csv, …), classify-summary.md, 3 .png"
+    )
     assert last.endswith(f"to {out}")
     assert sorted(path.name for path in out.iterdir()) == sorted(
         [
@@ -218,6 +220,16 @@ REFUSED = {
     "a label twice": (["--encoder", "a=x", "--encoder", "a=y"], "names 'a' twice"),
     "no groups of that name": (["--by", "shoe_size"], "shoe_size"),
     "no repetition": (["--repeats", "0"], "repeats"),
+    "a seed that is too large": (["--seed", "4294967296"], "seed is 4294967296"),
+    "no names": (["--representations", " , "], "--representations names none"),
+    "an encoder for nothing": (
+        ["--representations", "score", "--encoder", "mine=somewhere"],
+        "--encoder mine is used by no representation",
+    ),
+    "an encoder of one's own that is not here": (["--encoder", "mine=nowhere/at/all"], "folder is not there"),
+    "no such score": (["--representations", "score", "--score", "moca"], "no column 'moca'"),
+    "no such subscore": (["--representations", "score+subscores", "--subscores", "a,b"], "no column 'a'"),
+    "no such dialogs": (["--talks", "nowhere"], "is not there"),
 }
 
 
@@ -230,6 +242,13 @@ def test_what_cannot_be_done_is_refused_in_words(study, tmp_path, capsys, option
     assert said.startswith("Error: ")
     assert words in said
     assert not (tmp_path / "out").exists()
+
+
+def test_results_that_could_not_be_written_are_refused_at_once(study, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("fidm.cli.classify.run", None)  # nothing is computed
+    (tmp_path / "file").write_text("", "utf-8")
+    assert main(["classify", str(study), "--no-language", "--out", str(tmp_path / "file" / "there")]) == 2
+    assert "is a file; a folder is needed for the results" in capsys.readouterr().err
 
 
 def test_a_missing_score_is_named_where_it_was_asked_for(study, tmp_path, capsys):

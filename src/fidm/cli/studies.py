@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +26,9 @@ from fidm.study.learnable import fit_learnable
 from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
+
+MOST_NAMED = 8
+"""How many files are named one by one."""
 
 RESULTS = "results"
 """The folder of a study that experiments write to."""
@@ -173,6 +176,19 @@ def require_writable(folder: Path) -> None:
         raise DataError("cannot be written. Name another folder: --out.", source=str(there))
 
 
+def _named(files: Sequence[Path]) -> str:
+    """Names of files; where there are many, how many there are of each kind."""
+    if len(files) <= MOST_NAMED:
+        return ", ".join(path.name for path in files)
+    kinds: dict[str, list[str]] = {}
+    for path in files:
+        kinds.setdefault(path.suffix, []).append(path.name)
+    return ", ".join(
+        names[0] if len(names) == 1 else f"{len(names)} {kind} files ({names[0]}, …)"
+        for kind, names in kinds.items()
+    )
+
+
 def finish(console: Console, files: Iterable[Path], target: Path, opened: Opened | None) -> None:
     """Print who is not in the numbers, what was written, and what it is not."""
     if opened is not None and (opened.folder / SIMULATION).exists():
@@ -184,6 +200,5 @@ def finish(console: Console, files: Iterable[Path], target: Path, opened: Opened
         console.print(say_reasons(opened.excluded), style="dim", soft_wrap=True, markup=False)
     if opened is not None and opened.n_left_out:
         warn(console, f"{count(opened.n_left_out, 'participant')} left out because of problems in their data")
-    names = ", ".join(path.name for path in files)
-    console.print(f"\nWrote {names} to {target}", soft_wrap=True, markup=False)
+    console.print(f"\nWrote {_named(list(files))} to {target}", soft_wrap=True, markup=False)
     console.print("Research use only, not a diagnosis.", style="dim")
