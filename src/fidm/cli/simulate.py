@@ -178,7 +178,7 @@ def _show(made: SimulatedStudy, study: Path, console: Console, *, was_asked: boo
     if made.dialogs:
         steps.append(("fidm ground", "read the dialogs instead of taking what was truly done"))
     steps.append(("fidm evidence", "where in a trace the numbers come from"))
-    steps.append(("fidm classify", "how well people's status is told, and what the model adds"))
+    steps.append(("fidm classify", "how well status is told from it"))
     for verb, what in steps:
         console.print(Text(f"  {verb} {study}".ljust(34) + f"  {what}"), soft_wrap=True)
     console.print("Research use only, not a diagnosis.", style="dim")
