@@ -17,7 +17,8 @@ import fidm
 from fidm import plot
 from fidm.cli.classify import figures
 from fidm.cli.pictures import save_figure
-from fidm.plot.classification import LOOKS, OTHERS, bar_handles
+from fidm.plot.classification import bar_handles
+from fidm.plot.curves import LOOKS, OTHERS
 from fidm.study.wording import featured
 
 

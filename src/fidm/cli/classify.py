@@ -19,7 +19,8 @@ from fidm.cli.studies import finish, open_study, read_talks, require_writable, r
 from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.grounding.store import VECTORS, private_folder
-from fidm.plot.classification import bar_handles, calibration_curve, classification_bars, roc_curves
+from fidm.plot.classification import bar_handles, classification_bars
+from fidm.plot.curves import calibration_curve, roc_curves
 from fidm.record import to_json, write_result
 from fidm.study.classified import Classification, Metric, Part, Setting
 from fidm.study.classifying import PERMUTATIONS, REPEATS

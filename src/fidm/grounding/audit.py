@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from scipy.stats import binomtest
 
 from fidm.errors import DataError, GroundingError, Problem
 from fidm.files import whole_file
 from fidm.grounding.store import FOLDER, has_grounding
+from fidm.proportion import wilson
 
 COLUMNS = (
     "participant", "episode", "segment", "start_s", "said", "program", "moves", "status",
@@ -56,21 +56,6 @@ class AuditScore:
     n_segments: int
     n_right: int
     segments: tuple[float, float]
-
-
-def wilson(right: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the Wilson interval of a share.
-
-    Examples
-    --------
-    >>> low, high = wilson(19, 20)
-    >>> round(low, 3), round(high, 3)
-    (0.764, 0.991)
-    """
-    if n == 0:
-        return 0.0, 1.0
-    found = binomtest(right, n).proportion_ci(confidence_level=level, method="wilson")
-    return float(found.low), float(found.high)
 
 
 def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | None = None) -> Path:

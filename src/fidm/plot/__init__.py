@@ -3,7 +3,8 @@
 Those that need several panels return a Figure.
 """
 
-from fidm.plot.classification import calibration_curve, classification_bars, roc_curves
+from fidm.plot.classification import classification_bars
+from fidm.plot.curves import calibration_curve, roc_curves
 from fidm.plot.evidence import (
     effort_residuals,
     localization,

@@ -34,7 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit, ndtri
 
 from fidm.errors import DataError
-from fidm.grounding.audit import wilson
+from fidm.proportion import wilson
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]

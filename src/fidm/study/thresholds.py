@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from fidm.grounding.audit import wilson
+from fidm.proportion import wilson
 from fidm.study.calibrating import check_probability
 
 
