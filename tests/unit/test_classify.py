@@ -574,7 +574,7 @@ def test_one_representation_has_one_name():
     assert set(result.differences["against"]) == {"score"}
 
 
-def test_those_who_belong_together_make_intervals_wider_and_no_p():
+def test_where_some_belong_together_a_scramble_has_no_p():
     _, cohort = setting()
     twins = pl.Series(
         [f"{cohort.participants['diagnosis'][j]}{cohort.participants['split'][j]}{j // 9}" for j in range(90)]
@@ -617,7 +617,7 @@ def test_a_class_of_two_has_no_interval():
     assert any("'major' has 2" in note for note in result.notes)
 
 
-def test_own_transformers_may_be_plain_objects_with_a_lock():
+def test_own_transformers_may_be_plain_objects():
     class Plain:
         def fit(self, people, y=None):
             self.mean = float(len(people))

@@ -23,7 +23,7 @@ from fidm.plot.classification import bar_handles, classification_bars
 from fidm.plot.curves import calibration_curve, roc_curves
 from fidm.record import to_json, write_result
 from fidm.study.classified import Classification, Metric, Part, Setting
-from fidm.study.classifying import PERMUTATIONS, REPEATS
+from fidm.study.classifying import LABEL, NORMAL, PERMUTATIONS, REPEATS
 from fidm.study.classifying import classify as run
 from fidm.study.features import is_name, known_blocks, parse
 from fidm.study.folders import SIMULATION
@@ -38,8 +38,8 @@ def classify(
     *,
     representations: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     task: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
-    label: str = "diagnosis",
-    normal: str = "normal",
+    label: str = LABEL,
+    normal: str = NORMAL,
     together: str | None = None,
     by: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
     score: str = SCORE,

@@ -55,6 +55,7 @@ from fidm.study.judging import Judge
 from fidm.study.language import ENCODERS, Language
 from fidm.study.runnable import prepare_blocks, usual
 from fidm.study.subgroups import cut_people
+from fidm.study.tabular import SCORE
 from fidm.study.tabulating import Curves, coefficient_rows, curves, missing_rows, prediction_rows
 from fidm.study.validating import check_leaks, cross_validate
 from fidm.tasks.model import TaskModel
@@ -82,7 +83,7 @@ def classify(
     language: Language | None = None,
     label: str = LABEL,
     normal: str = NORMAL,
-    score_column: str = "score_total",
+    score_column: str = SCORE,
     subscores: Sequence[str] | None = None,
     together: str | None = None,
     by: Sequence[str] | None = None,

@@ -34,6 +34,7 @@ from fidm.tasks.solve import solve
 from fidm.types import Values
 
 __all__ = [
+    "FACTORS",
     "KINDS",
     "Block",
     "BlockScaler",
@@ -51,6 +52,9 @@ __all__ = [
 
 JOIN = "+"
 """Stands between the blocks of a representation."""
+
+FACTORS = ("action", "effort", "fidm")
+"""The blocks of the model itself, which share what they learn."""
 
 KINDS: Mapping[str, Kind] = {
     "score": "clinical",
@@ -203,7 +207,7 @@ def make_blocks(
     known = known_blocks(encoders=language.encoders, own=own)
     wanted = tuple(dict.fromkeys(block for name in names for block in parse(name, known)))
     made: dict[str, Block] = {}
-    if not _FACTORIZED.isdisjoint(wanted):
+    if not set(FACTORS).isdisjoint(wanted):
         made |= _factorized(tasks, cohort, values, paper_estimates=paper_estimates, wanted=wanted)
     for name in wanted:
         if name in own:
@@ -212,15 +216,12 @@ def make_blocks(
             made[name] = Block(name, language.features(name, on_progress=on_progress), kind="language")
         elif name == "trajectory":
             made[name] = Block(name, TrajectoryFeatures(tuple(tasks)).fit(cohort), kind=KINDS[name])
-        elif name not in _FACTORIZED:
+        elif name not in FACTORS:
             columns: tuple[str, ...] = DEMOGRAPHICS if name == "demographics" else (score,)
             if name == "score+subscores":
                 columns = score_columns(cohort, score=score, subscores=subscores)
             made[name] = Block(name, table_features(cohort, columns), kind=KINDS[name])
     return {name: made[name] for name in wanted}
-
-
-_FACTORIZED = frozenset({"action", "effort", "fidm"})
 
 
 def profile_channels() -> tuple[Channel, ...]:

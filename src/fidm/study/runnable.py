@@ -10,12 +10,9 @@ import numpy as np
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FidmError
 from fidm.study.blocks import Block
-from fidm.study.features import parse
+from fidm.study.features import FACTORS, parse
 from fidm.study.folds import Integers
 from fidm.study.judging import Features
-
-FACTORS = ("action", "effort", "fidm")
-"""The blocks of the model itself, which share what they learn."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
