@@ -1,0 +1,115 @@
+"""The map that pages draw: the same cells, names and ways as the task has."""
+
+import json
+
+import pytest
+
+import fidm
+from fidm.pages.embed import ASSETS, csp_hash, read_asset, script_json
+from fidm.pages.scene import map_scene
+
+HTML = "<!doctype html><html lang=en><title>map</title><style>{css}</style><main></main><script>{js}</script>"
+
+
+@pytest.fixture
+def scene():
+    return map_scene(fidm.load_task("grocery"))
+
+
+@pytest.fixture
+def drawn(page, scene):
+    page.set_content(HTML.format(css=read_asset("base.css"), js=read_asset("map.js")))
+    page.evaluate(
+        "scene => { window.svg = fidmMap.draw(scene, {label: 'the store'});"
+        " document.querySelector('main').append(svg); }",
+        scene,
+    )
+    return page
+
+
+def test_it_has_every_cell_shelf_and_name(drawn, scene):
+    assert drawn.locator("rect[data-cell]").count() == len(scene["cells"])
+    assert drawn.locator("rect.target").count() == sum(row.count("t") for row in scene["kinds"])
+    assert drawn.locator("rect").count() == scene["rows"] * scene["columns"]
+    names = [one["words"] for one in scene["labels"]]
+    shown = drawn.evaluate(
+        "[...document.querySelectorAll('.name')].map(n => [...n.children].map(c => c.textContent).join(' '))"
+    )
+    assert shown == names
+    assert drawn.get_by_role("img", name="the store").count() == 1
+
+
+def test_a_way_walked_twice_lies_beside_the_first_and_actions_are_crosses(drawn, scene):
+    here = 0
+    way = next(k for k, there in enumerate(scene["neighbour"][here]) if there >= 0)
+    there = scene["neighbour"][here][way]
+    steps = [
+        {"from": here, "to": there, "move": True, "colour": "#ff0000", "title": "out"},
+        {"from": there, "to": here, "move": True, "colour": "#00ff00", "title": "back"},
+        {"from": here, "to": there, "move": True, "colour": "#0000ff", "title": "again"},
+        {"from": there, "to": there, "move": False, "title": "take"},
+        {"from": -1, "to": -1, "move": False, "title": "after the end"},
+    ]
+    drawn.evaluate("steps => { window.made = fidmMap.walk(svg, steps); }", steps)
+    lines = drawn.evaluate(
+        "made.map(g => g.querySelector('.way')).map(l => l && ['x1','y1','x2','y2'].map(k => +l.getAttribute(k)))"
+    )
+    assert lines[0] != lines[2]
+    assert lines[0][:2] != lines[1][2:]
+    assert lines[3] is None
+    assert drawn.locator(".cross").count() == 1
+    assert drawn.locator("g.step title").first.text_content() == "out"
+    drawn.evaluate("fidmMap.walk(svg, [])")
+    assert drawn.locator("g.step").count() == 0
+
+
+def test_the_figure_moves_and_leaves(drawn):
+    drawn.evaluate("fidmMap.figure(svg, 3)")
+    first = drawn.locator(".figure").get_attribute("transform")
+    drawn.evaluate("fidmMap.figure(svg, 4)")
+    assert drawn.locator(".figure").count() == 1
+    assert drawn.locator(".figure").get_attribute("transform") != first
+    drawn.evaluate("fidmMap.figure(svg, null)")
+    assert drawn.locator(".figure").count() == 0
+
+
+def test_heavier_is_darker(drawn):
+    colours = drawn.evaluate("[0, 1, 2, 3, 4, 5].map(v => fidmMap.heat(v, 5).match(/\\d+/g).map(Number))")
+    light = [0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in colours]
+    assert light == sorted(light, reverse=True)
+    assert len(set(light)) == 6
+    assert drawn.evaluate("fidmMap.heat(null, 5)") == "#bdbdbd"
+
+
+def test_names_are_text_and_never_markup(page, scene):
+    scene["labels"][0]["words"] = "<img src=x onerror=alert(1)>"
+    page.set_content(HTML.format(css="", js=read_asset("map.js")))
+    page.evaluate("scene => document.querySelector('main').append(fidmMap.draw(scene))", scene)
+    assert page.locator("img").count() == 0
+    assert "<img" in page.locator(".name").first.text_content()
+
+
+def test_json_in_a_page_cannot_end_its_element(page):
+    said = "</script><script>window.bad = 1</script> & \u2028 \U0001f600 \u05e9\u05dc\u05d5\u05dd <!--"
+    page.set_content(f'<script type="application/json" id="data">{script_json({"said": said})}</script>')
+    assert page.evaluate("JSON.parse(document.getElementById('data').textContent).said") == said
+    assert page.evaluate("window.bad === undefined")
+
+
+def test_a_lone_surrogate_does_not_break_the_page():
+    assert json.loads(script_json({"said": "a\ud800b"}))["said"] == "a\ufffdb"
+
+
+def test_only_shared_files_can_be_read():
+    assert all(read_asset(name) for name in ASSETS)
+    with pytest.raises(ValueError, match="no shared file"):
+        read_asset("../scene.py")
+    assert csp_hash("x") != csp_hash("y")
+
+
+def test_a_task_without_a_map_has_no_scene():
+    task = fidm.TaskModel.from_arrays(
+        [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1, name="plain"
+    )
+    with pytest.raises(fidm.TaskError, match="plain was not drawn as a map"):
+        map_scene(task)
