@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import fidm
@@ -288,7 +289,7 @@ def test_steps_that_do_not_count_are_grey_and_named_in_a_legend(found, fit, coho
     for ax in (plot.unexpected_steps(task, silent, who), plot.unexpected_row(silent, who)):
         assert "not counted" in ax.get_legend().get_texts()[0].get_text()
     drawn = plot.unexpected_steps(task, silent, who)
-    grey = np.array(plot.to_rgba(plot.UNCOUNTED))
+    grey = np.array(to_rgba(plot.UNCOUNTED))
     assert any(
         (lines.get_colors() == grey).all() for lines in drawn.collections if len(lines.get_edgecolor())
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib
 import pytest
 from matplotlib.figure import Figure
 
@@ -40,7 +39,6 @@ def test_value_field_has_a_bar_with_words():
 def test_a_new_figure_is_made_where_none_is_given():
     ax = plot.draw_map(fidm.load_task("grocery_small"))
     assert ax.figure is not None
-    matplotlib.pyplot.close("all")
 
 
 def test_a_task_without_a_map_says_so():

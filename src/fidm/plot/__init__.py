@@ -1,29 +1,41 @@
 """Pictures. Each function takes a result and an optional ``ax``, returns the Axes, and computes nothing.
 
-Those that need several panels return a Figure.
+Those that need several panels return a Figure. All can be read in grey and by the colour-blind; names of
+people and places are drawn as they stand (:mod:`fidm.plot.fonts`), and :func:`figure_svg` gives any of them
+as text that can stand in a page.
 """
 
+from fidm.plot.action_evidence import action_evidence, unexpected_row, unexpected_steps
 from fidm.plot.classification import classification_bars
 from fidm.plot.curves import calibration_curve, roc_curves
-from fidm.plot.evidence import (
-    effort_residuals,
-    localization,
-    person_evidence,
-    unexpected_row,
-    unexpected_steps,
-)
+from fidm.plot.diagram import factor_graph
+from fidm.plot.effort_evidence import effort_evidence, effort_residuals
+from fidm.plot.evidence import person_evidence
 from fidm.plot.experiments import matched_auc, selection_map
+from fidm.plot.fonts import FontWarning
+from fidm.plot.localizing import localization
 from fidm.plot.maps import draw_map, routes, value_field
+from fidm.plot.profiles import cohort_scatter, person_profile
 from fidm.plot.recovery import recovery, recovery_matrix, reliability
+from fidm.plot.talk import figure_one, verbal_output
+from fidm.plot.vector import figure_svg
 
 __all__ = [
+    "FontWarning",
+    "action_evidence",
     "calibration_curve",
     "classification_bars",
+    "cohort_scatter",
     "draw_map",
+    "effort_evidence",
     "effort_residuals",
+    "factor_graph",
+    "figure_one",
+    "figure_svg",
     "localization",
     "matched_auc",
     "person_evidence",
+    "person_profile",
     "recovery",
     "recovery_matrix",
     "reliability",
@@ -33,4 +45,5 @@ __all__ = [
     "unexpected_row",
     "unexpected_steps",
     "value_field",
+    "verbal_output",
 ]

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from fidm.errors import DataError
+from fidm.plot.fonts import plain, plain_ticks
 from fidm.study.classified import KINDS, Classification, Metric, Setting, in_words
 from fidm.study.wording import METRICS, PARTS
 
@@ -87,17 +88,16 @@ def classification_bars(
             ax.axhspan(place[name] - 0.45, place[name] + 0.55, color="#f1f1f1", zorder=0, lw=0)
     chance = 0.5 if metric == "auc" or setting == "binary" else 1 / len(result.classes)
     ax.axvline(chance, color=INK, lw=0.8, ls="--", zorder=2)
-    ax.set_yticks(
-        [at for at, _, _ in ticks], [_tick(name, is_heading, rows) for _, name, is_heading in ticks]
+    plain_ticks(
+        ax.yaxis, [at for at, _, _ in ticks], [_tick(name, is_heading, rows) for _, name, is_heading in ticks]
     )
     for label, (_, _, is_heading) in zip(ax.get_yticklabels(), ticks, strict=False):
         label.set(color=QUIET if is_heading else INK, fontsize=7.5 if is_heading else 8.5)
-        label.set_fontstyle("italic" if is_heading else "normal")
     ax.set_ylim(ticks[-1][0] + 0.7, ticks[0][0] - 0.6)
     ax.set_xlim(*_limits(rows, chance, ax))
     ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=None))
     ax.set_xlabel(f"{METRICS[metric]} (%), 95 % interval", fontsize=8.5)
-    ax.set_title(_setting_words(result, setting), fontsize=9.5, loc="left", pad=18 if legend else 5)
+    plain(ax.set_title(_setting_words(result, setting), fontsize=9.5, loc="left", pad=18 if legend else 5))
     ax.grid(axis="x", color=RULE, lw=0.7, zorder=0)
     ax.set_axisbelow(True)
     ax.tick_params(axis="y", length=0)
@@ -202,11 +202,3 @@ def _setting_words(result: Classification, setting: Setting) -> str:
     healthy, *ill = result.classes
     said = f"{healthy} against {', '.join(ill)}"
     return fill(said if setting == "binary" else f"{', '.join(result.classes)} apart", 56)
-
-
-def quieten(ax: Axes) -> None:
-    """Leave an axis what a reader needs: two sides, small ticks and a faint grid."""
-    ax.grid(color=RULE, lw=0.6, zorder=0)
-    ax.set_axisbelow(True)
-    ax.tick_params(labelsize=8)
-    ax.spines[["top", "right"]].set_visible(False)

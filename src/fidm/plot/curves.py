@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import logit
 
 from fidm.errors import DataError
-from fidm.plot.classification import is_known, quieten
+from fidm.plot.classification import is_known
+from fidm.plot.fonts import plain
+from fidm.plot.style import quieten
 from fidm.study.calibrating import at_prevalence
 from fidm.study.classified import Classification, Part, in_words
 from fidm.study.wording import PARTS, featured, percent, span
@@ -114,6 +116,7 @@ def roc_curves(
         title="AUC (%), 95 % interval", title_fontsize=7.5, alignment="left", borderaxespad=0.3,
         labelcolor="black",
     )  # fmt: skip
+    _plain_entries(ax)
     is_one_of_many = part == "cv" and result.record.settings.get("repeats") != 1
     said = " (curve: first repetition)" if is_one_of_many else ""
     ax.set_title(_part_words(result, part) + said, fontsize=9.5, loc="left")
@@ -196,8 +199,16 @@ def calibration_curve(
         frameon=False, fontsize=7.5, loc="lower left", bbox_to_anchor=(0.0, 1.0), handlelength=3.6,
         borderaxespad=0.2, borderpad=0.2,
     )  # fmt: skip
+    _plain_entries(ax)
     ax.set_title(_part_words(result, part), fontsize=9.5, loc="left", pad=8 + 12 * len(names))
     return ax
+
+
+def _plain_entries(ax: Axes) -> None:
+    """Names in the legend as they stand: representations may be named after a column of the study."""
+    legend = ax.get_legend()
+    for text in legend.get_texts() if legend is not None else []:
+        plain(text)
 
 
 def _chosen(

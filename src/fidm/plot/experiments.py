@@ -5,19 +5,29 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
 from fidm.study.matching import FEATURES, MATCHED, PLAIN, Matched
 from fidm.study.selected import PAPER_CHOICE, Selection
 
-SUMMARY, EXTRA, FACTOR, PAPER, INK = "#999999", "#56B4E9", "#0072B2", "#D55E00", "#222222"
+PAPER, INK = "#D55E00", "#222222"
+
+KINDS = {
+    "matched": ("#777777", "s", "white"),
+    "plain": ("#56B4E9", "^", "#56B4E9"),
+    "factor": ("#0072B2", "o", "#0072B2"),
+}
+"""The colour, the marker and the filling of each kind of features."""
+
+SAID = {"matched": "summaries that are matched", "plain": "other plain summaries", "factor": "FIDM's factors"}
 
 
 def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
     """Draw how well each kind of features tells the matched conditions apart, with the paper's numbers.
 
-    Points are means over repetitions, whiskers their standard deviation, diamonds the paper's. Grey:
-    summaries that are matched; light blue: plain ones the paper lacks; dark blue: the factors.
+    Points are means over repetitions, whiskers their standard deviation, diamonds the paper's. Hollow
+    squares: summaries that are matched; triangles: plain ones the paper lacks; dots: the factors.
 
     Parameters
     ----------
@@ -31,10 +41,14 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
     table = result.auc
     names = table["features"].to_list()
     place = np.arange(len(names))[::-1]
-    colour = [SUMMARY if name in MATCHED else EXTRA if name in PLAIN else FACTOR for name in names]
+    kinds = ["matched" if name in MATCHED else "plain" if name in PLAIN else "factor" for name in names]
     auc, spread = table["auc"].to_numpy(), table["sd"].fill_null(0.0).to_numpy()
-    for at, value, error, own in zip(place, auc, spread, colour, strict=True):
-        ax.errorbar(value, at, xerr=error, fmt="o", color=own, ms=7, elinewidth=2, capsize=3, zorder=3)
+    for at, value, error, kind in zip(place, auc, spread, kinds, strict=True):
+        colour, marker, filling = KINDS[kind]
+        ax.errorbar(
+            value, at, xerr=error, fmt=marker, color=colour, mfc=filling, mew=1.4, ms=7, elinewidth=2,
+            capsize=3, zorder=3,
+        )  # fmt: skip
     paper = table["paper"].cast(float).to_numpy()
     known = np.isfinite(paper)
     ax.plot(
@@ -46,7 +60,6 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
         mec=PAPER,
         mew=1.4,
         zorder=4,
-        label="paper",
         clip_on=False,
     )
     ax.axvline(0.5, color=INK, lw=0.8, ls="--", zorder=3)
@@ -58,7 +71,17 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("AUC, A against B (0.5: chance)")
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(axis="y", length=0)
-    ax.legend(loc="upper center", frameon=False, fontsize=8)
+    handles = [
+        Line2D([], [], ls="none", marker=marker, color=colour, mfc=filling, ms=6, mew=1.4, label=SAID[kind])
+        for kind, (colour, marker, filling) in KINDS.items()
+        if kind in kinds
+    ]
+    if known.any():
+        handles.append(Line2D([], [], ls="none", marker="D", color="none", mec=PAPER, mew=1.4, label="paper"))
+    ax.legend(
+        handles=handles, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=8,
+        borderaxespad=0.1,
+    )  # fmt: skip
     return ax
 
 

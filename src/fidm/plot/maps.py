@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-import functools
-import textwrap
+import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
-from matplotlib.patheffects import withStroke
+from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from fidm.errors import TaskError
+from fidm.plot.fonts import plain, plain_legend
+from fidm.plot.style import INK, LOOKS, PEOPLE, Look, figure_of, ink_on, new_axes
 from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Trace, Values
 
+__all__ = ["INK", "PEOPLE", "draw_map", "lanes", "routes", "value_field"]
+
 WALL, FLOOR, SHELF, TARGET = "#d9d9d9", "#ffffff", "#efe6d5", "#f7d08a"
-INK = "#222222"
-PEOPLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
-"""Colours of people, distinguishable by the colour-blind (Okabe and Ito)."""
+
+FRAME = "#7a4d00"
 
 VALUE_MAP = "cividis"
 
-CHINESE_FONTS = ("PingFang HK", "Microsoft JhengHei", "Microsoft YaHei", "SimHei", "WenQuanYi Micro Hei")
-"""Fonts with Chinese characters whose names do not say so."""
+LINE_WIDTH = 10
+"""How wide a line of a section's name may be, in Latin letters; a Chinese character is two of them."""
 
 
 def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
@@ -43,34 +45,29 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     spec, grid = states.spec, states.grid
     rows, columns = grid.shape
     if ax is None:
-        import matplotlib.pyplot as plt
-
-        ax = plt.subplots(figsize=(0.5 * columns, 0.5 * rows))[1]
+        ax = new_axes(0.5 * columns, 0.5 * rows)
     colour = {spec.map.wall: WALL}
     for name, section in spec.sections.items():
         colour[section.symbol] = TARGET if name in spec.targets else SHELF
     image = np.array([[to_rgb(colour.get(s, FLOOR)) for s in row] for row in grid.symbol])
-    ax.imshow(image, interpolation="nearest", zorder=0)
+    ax.imshow(image, interpolation="none", zorder=0)
     ax.set_xticks(np.arange(-0.5, columns), minor=True)
     ax.set_yticks(np.arange(-0.5, rows), minor=True)
     ax.grid(which="minor", color="#f2f2f2", linewidth=0.6, zorder=1)
     ax.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
+    target = {spec.place_names[spec.sections[name].symbol] for name in spec.targets}
     for symbol, name in spec.place_names.items():
         at_row, at_column = np.nonzero(grid.symbol == symbol)
         on_floor = symbol not in colour  # people walk here: leave the middle of the cell to them
-        ax.text(
-            float(at_column.mean()),
-            float(at_row.mean()) + 0.36 * on_floor,
-            "\n".join(textwrap.wrap(name, 10, break_long_words=False)),
-            ha="center",
-            va="center",
-            fontsize=5.5 if on_floor else 6,
-            color=INK,
-            fontfamily=_families(),
-            parse_math=False,
-            zorder=8,
-            path_effects=[withStroke(linewidth=1.6, foreground="white", alpha=0.8)],
-        )
+        text = ax.text(
+            float(at_column.mean()), float(at_row.mean()) + 0.36 * on_floor, _wrapped(name), ha="center",
+            va="center", fontsize=6 if on_floor else 6.5, color=INK, zorder=8,
+        )  # fmt: skip
+        if on_floor:
+            text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.4})
+        if name in target:
+            _frame(at_row, at_column, ax)
+        plain(text)
     for spine in ax.spines.values():
         spine.set_color("#bbbbbb")
     return ax
@@ -94,33 +91,22 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
         if trace.task != task.name or trace.state.max() > states.end:
             raise TaskError(f"The walk of {trace.label!r} is on {trace.task!r}, not on {task.name!r}.")
     ax = draw_map(task, ax=ax)
+    handles = []
     for i, trace in enumerate(walks):
-        colour = PEOPLE[i % len(PEOPLE)]
+        look = LOOKS[i % len(LOOKS)]
         cells = [states.cell(state) for state in trace.state.tolist()]
-        passed = np.array([cell[::-1] for cell in cells if cell], dtype=np.float64)
-        begin, end = _lanes(passed, beside=0.1 * i)
+        passed = np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2)
+        begin, end = lanes(passed, beside=0.1 * i)
         if len(begin):
-            way = np.stack([begin, end], axis=1).reshape(-1, 2)
-            ax.add_collection(LineCollection([way], colors=[colour], linewidths=1.1, alpha=0.9, zorder=3))
-            ax.quiver(
-                *((begin + end) / 2).T,
-                *(end - begin).T,
-                color=colour,
-                angles="xy",
-                scale_units="xy",
-                scale=4.0,
-                width=0.0035,
-                headwidth=4.5,
-                headlength=4.5,
-                headaxislength=4.0,
-                pivot="mid",
-                zorder=4,
-            )
+            _draw_way(begin, end, look, ax)
         aside = np.array([0.42 * (i - (len(walks) - 1) / 2), 0.0])
-        _number_actions(task, trace, passed + aside, colour, ax)
-        count = f"{len(trace)} actions" + ("" if trace.finished else ", not finished")
-        ax.plot([], [], color=colour, linewidth=2, label=f"{trace.label or trace.task} ({count})")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.01), ncols=2, frameon=False, fontsize=8)
+        _number_actions(task, trace, passed + aside, look, ax)
+        handles.append(Line2D([], [], color=look.colour, linewidth=2, linestyle=look.line))
+    legend = ax.legend(
+        handles, [str(i) for i in range(len(walks))], loc="upper center", bbox_to_anchor=(0.5, -0.01),
+        ncols=2, frameon=False, fontsize=8, handlelength=3.2,
+    )  # fmt: skip
+    plain_legend(legend, [_walk_words(trace) for trace in walks])
     return ax
 
 
@@ -152,27 +138,16 @@ def value_field(
     ax = draw_map(task, ax=ax)
     field = np.full(grid.shape, np.nan)
     field[grid.row, grid.column] = values.v[states.states_of(completed, phase)]
-    image = ax.imshow(field, cmap=VALUE_MAP, interpolation="nearest", zorder=2)
-    figure = ax.figure
-    bar = figure.colorbar(image, ax=ax, fraction=0.035, pad=0.02)
+    image = ax.imshow(field, cmap=VALUE_MAP, interpolation="none", zorder=2)
+    bar = figure_of(ax).colorbar(image, ax=ax, fraction=0.035, pad=0.02)
     bar.set_label("value of standing here", fontsize=8)
     bar.ax.tick_params(labelsize=7)
     bar.outline.set_visible(False)
     active = phase or states.spec.phases[0].name
     named = [completed] if isinstance(completed, str) else completed
     done = ", ".join(named).replace("_", " ") or "nothing yet"
-    ax.set_title(f"{states.spec.title}\nphase: {active} · completed: {done}", fontsize=8)
+    plain(ax.set_title(f"{states.spec.title}\nphase: {active} · completed: {done}", fontsize=8))
     return ax
-
-
-@functools.cache
-def _families() -> list[str]:
-    """The fonts to draw names with: the usual one, then any installed one that has Chinese characters."""
-    from matplotlib import rcParams
-    from matplotlib.font_manager import get_font_names
-
-    chinese = [name for name in get_font_names() if "CJK" in name or name in CHINESE_FONTS]
-    return [*rcParams["font.family"], *sorted(chinese)]
 
 
 def _grid(task: TaskModel) -> GridStates:
@@ -181,7 +156,7 @@ def _grid(task: TaskModel) -> GridStates:
     return task.grid
 
 
-def _lanes(passed: NDArray[np.float64], *, beside: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def lanes(passed: NDArray[np.float64], *, beside: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lay each step on the right-hand side of its way, one lane further out each time it is walked again.
 
     Returns begin and end of every step that moved, [n, 2] in map coordinates.
@@ -197,9 +172,39 @@ def _lanes(passed: NDArray[np.float64], *, beside: float) -> tuple[NDArray[np.fl
     return passed[moved] + shift, passed[moved + 1] + shift
 
 
-def _number_actions(
-    task: TaskModel, trace: Trace, passed: NDArray[np.float64], colour: str, ax: Axes
-) -> None:
+def _frame(rows: NDArray[np.int64], columns: NDArray[np.int64], ax: Axes) -> None:
+    """A line round these cells, so that the shelves of targets differ from walls without colour too."""
+    cells = set(zip(rows.tolist(), columns.tolist(), strict=True))
+    sides = []
+    for row, column in cells:
+        corners = {(-1, 0): (0, 0, 1, 0), (1, 0): (0, 1, 1, 1), (0, -1): (0, 0, 0, 1), (0, 1): (1, 0, 1, 1)}
+        for (down, right), (x0, y0, x1, y1) in corners.items():
+            if (row + down, column + right) not in cells:
+                x, y = column - 0.5, row - 0.5
+                sides.append([(x + x0, y + y0), (x + x1, y + y1)])
+    ax.add_collection(LineCollection(sides, colors=[FRAME], linewidths=1.2, capstyle="projecting", zorder=2))
+
+
+def _draw_way(begin: NDArray[np.float64], end: NDArray[np.float64], look: Look, ax: Axes) -> None:
+    """One line along all steps, an arrow on each, a dot where it begins and a larger mark where it ends."""
+    way = np.stack([begin, end], axis=1).reshape(-1, 2)
+    ax.add_collection(
+        LineCollection([way], colors=[look.colour], linewidths=1.3, linestyles=[look.line], zorder=3)
+    )
+    ax.quiver(
+        *((begin + end) / 2).T, *(end - begin).T, color=look.colour, angles="xy", scale_units="xy", scale=4.0,
+        width=0.0035, headwidth=4.5, headlength=4.5, headaxislength=4.0, pivot="mid", zorder=4,
+    )  # fmt: skip
+    for place, size in ((way[0], 4.0), (way[-1], 6.5)):
+        ax.plot(*place, look.marker, color=look.colour, ms=size, mec="white", mew=0.7, zorder=6)
+
+
+def _walk_words(trace: Trace) -> str:
+    count = f"{len(trace)} actions" + ("" if trace.finished else ", not finished")
+    return f"{trace.label or trace.task} ({count})"
+
+
+def _number_actions(task: TaskModel, trace: Trace, passed: NDArray[np.float64], look: Look, ax: Axes) -> None:
     """Number what was done on the way (buying, paying) in the order it was done, cell by cell."""
     done: dict[tuple[float, float], list[str]] = {}
     number = 0
@@ -208,21 +213,34 @@ def _number_actions(
             number += 1
             x, y = passed[min(i, len(passed) - 1)].tolist()
             done.setdefault((x, y), []).append(str(number))
+    behind = {"boxstyle": look.box, "facecolor": look.colour, "edgecolor": "white", "lw": 0.5}
     for (x, y), numbers in done.items():
         shown = numbers if len(numbers) <= 3 else [numbers[0], "…", numbers[-1]]
         ax.text(
-            x,
-            y,
-            " ".join(shown),
-            ha="center",
-            va="center",
-            fontsize=5.5,
-            color="white",
-            zorder=7,
-            bbox={
-                "boxstyle": "round,pad=0.25,rounding_size=0.7",
-                "facecolor": colour,
-                "edgecolor": "white",
-                "lw": 0.5,
-            },
-        )
+            x, y, " ".join(shown), ha="center", va="center", fontsize=5.5, color=ink_on(look.colour),
+            zorder=7, bbox=behind,
+        )  # fmt: skip
+
+
+def _wrapped(name: str) -> str:
+    """A name in lines: cut between words, and between Chinese characters where a line would be too long."""
+    lines, width = [""], 0
+    for word in name.split():
+        long = sum(_width(letter) for letter in word)
+        if lines[-1] and width + 1 + long > LINE_WIDTH:
+            lines.append("")
+            width = 0
+        elif lines[-1]:
+            lines[-1] += " "
+            width += 1
+        for letter in word:
+            if _width(letter) == 2 and width + 2 > LINE_WIDTH:
+                lines.append("")
+                width = 0
+            lines[-1] += letter
+            width += _width(letter)
+    return "\n".join(lines)
+
+
+def _width(letter: str) -> int:
+    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1

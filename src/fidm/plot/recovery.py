@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fidm.plot.fonts import plain_ticks
 from fidm.study.recovered import Recovery, number
 from fidm.study.repeated import Reliability
 
@@ -21,6 +23,13 @@ SHORT = {
 }
 COLOURS = {"split-half": "#0072B2", "retest": "#D55E00", "model": "#009E73"}
 """Colours of the kinds of reliability (Okabe and Ito)."""
+
+MARKERS: dict[str, tuple[str, Literal["-", "--", ":"]]] = {
+    "split-half": ("o", "-"),
+    "retest": ("s", "--"),
+    "model": ("^", ":"),
+}
+"""The marker and the line of each kind, so that they differ without colour too."""
 
 INK, MAP = "#222222", "cividis"
 
@@ -38,7 +47,7 @@ def recovery(result: Recovery, *, method: str = "", scale: str = "log") -> Figur
         Whether log η or η.
     """
     conditions = result.conditions
-    figure = Figure(figsize=(0.9 + 2.7 * len(conditions), 3.1), layout="constrained")
+    figure = Figure(figsize=(0.9 + 2.7 * len(conditions), 3.6), layout="constrained")
     panels = figure.subplots(1, len(conditions), squeeze=False)[0]
     for i, (ax, condition) in enumerate(zip(panels, conditions, strict=True)):
         recovery_matrix(result, condition, method=method, scale=scale, ax=ax)
@@ -82,8 +91,10 @@ def recovery_matrix(
         colour = INK if math.isfinite(value) and abs(value) > 0.6 else "white"
         colour = colour if math.isfinite(value) else INK
         ax.text(j, i, number(value), ha="center", va="center", fontsize=7.5, color=colour)
-    ax.set_xticks(range(len(names)), names, rotation=35, ha="right", fontsize=8)
-    ax.set_yticks(range(len(names)), names, fontsize=8)
+    for axis in (ax.xaxis, ax.yaxis):
+        plain_ticks(axis, list(range(len(names))), names, size=8)
+    for label in ax.get_xticklabels():
+        label.set(rotation=35, ha="right")
     ax.tick_params(length=0)
     ax.set_xlabel("recovered", fontsize=8.5)
     ax.set_ylabel("manipulated", fontsize=8.5)
@@ -107,11 +118,16 @@ def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:
     for k, kind in enumerate(kinds):
         rows = result.table.filter(kind=kind).drop_nulls("reliability")
         height = [names.index(name) + 0.18 * (k - (len(kinds) - 1) / 2) for name in rows["parameter"]]
-        ax.plot(rows["reliability"], height, "o", color=COLOURS[kind], markersize=5, label=kind)
+        marker, line = MARKERS[kind]
+        filling = "white" if kind == "retest" else COLOURS[kind]
+        ax.plot(
+            rows["reliability"], height, marker, color=COLOURS[kind], mfc=filling, ms=5.5, mew=1.4,
+            label=kind, zorder=3,
+        )  # fmt: skip
         known = rows.drop_nulls(["low", "high"])
         at = [y for y, low in zip(height, rows["low"], strict=True) if low is not None]
-        ax.hlines(at, known["low"], known["high"], color=COLOURS[kind], linewidth=1.4)
-    ax.set_yticks(range(len(names)), [SHORT.get(name, name) for name in names])
+        ax.hlines(at, known["low"], known["high"], color=COLOURS[kind], linewidth=1.4, linestyles=line)
+    plain_ticks(ax.yaxis, list(range(len(names))), [SHORT.get(name, name) for name in names], size=9)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.axvline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
     ax.set_xlim(right=1.02)

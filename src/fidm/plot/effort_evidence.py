@@ -1,0 +1,154 @@
+"""Effort of single segments: what was observed, and what the moves do not explain (the paper's figure 6)."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from fidm.errors import DataError
+from fidm.evidence.evidence import Evidence
+from fidm.plot.fonts import plain, plain_ticks
+from fidm.plot.style import INK, QUIET, UNITS, WEIGHT_MAP, new_axes, words_of
+
+HEAVY, LIGHT = "#B34700", "#9CCFF0"
+"""Colours of segments that cost more, and less, than their moves explain: dark and light in grey too."""
+
+MOST_LABELS = 22
+"""How many segments are named beside an axis; of more, every second, third … one is."""
+
+Floats = NDArray[np.float64]
+
+
+def effort_evidence(
+    evidence: Evidence, participant: str, channel: str, *, episode: str | None = None
+) -> Figure:
+    """Draw one person's effort segment by segment: what was observed, beside what its moves do not explain.
+
+    The darker a bar, the larger its value within its panel. A small line across an observation is what the
+    population leads one to expect of so many moves. Segments without an observation have a dash.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What was found.
+    participant : str
+        Whose segments.
+    channel : str
+        The effort channel, such as ``"duration"`` or ``"characters"``.
+    episode : str, optional
+        Which episode; by default all of them, one after the other.
+    """
+    own = own_segments(evidence, participant, channel, episode)
+    n = own.height
+    figure = Figure(figsize=(8.0, max(2.2, 1.1 + 0.2 * n)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    place = np.arange(n)
+    observed, expected, residual = (
+        own[f"{channel}_{part}"].cast(pl.Float64).to_numpy() for part in ("observed", "expected", "residual")
+    )
+    for ax, values in ((left, observed), (right, residual)):
+        _bars(ax, place, values)
+        ax.tick_params(labelsize=8)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+    for colour, width in (("white", 3.0), (INK, 1.2)):
+        left.vlines(expected, place - 0.48, place + 0.48, color=colour, lw=width, zorder=4)
+    right.axvline(0.0, color=INK, lw=0.9, zorder=4)
+    left.set_xlim(left=0.0)
+    unit = UNITS.get(channel, "as observed")
+    left.set_xlabel(f"{words_of(channel)} ({unit});  | expected of so many moves", fontsize=8.5)
+    kind = "difference" if channel in evidence.yes_no else "log ratio"
+    right.set_xlabel(f"residual ({kind} to expected)", fontsize=8.5)
+    plain(left.set_title(f"{participant}: observed", fontsize=9.5, loc="left"))
+    right.set_title("beyond what the moves explain", fontsize=9.5, loc="left")
+    every = max(1, -(-n // (2 * MOST_LABELS)))
+    plain_ticks(left.yaxis, place[::every].tolist(), _names(own)[::every], size=7.5)
+    left.set_ylim(n - 0.4, -0.6)
+    left.set_ylabel("segment (its moves)" if "n_moves" in own.columns else "segment", fontsize=8.5)
+    return figure
+
+
+def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: Axes | None = None) -> Axes:
+    """Draw how much more each of a person's segments cost than its moves explain.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What was found.
+    participant : str
+        Whose segments.
+    channel : str
+        The effort channel, such as ``"duration"``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    own = own_segments(evidence, participant, channel, None, needed=False)
+    if ax is None:
+        ax = new_axes(6.0, 3.0)
+    values = own[f"{channel}_residual"].cast(pl.Float64).to_numpy()
+    places = np.arange(len(values))
+    ax.bar(
+        places, np.nan_to_num(values), color=np.where(values > 0, HEAVY, LIGHT), width=0.8,
+        edgecolor="#555555", linewidth=0.4,
+    )  # fmt: skip
+    ax.axhline(0.0, color=INK, linewidth=0.8)
+    every = max(1, -(-len(values) // MOST_LABELS))
+    plain_ticks(ax.xaxis, places[::every].tolist(), own["segment"].to_list()[::every], size=6.5)
+    unit = "difference" if channel in evidence.yes_no else "log ratio"
+    plain(ax.set_ylabel(f"{channel.replace('_', ' ')}\n{unit}", fontsize=8))
+    ax.tick_params(axis="y", labelsize=7)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def own_segments(
+    evidence: Evidence, participant: str, channel: str, episode: str | None, *, needed: bool = True
+) -> pl.DataFrame:
+    """Return the segments of one person, in one episode or all; none is an error where they are needed."""
+    if channel not in evidence.channels:
+        known = ", ".join(evidence.channels) or "none, as there are no observations of effort"
+        raise DataError(f"There is no effort channel {channel!r}. There is: {known}.")
+    own = evidence.segments.filter(pl.col("participant") == participant)
+    if episode is not None:
+        own = own.filter(pl.col("episode") == episode)
+    if needed and not own.height:
+        raise DataError(f"There are no segments of {participant!r} to draw.")
+    return own
+
+
+def shade(values: Floats) -> Floats:
+    """Return a colour per value, the larger the darker within these; white where there is none."""
+    known = values[np.isfinite(values)]
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+    scaled = Normalize(low, high if high > low else low + 1.0)(np.nan_to_num(values, nan=low))
+    colours = np.asarray(colormaps[WEIGHT_MAP](0.08 + 0.9 * np.asarray(scaled)))
+    colours[~np.isfinite(values)] = 1.0
+    return colours
+
+
+def _bars(ax: Axes, place: NDArray[np.int64], values: Floats) -> None:
+    known = np.isfinite(values)
+    ax.barh(
+        place[known], values[known], height=0.78, color=shade(values)[known], edgecolor="#555555", lw=0.4,
+        zorder=3,
+    )  # fmt: skip
+    for at in place[~known]:
+        ax.text(0.0, at, " –", va="center", fontsize=7.5, color=QUIET)
+
+
+def _names(own: pl.DataFrame) -> list[str]:
+    """Each segment's name with its moves, and its episode where there are several."""
+    names = own["segment"].to_list()
+    if own["episode"].n_unique() > 1:
+        names = [f"{episode}: {name}" for episode, name in zip(own["episode"], names, strict=True)]
+    if "n_moves" not in own.columns:
+        return names
+    return [
+        f"{name} ({'–' if moves is None else moves})"
+        for name, moves in zip(names, own["n_moves"], strict=True)
+    ]

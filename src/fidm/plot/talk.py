@@ -1,0 +1,211 @@
+"""How much was said along the way (the right of the paper's figure 1), and that figure as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.plot.fonts import plain_legend
+from fidm.plot.maps import routes
+from fidm.plot.style import LOOKS, new_axes, quieten
+from fidm.tasks.model import TaskModel
+
+QUANTITIES = {
+    "n_characters": "characters spoken",
+    "duration_s": "speech (seconds)",
+    "n_turns": "turns",
+    "pause_s": "pauses (seconds)",
+}
+"""What can be laid along the way, by the column of the segments, in words."""
+
+UNITS = {"n_characters": "characters", "duration_s": "s", "n_turns": "turns", "pause_s": "s"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Said:
+    """How much one person said at each step of an episode.
+
+    Parameters
+    ----------
+    participant : str
+        Who.
+    per_step : float array [L]
+        How much was said at each step: a segment's amount spread evenly over its steps. NaN where the step
+        belongs to no segment or nothing was observed.
+    without : list of (float, float)
+        What was said in segments without a step: after how many steps, and how much.
+    total : float
+        All of it.
+    """
+
+    participant: str
+    per_step: NDArray[np.float64]
+    without: list[tuple[float, float]]
+    total: float
+
+
+def verbal_output(
+    cohort: Cohort,
+    participants: Sequence[str] | str,
+    *,
+    quantity: str = "n_characters",
+    episode: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how much was said at each step of the way: the characters of a segment spread over its steps.
+
+    What was said without taking a step stands between the steps as a pin with its mark on top. Nothing is
+    drawn where a step belongs to no segment or nothing was observed. Steps are counted as in the table of
+    steps, inferred ones included.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        People whose steps know their segments, such as grounded ones.
+    participants : str or sequence of str
+        Who: one or several.
+    quantity : {"n_characters", "duration_s", "n_turns", "pause_s"}
+        Which column of the segments.
+    episode : str, optional
+        Which episode; everybody's first by default.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> cohort = fidm.simulate_cohort(fidm.load_task("errands"), 3, seed=1)
+    >>> fidm.plot.verbal_output(cohort, ["P0000001", "P0000002"]).get_xlabel()
+    'step along the way'
+    """
+    people = [participants] if isinstance(participants, str) else list(participants)
+    if not people:
+        raise DataError("There is nobody to draw. Name at least one participant.")
+    if quantity not in QUANTITIES:
+        raise DataError(f"quantity is {quantity!r}; it must be one of {', '.join(QUANTITIES)}.")
+    found = [said_along(cohort, name, quantity=quantity, episode=episode) for name in people]
+    if ax is None:
+        ax = new_axes(6.4, 2.8)
+    handles = []
+    for i, one in enumerate(found):
+        look = LOOKS[i % len(LOOKS)]
+        edges = np.arange(len(one.per_step) + 1) + 0.5
+        ax.stairs(one.per_step, edges, color=look.colour, fill=True, alpha=0.16, zorder=2)
+        ax.stairs(one.per_step, edges, color=look.colour, lw=1.6, ls=look.line, baseline=None, zorder=3 + i)
+        if one.without:
+            x, y = zip(*one.without, strict=True)
+            ax.vlines(x, 0, y, color=look.colour, lw=1.0, ls=look.line, zorder=3)
+            ax.plot(x, y, look.marker, color=look.colour, ms=5, mec="white", mew=0.7, zorder=5 + i)
+        marker = look.marker if one.without else "none"
+        handles.append(Line2D([], [], color=look.colour, ls=look.line, marker=marker, lw=1.8, ms=5))
+    words = QUANTITIES[quantity]
+    quieten(ax)
+    ax.grid(visible=False, axis="x")
+    ax.set_xlim(0.5, max(2, *(len(one.per_step) for one in found)) + 0.5)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("step along the way", fontsize=8.5)
+    ax.set_ylabel(f"{words}\nper step", fontsize=8.5)
+    legend = ax.legend(
+        handles, [str(i) for i in range(len(found))], frameon=False, fontsize=8, loc="lower left",
+        bbox_to_anchor=(0.0, 1.0), ncols=2, handlelength=3.4, borderaxespad=0.2,
+    )  # fmt: skip
+    unit = UNITS[quantity]
+    totals = [f"{one.participant}: {one.total:,.0f} {unit} in {len(one.per_step)} steps" for one in found]
+    plain_legend(legend, totals)
+    if any(one.without for one in found):
+        ax.set_title("pins: said without a step", fontsize=7.5, loc="right", pad=4)
+    return ax
+
+
+def said_along(
+    cohort: Cohort, participant: str, *, quantity: str = "n_characters", episode: str | None = None
+) -> Said:
+    """Return how much one person said at each step, as :func:`verbal_output` draws it.
+
+    Parameters
+    ----------
+    cohort, quantity, episode
+        As in :func:`verbal_output`.
+    participant : str
+        Who.
+    """
+    if quantity not in cohort.segments.columns:
+        raise DataError(
+            f"The segments have no column {quantity!r}, so there is nothing to lay along the way."
+        )
+    if cohort.segment is None:
+        raise DataError("No step knows its segment, so it is not known what was said where.")
+    e = _episode(cohort, participant, episode)
+    steps = slice(int(cohort.step_offsets[e]), int(cohort.step_offsets[e + 1]))
+    rows = slice(int(cohort.segment_offsets[e]), int(cohort.segment_offsets[e + 1]))
+    amount = cohort.segments[quantity][rows].cast(pl.Float64).to_numpy()
+    of_step = cohort.segment[steps]
+    share = np.bincount(of_step[of_step >= 0], minlength=len(amount))
+    per_step = np.full(len(of_step), np.nan)
+    held = of_step >= 0
+    per_step[held] = amount[of_step[held]] / share[of_step[held]]
+    without, passed = [], 0
+    for row, n_steps in enumerate(share.tolist()):
+        if n_steps:
+            passed = max(passed, int(np.flatnonzero(of_step == row)[-1]) + 1)
+        elif amount[row] > 0:
+            without.append((passed + 0.5, float(amount[row])))
+    return Said(str(participant), per_step, without, float(np.nansum(amount)))
+
+
+def _episode(cohort: Cohort, participant: str, episode: str | None) -> int:
+    """The row of this episode of a person, of the first where none is named."""
+    keys = cohort.episode_keys().with_row_index("row").filter(participant=str(participant))
+    if not keys.height:
+        cohort.select([participant])  # says that there is no such person, if that is so
+        raise DataError(f"{participant!r} has no episode.")
+    if episode is not None:
+        keys = keys.filter(pl.col("episode") == episode)
+        if not keys.height:
+            raise DataError(f"{participant!r} has no episode {episode!r}.")
+    return int(keys["row"][0])
+
+
+def figure_one(
+    task: TaskModel,
+    cohort: Cohort,
+    *,
+    walkers: Sequence[str],
+    speakers: Sequence[str] | None = None,
+    quantity: str = "n_characters",
+) -> Figure:
+    """Draw the paper's figure 1: the ways of some people on the left, what they said along them on the right.
+
+    Parameters
+    ----------
+    task : TaskModel
+        A task that was drawn as a map; each person's first episode on it is drawn.
+    cohort : Cohort
+        The people.
+    walkers : sequence of str
+        Whose ways.
+    speakers : sequence of str, optional
+        Whose words; the walkers' by default.
+    quantity : str
+        As in :func:`verbal_output`.
+    """
+    walks = []
+    for name in walkers:
+        own = [trace for trace in cohort.traces(name) if trace.task == task.name]
+        if not own:
+            raise DataError(f"{name!r} has no episode on {task.name!r}.")
+        walks.append(own[0])
+    figure = Figure(figsize=(12.0, 5.0), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    routes(task, walks, ax=left)
+    verbal_output(cohort, list(speakers or walkers), quantity=quantity, ax=right)
+    return figure

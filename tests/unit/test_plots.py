@@ -1,0 +1,368 @@
+"""Figures of people show the numbers they are given, and can be read in grey."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch
+
+import fidm
+from fidm import plot
+from fidm.evidence.evidence import find_evidence
+from fidm.plot.action_evidence import UNCOUNTED
+from fidm.plot.diagram import ARROWS, NODES
+from fidm.plot.effort_evidence import HEAVY, LIGHT, shade
+from fidm.plot.profiles import DOTS
+from fidm.plot.style import LOOKS, lightness
+from fidm.plot.talk import said_along
+
+
+@pytest.fixture(scope="module")
+def task():
+    return fidm.load_task("errands")
+
+
+@pytest.fixture(scope="module")
+def cohort(task):
+    return fidm.simulate_cohort(task, 14, seed=3)
+
+
+@pytest.fixture(scope="module")
+def profile(task, cohort):
+    return fidm.Model(task).fit(cohort).profile(cohort)
+
+
+@pytest.fixture(scope="module")
+def found(task, cohort, profile):
+    return find_evidence(fidm.Model(task).fit(cohort), cohort, profile=profile)
+
+
+def changed(thing, **changes):
+    fields = {name: getattr(thing, name) for name in type(thing).__slots__}
+    return type(thing)(**{**fields, **changes})
+
+
+def grey(colours):
+    return np.asarray(colours)[:, :3] @ (0.299, 0.587, 0.114)
+
+
+# ---------------------------------------------------------------------- the way and the words
+
+
+def test_verbal_output_spreads_each_segment_over_its_steps(cohort):
+    who = cohort.ids[1]
+    ax = plot.verbal_output(cohort, [who, cohort.ids[2]])
+    drawn = [one for one in ax.patches if one.get_fill()]
+    assert len(drawn) == 2
+    first, last = cohort.step_offsets[1], cohort.step_offsets[2]
+    of_step = cohort.segment[first:last]
+    amounts = cohort.segments["n_characters"][cohort.segment_offsets[1] : cohort.segment_offsets[2]].to_list()
+    heights = drawn[0].get_data().values
+    expected = [amounts[s] / (of_step == s).sum() if s >= 0 else np.nan for s in of_step.tolist()]
+    np.testing.assert_allclose(heights, expected)
+    said = said_along(cohort, who)
+    assert said.total == sum(amount for amount in amounts if amount is not None)
+    assert np.nansum(heights) + sum(amount for _, amount in said.without) == pytest.approx(said.total)
+    label = ax.get_legend().get_texts()[0].get_text()
+    assert label == f"{who}: {said.total:,.0f} characters in {len(of_step)} steps"
+
+
+def test_what_was_said_without_a_step_is_a_pin_after_the_steps_before_it(cohort):
+    segment = cohort.segment.copy()
+    end = int(cohort.step_offsets[1])
+    second = np.flatnonzero(segment[:end] == 1)
+    segment[second] = -1
+    ax = plot.verbal_output(changed(cohort, segment=segment), cohort.ids[0])
+    amount = cohort.segments["n_characters"][1]
+    pins = [line for line in ax.lines if line.get_marker() == "o"]
+    assert pins[0].get_xdata()[0] == second[0] + 0.5
+    assert pins[0].get_ydata()[0] == amount
+    assert "pins" in ax.get_title(loc="right")
+    assert np.isnan(ax.patches[0].get_data().values[second]).all()
+
+
+def test_verbal_output_says_what_is_missing(cohort):
+    with pytest.raises(fidm.DataError, match="no participant 'P9'"):
+        plot.verbal_output(cohort, "P9")
+    with pytest.raises(fidm.DataError, match="must be one of n_characters"):
+        plot.verbal_output(cohort, cohort.ids[0], quantity="sighs")
+    with pytest.raises(fidm.DataError, match="no episode '7'"):
+        plot.verbal_output(cohort, cohort.ids[0], episode="7")
+    with pytest.raises(fidm.DataError, match="nobody"):
+        plot.verbal_output(cohort, [])
+    with pytest.raises(fidm.DataError, match="No step knows its segment"):
+        plot.verbal_output(changed(cohort, segment=None), cohort.ids[0])
+    with pytest.raises(fidm.DataError, match="no column 'pause_s'"):
+        silent = changed(cohort, segments=cohort.segments.drop("pause_s"))
+        plot.verbal_output(silent, cohort.ids[0], quantity="pause_s")
+
+
+def test_figure_one_has_ways_and_words(task, cohort):
+    figure = plot.figure_one(task, cohort, walkers=cohort.ids[:2].to_list(), speakers=[cohort.ids[3]])
+    left, right = figure.axes
+    assert len(left.get_legend().get_texts()) == 2
+    assert right.get_legend().get_texts()[0].get_text().startswith(cohort.ids[3])
+    with pytest.raises(fidm.DataError, match="no episode on 'grocery'"):
+        plot.figure_one(fidm.load_task("grocery"), cohort, walkers=[cohort.ids[0]])
+
+
+def test_people_on_a_map_differ_in_more_than_colour(task, cohort):
+    walks = [cohort.traces(name)[0] for name in cohort.ids[:3]]
+    ax = plot.routes(task, walks)
+    lines = ax.get_legend().get_lines()
+    assert len({str(line.get_linestyle()) + str(line._unscaled_dash_pattern) for line in lines}) == 3
+    assert len({look.line for look in LOOKS}) == len({look.marker for look in LOOKS}) == len(LOOKS)
+    assert len({look.box for look in LOOKS}) == len(LOOKS)
+
+
+# ---------------------------------------------------------------------- action evidence
+
+
+def test_action_evidence_has_a_row_per_person_on_one_scale(found, cohort):
+    people = cohort.ids[:2].to_list()
+    figure = plot.action_evidence(found, people)
+    rows = [ax for ax in figure.axes if ax.get_xlabel() == "step"]
+    bars = [ax for ax in figure.axes if "unexpectedness" in ax.get_ylabel() and ax not in rows]
+    assert len(rows) == len(bars) == 2
+    assert len({ax.get_ylim() for ax in rows}) == 1
+    assert len({ax.get_ylim() for ax in bars}) == 1
+    for ax, name in zip(rows, people, strict=True):
+        own = found.actions.filter(participant=name, counts=True)
+        heights = [patch.get_height() for patch in ax.containers[0]]
+        np.testing.assert_allclose(heights, own["unexpectedness"])
+        shades = grey([patch.get_facecolor() for patch in ax.containers[0]])
+        order = np.argsort(heights)
+        assert (np.diff(shades[order]) <= 1e-9).all(), "the more unexpected, the darker"
+        letters = {text.get_text(): text.get_position()[0] for text in ax.texts}
+        top = own.sort("unexpectedness", descending=True).head(3)["step"].sort().to_list()
+        assert letters == dict(zip("abc", top, strict=True))
+
+
+def test_letters_on_the_map_stand_on_the_way_of_their_step(task, found, cohort):
+    who = cohort.ids[0]
+    steps = found.actions.filter(participant=who)
+    step = steps.filter(pl.col("is_move"))["step"][2]
+    ax = plot.unexpected_steps(task, found, who, marked=[step])
+    (letter,) = [text for text in ax.texts if text.get_text() == "a"]
+    row, column = task.grid.cell(steps["state"][step - 1])
+    after = task.grid.cell(steps["state"][step])
+    middle = ((column + after[1]) / 2, (row + after[0]) / 2)
+    assert np.abs(np.subtract(letter.get_position(), middle)).max() < 0.2
+
+
+def test_steps_that_do_not_count_are_hatched_and_dotted(task, found, cohort):
+    table = found.actions.with_columns(counts=pl.col("counts") & (pl.col("step") > 3))
+    some = changed(found, actions=table)
+    who = cohort.ids[0]
+    ax = plot.unexpected_row(some, who)
+    assert {patch.get_hatch() for patch in ax.containers[1]} == {"/////"}
+    assert not any(patch.get_hatch() for patch in ax.containers[0])
+    tallest = max(patch.get_height() for bars in ax.containers for patch in bars)
+    assert ax.get_ylim()[1] > tallest, "nothing is cut off"
+    drawn = plot.unexpected_steps(task, some, who)
+    dotted = [
+        lines for lines in drawn.collections
+        if len(lines.get_edgecolor()) and np.allclose(lines.get_edgecolor()[0][:3], to_rgb(UNCOUNTED))
+        and lines.get_linestyle()[0][1] is not None
+    ]  # fmt: skip
+    assert len(dotted) == 1
+
+
+def test_evidence_without_a_map_or_of_nobody(found, cohort):
+    line = fidm.TaskModel.from_arrays([[1], [-1]], [[-0.1], [0.0]], gamma=0.9, tau=0.1, name="line")
+    figure = plot.action_evidence(found, cohort.ids[0], task=line)
+    assert len(figure.axes) == 1
+    with pytest.raises(fidm.DataError, match="no steps of 'P9'"):
+        plot.action_evidence(found, ["P9"])
+    with pytest.raises(fidm.DataError, match="no steps of 'P0000001' in the episode '5'"):
+        plot.action_evidence(found, "P0000001", episode="5")
+    with pytest.raises(fidm.DataError, match="nobody"):
+        plot.action_evidence(found, [])
+    with pytest.raises(fidm.DataError, match="between 0 and 10"):
+        plot.action_evidence(found, cohort.ids[0], n_marked=11)
+
+
+# ---------------------------------------------------------------------- effort evidence
+
+
+def test_effort_evidence_shows_what_was_observed_beside_its_residual(found, cohort):
+    who = cohort.ids[4]
+    own = found.segments.filter(participant=who)
+    left, right = plot.effort_evidence(found, who, "characters").axes
+    np.testing.assert_allclose([bar.get_width() for bar in left.patches], own["characters_observed"])
+    np.testing.assert_allclose([bar.get_width() for bar in right.patches], own["characters_residual"])
+    expected = [line[0][0] for line in left.collections[-1].get_segments()]
+    np.testing.assert_allclose(expected, own["characters_expected"])
+    labels = [label.get_text() for label in left.get_yticklabels()]
+    assert labels == [f"{s} ({n})" for s, n in zip(own["segment"], own["n_moves"], strict=True)]
+    for ax in (left, right):
+        widths = np.array([bar.get_width() for bar in ax.patches])
+        shades = grey([bar.get_facecolor() for bar in ax.patches])
+        assert (np.diff(shades[np.argsort(widths)]) <= 1e-9).all(), "the larger, the darker"
+
+
+def test_segments_without_an_observation_have_a_dash(found, cohort):
+    who = cohort.ids[4]
+    gone = pl.when(pl.col("segment") == "2").then(None)
+    table = found.segments.with_columns(
+        gone.otherwise(pl.col(f"duration_{part}")).alias(f"duration_{part}")
+        for part in ("observed", "expected", "residual")
+    )
+    left, right = plot.effort_evidence(changed(found, segments=table), who, "duration").axes
+    n = table.filter(participant=who).height
+    for ax in (left, right):
+        assert len(ax.patches) == n - 1
+        assert [text.get_text() for text in ax.texts] == [" –"]
+    assert lightness(HEAVY) + 0.2 < lightness(LIGHT)
+
+
+def test_shades_of_equal_or_missing_values():
+    assert len(np.unique(shade(np.array([2.0, 2.0])), axis=0)) == 1
+    assert (shade(np.array([np.nan, 1.0, 3.0]))[0] == 1.0).all()
+    assert shade(np.array([np.nan])).shape == (1, 4)
+
+
+def test_effort_evidence_says_what_there_is(found, cohort):
+    with pytest.raises(fidm.DataError, match=r"no effort channel 'sighs'\. There is: duration"):
+        plot.effort_evidence(found, cohort.ids[0], "sighs")
+    with pytest.raises(fidm.DataError, match="no segments of 'P9'"):
+        plot.effort_evidence(found, "P9", "duration")
+
+
+# ---------------------------------------------------------------------- profiles
+
+
+def test_a_profile_stands_on_the_cohorts_scale(profile):
+    who, row = profile.participants[3], 3
+    ax = plot.person_profile(profile, who)
+    marks = [line for line in ax.lines if line.get_marker() == "s"]
+    assert len(marks) == len(profile.parameters)
+    for k, line in enumerate(marks):
+        values = np.log(profile.estimate[:, 0]) if k == 0 else profile.estimate[:, k]
+        low, middle, high = np.quantile(values, (0.1, 0.5, 0.9))
+        at = (values[row] - middle) / ((high - low) / 2.5631)
+        assert line.get_xdata()[0] == pytest.approx(np.clip(at, -4.5, 4.5))
+        band = ax.patches[k]
+        assert band.get_width() == pytest.approx(2.5631)
+    said = [text.get_text() for text in ax.texts]
+    assert said[0].startswith(f"{profile.estimate[row, 0]:.1f} (")
+    assert all("others" in one or "people" in one for one in said)
+
+
+def test_a_profile_of_one_person_and_of_what_is_not_known(profile):
+    one = changed(profile, **{
+        name: getattr(profile, name)[:1]
+        for name in ("participants", "estimate", "se", "low", "high", "status", "n", "log_sensitivity",
+                     "log_sensitivity_se", "n_steps", "n_inferred")
+    })  # fmt: skip
+    said = [text.get_text() for text in plot.person_profile(one, profile.participants[0]).texts]
+    assert not any("others" in text for text in said)
+    estimate, low, high, status = (
+        getattr(profile, name).copy() for name in ("estimate", "low", "high", "status")
+    )
+    estimate[0, 1], low[0, 1], high[0, 1], status[0, 1] = np.nan, np.nan, np.nan, 6
+    estimate[0, 0], high[0, 0], status[0, 0] = np.inf, np.inf, 5
+    estimate[0, 2], low[0, 2], status[0, 2] = -np.inf, -np.inf, 4
+    odd = changed(profile, estimate=estimate, low=low, high=high, status=status)
+    ax = plot.person_profile(odd, profile.participants[0])
+    said = [text.get_text() for text in ax.texts]
+    assert said[1] == "not observed"
+    assert "no maximum" in said[0]
+    assert "at the edge" in said[2]
+    assert {line.get_marker() for line in ax.lines} >= {"<", ">", "s"}
+    hollow = [line for line in ax.lines if line.get_marker() == "s" and line.get_markerfacecolor() == "white"]
+    assert len(hollow) >= 2
+    FigureCanvasAgg(ax.figure).draw()
+    with pytest.raises(fidm.DataError, match="no participant 'P9'"):
+        plot.person_profile(profile, "P9")
+
+
+def test_the_scatter_has_everybody_by_group(profile):
+    groups = pl.Series(["a"] * 8 + ["b$"] * 4 + [None] * 2)
+    ax = plot.cohort_scatter(
+        profile, channel="characters", groups=groups, highlight=[profile.participants[0]]
+    )
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["a (8)", "b$ (4)", "unknown (2)"]
+    drawn = ax.lines[:3]
+    np.testing.assert_array_equal(drawn[0].get_xdata(), profile.action_sensitivity[:8])
+    np.testing.assert_array_equal(drawn[1].get_ydata(), profile["characters"][8:12])
+    assert len({line.get_marker() for line in drawn}) == 3
+    assert profile.participants[0] in [text.get_text() for text in ax.texts]
+    cross = ax.collections[0].get_segments()[0][:, 0]
+    np.testing.assert_allclose(cross, [profile.low[0, 0], profile.high[0, 0]])
+    FigureCanvasAgg(ax.figure).draw()
+
+
+def test_groups_differ_in_grey():
+    for (one, first, inside), (other, second, filled) in itertools.pairwise(DOTS):
+        assert first != second
+        assert (
+            abs(lightness(inside) - lightness(filled)) > 0.1 or abs(lightness(one) - lightness(other)) > 0.1
+        )
+
+
+def test_the_scatter_leaves_out_what_cannot_be_shown_and_says_so(profile):
+    estimate = profile.estimate.copy()
+    estimate[2, 0], estimate[3, 1] = np.inf, np.nan
+    odd = changed(profile, estimate=estimate)
+    ax = plot.cohort_scatter(odd)
+    assert len(ax.lines[0].get_xdata()) == len(profile) - 2
+    assert ax.texts[0].get_text().startswith("2 without a finite estimate")
+    with pytest.raises(fidm.DataError, match="no finite estimate of both"):
+        plot.cohort_scatter(odd, highlight=[profile.participants[2]])
+    with pytest.raises(fidm.DataError, match="no participant 'P9'"):
+        plot.cohort_scatter(profile, highlight=["P9"])
+    with pytest.raises(fidm.DataError, match="no parameter 'sighs'"):
+        plot.cohort_scatter(profile, channel="sighs")
+    with pytest.raises(fidm.DataError, match="horizontal axis already"):
+        plot.cohort_scatter(profile, channel="action_sensitivity")
+    with pytest.raises(fidm.DataError, match="groups of 3 people"):
+        plot.cohort_scatter(profile, groups=pl.Series(["a", "b", "c"]))
+    none = changed(profile, estimate=np.full_like(estimate, np.nan))
+    FigureCanvasAgg(plot.cohort_scatter(none).figure).draw()
+
+
+# ---------------------------------------------------------------------- the model, and all of them
+
+
+def test_the_drawing_of_the_model_has_its_quantities_and_both_factors():
+    ax = plot.factor_graph(ax=Figure().subplots())
+    said = [text.get_text() for text in ax.texts]
+    assert {words for _, _, words, _ in NODES.values()} <= set(said)
+    assert sum("factor:" in text for text in said) == 2
+    assert sum(isinstance(patch, FancyArrowPatch) for patch in ax.patches) == len(ARROWS)
+    assert {source for source, *_ in ARROWS} | {target for _, target, *_ in ARROWS} == set(NODES)
+
+
+def test_figures_are_drawn_into_the_axes_given(task, cohort, found, profile):
+    who = cohort.ids[0]
+    for draw in (
+        lambda ax: plot.verbal_output(cohort, who, ax=ax),
+        lambda ax: plot.unexpected_row(found, who, ax=ax),
+        lambda ax: plot.unexpected_steps(task, found, who, ax=ax),
+        lambda ax: plot.effort_residuals(found, who, "turns", ax=ax),
+        lambda ax: plot.person_profile(profile, who, ax=ax),
+        lambda ax: plot.cohort_scatter(profile, ax=ax),
+        lambda ax: plot.factor_graph(ax=ax),
+    ):
+        ax = Figure().subplots()
+        assert draw(ax) is ax
+
+
+def test_every_figure_can_be_svg_and_names_are_in_it(task, cohort, found, profile):
+    who = cohort.ids[0]
+    for figure in (
+        plot.action_evidence(found, who),
+        plot.effort_evidence(found, who, "duration"),
+        plot.person_profile(profile, who),
+        plot.cohort_scatter(profile, highlight=[who]),
+    ):
+        assert who in plot.figure_svg(figure)
+    assert set(plot.__all__) <= set(dir(plot))
