@@ -1,17 +1,25 @@
-"""``fidm audit``: a random sample of groundings for a person to judge, and what the verdicts say."""
+"""``fidm audit``: groundings judged by hand, what the verdicts say, and whether anybody changed them."""
 
 from __future__ import annotations
 
 import csv
 import json as jsons
+import math
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
+from rich.console import Console
+from rich.text import Text
 
-from fidm.cli.console import count, page
-from fidm.grounding.audit import sample_audit, score_audit
+from fidm.cli.console import count, note, page, printable, table_of, warn
+from fidm.errors import DataError
+from fidm.grounding.agreement import Agreement, agreements, audit_of
+from fidm.grounding.audit import AuditScore, sample_audit, score_audit
+from fidm.grounding.decisions import Sample, Trail, verify_trail
+from fidm.grounding.review import read_proposed
 
 
 def sample(
@@ -83,3 +91,142 @@ def score(
         share = right / n if n else float("nan")
         interval = f"{found.level:.0%} Wilson interval {low:.1%} to {high:.1%}"
         console.print(f"{what}  {right} of {n} right, {share:.1%} ({interval})")
+
+
+def verify(
+    study: Path,
+    *,
+    expect: str | None = None,
+    json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
+    """Check that no decision of a review was changed, removed or moved.
+
+    Exit code 0: nothing was. 1: something was. 2: the study cannot be read.
+
+    Parameters
+    ----------
+    study
+        A study that was reviewed.
+    expect
+        A head that was written down earlier; it must still be in the trail.
+    json
+        Print the result as JSON.
+    """
+    found = verify_trail(study, expect=expect)
+    who = Counter(entry.reviewer for entry in found.entries)
+    times = [entry.at for entry in found.entries]
+    if json:
+        report = {
+            "study": str(study),
+            "entries": found.n_entries,
+            "head": found.head,
+            "is_whole": found.is_whole,
+            "problems": list(found.problems),
+            "notes": list(found.notes),
+            "reviewers": dict(who),
+            "first": times[0] if times else None,
+            "last": times[-1] if times else None,
+        }
+        print(jsons.dumps(report, indent=2, ensure_ascii=False))
+        return 0 if found.is_whole else 1
+    console = page()
+    if not found.n_entries and found.is_whole:
+        console.print("Nobody has decided on anything in this study yet.", soft_wrap=True)
+        return 0
+    console.print(f"{found.n_entries:,} {'entry' if found.n_entries == 1 else 'entries'}", style="bold")
+    if who:
+        said = ", ".join(f"{name or 'nobody'} {n:,}" for name, n in who.most_common())
+        console.print(Text(printable(f"by {said}; from {times[0]} to {times[-1]}")), soft_wrap=True)
+    console.print(f"head {found.head}", soft_wrap=True)
+    note(console, *found.notes)
+    if found.problems:
+        warn(console, *found.problems)
+        return 1
+    console.print("Every entry is as it was written, in its place.", soft_wrap=True)
+    note(
+        console, "write the head down elsewhere, to check later that nothing before it has changed: --expect"
+    )
+    return 0
+
+
+def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = False) -> int:
+    """Say how far reviewers agree, and what audits on the review page found.
+
+    Parameters
+    ----------
+    study
+        A study that was reviewed.
+    json
+        Print the result as JSON.
+    """
+    if not study.is_dir():
+        raise DataError("is not a folder.", source=str(study))
+    trail = Trail(study)
+    pairs = agreements(trail.decisions)
+    audits = _audits(study, trail)
+    if json:
+        report = {
+            "study": str(study),
+            "decisions": len(trail.decisions),
+            "pairs": [_finite(asdict(pair)) for pair in pairs],
+            "audits": [
+                {"name": sample.name, "reviewer": reviewer, **asdict(score)}
+                for sample, reviewer, score in audits
+            ],
+        }
+        print(jsons.dumps(report, indent=2, ensure_ascii=False, allow_nan=False))
+        return 0
+    console = page()
+    if not trail.decisions:
+        console.print("Nobody has decided on anything in this study yet: fidm review STUDY.", soft_wrap=True)
+        return 0
+    if pairs:
+        header = ("reviewers", "both judged", "same verdict", "95% interval", "kappa", "same moves")
+        console.print(table_of(header, [_row(pair) for pair in pairs]))
+        note(
+            console, "right or not, of segments of which both judged the same reading; kappa takes off chance"
+        )
+    else:
+        console.print("No two reviewers have judged the same segment yet.", soft_wrap=True)
+    for sample, reviewer, score in audits:
+        _show_audit(console, sample, reviewer, score)
+    return 0
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
+
+
+def _row(pair: Agreement) -> tuple[str, ...]:
+    kappa = f"{pair.kappa:.2f}" if math.isfinite(pair.kappa) else "–"
+    return (
+        f"{pair.one}, {pair.other}", f"{pair.n:,}", f"{pair.agreement:.1%}",
+        f"{pair.low:.1%} to {pair.high:.1%}", kappa, f"{pair.same_moves:.1%}",
+    )  # fmt: skip
+
+
+def _audits(study: Path, trail: Trail) -> list[tuple[Sample, str, AuditScore]]:
+    """What each reviewer's decisions say of each sample drawn, samples drawn twice once."""
+    samples = {sample.name: sample for sample in trail.samples}
+    if not samples:
+        return []
+    grounded = read_proposed(study)
+    found = []
+    for sample in samples.values():
+        drawn = set(sample.dialogs)
+        judges = {d.reviewer for d in trail.decisions if (d.participant, d.episode) in drawn}
+        for reviewer in sorted(judges):
+            found.append((sample, reviewer, audit_of(sample, grounded, trail.decisions, reviewer=reviewer)))
+    return found
+
+
+def _show_audit(console: Console, sample: Sample, reviewer: str, score: AuditScore) -> None:
+    low, high = score.dialogs
+    share = f", {score.n_consistent / score.n_dialogs:.1%}" if score.n_dialogs else ""
+    said = (
+        f"{sample.name}, {reviewer}: {score.n_consistent} of {count(score.n_dialogs, 'dialog')} right{share} "
+        f"({score.level:.0%} Wilson interval {low:.1%} to {high:.1%})"
+    )
+    console.print(Text(printable(said)), soft_wrap=True)
+    if score.n_left:
+        note(console, f"{count(score.n_left, 'segment')} of this sample not judged yet")

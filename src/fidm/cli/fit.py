@@ -19,6 +19,7 @@ from rich.text import Text
 from fidm.cli.both_ways import Ways, compare, learn_other, report_inferred, say_inferred, with_other
 from fidm.cli.console import page
 from fidm.cli.progress import Bars, progress_bar
+from fidm.cli.studies import apply_decisions
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.files import whole_file
@@ -99,6 +100,8 @@ def fit(
     json
         Print a summary as JSON instead of a page.
     """
+    with progress_bar() as bars:
+        apply_decisions(study, bars)
     opened = Study(study)
     tasks = tuple(load_task(name) for name in task) or opened.load_tasks()
     if not tasks:

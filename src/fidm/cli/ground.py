@@ -16,11 +16,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fidm.cli.console import aside, count, page
+from fidm.cli.console import aside, count, page, warn
 from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
 from fidm.grounding.checks import NOTHING_SAID
+from fidm.grounding.decisions import Trail
 from fidm.grounding.ground import Grounded, ground
+from fidm.grounding.review import Applied, apply_review
 from fidm.grounding.settings import GroundingFile, read_settings
 from fidm.grounding.store import ANSWERS, alone_in, known_participants, private_folder, write_grounding
 from fidm.io.dialogs import formats, read
@@ -86,6 +88,7 @@ def ground_study(
         raise DataError("is not a folder.", source=str(study))
     if recover(study):
         aside().print("A replacement of this study's tables was interrupted; they are back as they were.")
+    Trail(study)  # decisions that were tampered with are found before the work, not after it
     chosen = _with_options(read_settings(study), by, language, endpoint, model, samples, workers)
     name, source = _task(study, task)
     loaded = load_task(source)
@@ -128,11 +131,17 @@ def ground_study(
         grounded = replace(grounded, provenance={**grounded.provenance, "reading": also})
         bars.step("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
+        applied = apply_review(study, on_progress=bars.step, is_alone=True)
+        grounded = grounded if applied is None else applied.grounded
     if json:
         report = _report(study, grounded, dialogs.problems, reasons, agreement)
+        report["review"] = None if applied is None else applied.counts()
         print(jsons.dumps(report, indent=2, ensure_ascii=False))
     else:
         _show(study, grounded, dialogs.problems, reasons, agreement, chosen, console)
+        if applied is not None:
+            _show_applied(applied, console)
+        console.print(f"\nWrote the tables and grounding/ to {study}", soft_wrap=True, markup=False)
         strange = _strange_files(place)
         if strange:
             kinds = ", ".join(sorted({path.suffix or "no suffix" for path in strange}))
@@ -267,10 +276,11 @@ def _show(
         ("confident", "used as they are"),
         ("needs_review", "marked for review"),
         ("no_route", "say nothing about the way"),
-        ("reviewed", "reviewed"),
+        ("reviewed", "read by hand"),
+        ("rejected", "rejected by hand and left out"),
     ):
         n = int((table["status"] == status).sum())
-        if n or status != "reviewed":
+        if n or status not in ("reviewed", "rejected"):
             shown.add_row(words, f"{n:,}", f"{n / max(1, table.height):.1%}")
     console.print(shown)
     doubts = _doubt_counts(table)
@@ -303,4 +313,10 @@ def _show(
         console.print(Text.assemble(("! ", "yellow"), said), soft_wrap=True)
     traces = len(grounded.cohort)
     console.print(f"structural checks: {traces - faulty:,} of {count(traces, 'trace')} sound")
-    console.print(f"\nWrote the tables and grounding/ to {study}", soft_wrap=True, markup=False)
+
+
+def _show_applied(applied: Applied, console: Console) -> None:
+    """What became of what reviewers had decided about the grounding before."""
+    console.print(Text(f"decisions of reviewers kept: {applied}"), soft_wrap=True)
+    if applied.n_stale + applied.n_lost + applied.n_differ:
+        warn(console, "some decisions do not hold any more, or differ; see fidm review")

@@ -30,7 +30,9 @@ app = App(
 task_app = App(
     name="task", help="Look at tasks: list the built-in ones, show one, copy one to start your own."
 )
-audit_app = App(name="audit", help="Judge a random sample of groundings by hand, and score the verdicts.")
+audit_app = App(
+    name="audit", help="Judge groundings by hand, score the verdicts, and check the trail of decisions."
+)
 app.command(task_app)
 app.command(audit_app)
 app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
@@ -64,8 +66,14 @@ app.command("fidm.cli.fit:fit", help="Learn what people share and estimate every
 app.command(
     "fidm.cli.ground:ground_study", name="ground", help="Turn the dialogs of a study into steps and segments."
 )
+app.command(
+    "fidm.cli.review:review", help="Open the local page where a person checks and corrects groundings."
+)
+app.command("fidm.cli.report:report", help="Write the whole study as one page that opens without a network.")
 audit_app.command("fidm.cli.audit:sample", help="Write the sheet for a manual audit.")
 audit_app.command("fidm.cli.audit:score", help="Read a judged sheet back.")
+audit_app.command("fidm.cli.audit:verify", help="Check that no decision of a review was changed or removed.")
+audit_app.command("fidm.cli.audit:agreement", help="Say how far reviewers agree, and what audits found.")
 task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
 task_app.command("fidm.cli.task:copy", help="Copy a built-in task to a file of your own.")
 task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of each place.")

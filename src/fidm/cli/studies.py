@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
+from rich.text import Text
 
-from fidm.cli.console import count, note, warn
+from fidm.cli.console import aside, count, note, printable, warn
 from fidm.cli.progress import Bars
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.fit.factorized import Model
 from fidm.fit.files import load_fit
 from fidm.fit.fitted import Fit
+from fidm.grounding.review import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.io.dialogs import read
 from fidm.io.excluded import count_reasons, say_reasons
@@ -83,6 +85,7 @@ def open_study(folder: Path, *, task: tuple[str, ...] = (), skip_bad: bool = Fal
     skip_bad
         Leave out people whose data have problems, instead of refusing the study.
     """
+    apply_decisions(folder)
     study = Study(folder)
     tasks = tuple(load_task(name) for name in task) or study.load_tasks()
     if not tasks:
@@ -96,6 +99,21 @@ def open_study(folder: Path, *, task: tuple[str, ...] = (), skip_bad: bool = Fal
         raise DataError("has nobody whose data can be used.", source=str(folder))
     n_left_out = cohort.problems["participant"].n_unique()
     return Opened(folder, tasks, cohort, n_left_out, count_reasons(study.excluded()))
+
+
+def apply_decisions(folder: Path, bars: Bars | None = None) -> None:
+    """Make the tables again if reviewers have decided on something since, and say so on the error stream.
+
+    Parameters
+    ----------
+    folder
+        The study.
+    bars
+        Where to report how far it is.
+    """
+    said = bring_up_to_date(folder, on_progress=None if bars is None else bars.step)
+    if said is not None:
+        aside().print(Text(f"· {printable(said)}"), style="dim", soft_wrap=True)
 
 
 def find_fit(opened: Opened, use: Path | None, bars: Bars) -> tuple[Fit, str]:

@@ -17,7 +17,7 @@ import polars as pl
 
 from fidm.errors import DataError, GroundingError, Problem
 from fidm.files import whole_file
-from fidm.grounding.store import FOLDER, has_grounding
+from fidm.grounding.store import FOLDER, PROPOSED, has_grounding
 from fidm.proportion import wilson
 
 COLUMNS = (
@@ -47,6 +47,8 @@ class AuditScore:
     segments : tuple of float
         Wilson interval of the share of right segments; segments of a dialog go together, so it is a little
         too narrow.
+    n_left : int
+        Segments that nobody has judged yet; their dialogs do not count.
     """
 
     level: float
@@ -56,6 +58,30 @@ class AuditScore:
     n_segments: int
     n_right: int
     segments: tuple[float, float]
+    n_left: int = 0
+
+
+def drawn_dialogs(study: str | Path, n: int, *, seed: int) -> tuple[tuple[str, str], ...]:
+    """Draw dialogs of a study for an audit, each as participant and episode.
+
+    Parameters
+    ----------
+    study : path
+        A grounded study.
+    n : int
+        How many dialogs; all of them if there are fewer.
+    seed : int
+        The same seed draws the same dialogs, whatever their order.
+    """
+    (segments,) = _tables(study, "segments")
+    return tuple((who, episode) for who, episode in _drawn(segments, n, seed).iter_rows())
+
+
+def _drawn(segments: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
+    if n < 1 or seed < 0:
+        raise GroundingError(f"n is {n} and seed is {seed}; n must be 1 or more and seed 0 or more.")
+    keys = segments.select("participant", "episode").unique().sort("participant", "episode")
+    return keys[np.sort(np.random.default_rng(seed).permutation(keys.height)[:n])]
 
 
 def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | None = None) -> Path:
@@ -72,13 +98,8 @@ def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | Non
     path : path, optional
         The sheet; by default ``grounding/audit-SEED.csv`` in the study, readable by its owner alone.
     """
-    if n < 1 or seed < 0:
-        raise GroundingError(f"n is {n} and seed is {seed}; n must be 1 or more and seed 0 or more.")
-    segments, turns, moves = _tables(study)
-    keys = segments.select("participant", "episode").unique().sort("participant", "episode")
-    rng = np.random.default_rng(seed)
-    rows = np.sort(rng.permutation(keys.height)[:n])
-    drawn = keys[rows]
+    segments, turns, moves = _tables(study, "segments", "turns", "moves")
+    drawn = _drawn(segments, n, seed)
     said = {
         (row["participant"], row["episode"], row["turn"]): row["text"] for row in turns.iter_rows(named=True)
     }
@@ -129,14 +150,12 @@ def _safe(cell: str) -> str:
     return f"'{cell}" if cell.startswith(_RISKY) else cell
 
 
-def _tables(study: str | Path) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+def _tables(study: str | Path, *names: str) -> list[pl.DataFrame]:
     if not has_grounding(study):
         raise GroundingError("has no grounding. Run: fidm ground STUDY.", source=str(study))
     folder = Path(study) / FOLDER
     try:
-        return tuple(
-            pl.read_parquet(folder / f"{name}.parquet", glob=False) for name in ("segments", "turns", "moves")
-        )  # type: ignore[return-value]
+        return [pl.read_parquet(folder / f"{name}.parquet", glob=False) for name in names]
     except (OSError, pl.exceptions.PolarsError) as error:
         raise GroundingError(f"cannot be read ({type(error).__name__}).", source=str(folder)) from None
 
@@ -155,11 +174,13 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
     """
     if not 0 < level < 1:
         raise GroundingError(f"level is {level}; it must be between 0 and 1.")
-    segments, _, _ = _tables(study)
-    now = {
-        tuple(r[name].removeprefix("'") for name in ("participant", "episode", "segment")): r["program"]
-        for r in segments.iter_rows(named=True)
-    }
+    # A sheet may have been drawn before or after people decided on segments.
+    names = ["segments", *(["proposals"] if (Path(study) / FOLDER / PROPOSED).exists() else [])]
+    now: dict[tuple[str, ...], set[str]] = {}
+    for table in _tables(study, *names):
+        for r in table.iter_rows(named=True):
+            key = tuple(r[name].removeprefix("'") for name in ("participant", "episode", "segment"))
+            now.setdefault(key, set()).add(r["program"])
     try:
         text = Path(sheet).read_text("utf-8-sig")
     except UnicodeDecodeError:
@@ -190,7 +211,7 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
         seen.add(key)
         if key not in now:
             problems.append(Problem("is about a segment the study does not have.", where))
-        elif now[key] != (row["program"] or "").removeprefix("'"):
+        elif (row["program"] or "").removeprefix("'") not in now[key]:
             problems.append(Problem("was drawn from an older grounding; the program has changed.", where))
         elif said not in (*OK, *WRONG):
             what = "has no verdict" if not said else "has a verdict that is neither ok nor wrong"

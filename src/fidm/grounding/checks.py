@@ -41,7 +41,7 @@ def trace_checks(task: TaskModel, cohort: Cohort, dialogs: Sequence[GroundedDial
         first, last = int(cohort.step_offsets[e]), int(cohort.step_offsets[e + 1])
         if first == last:
             rows.append(("steps", None, owner[e], NOTHING_SAID, "Does the participant say where to go?"))
-        elif cohort.state[first] != task.start:
+        elif _cell(task, int(cohort.state[first])) != _cell(task, task.start):
             rows.append(("steps", 1, owner[e], "The trace does not start at the entrance.", ""))
         low, high = int(cohort.segment_offsets[e]), int(cohort.segment_offsets[e + 1])
         if cohort.segment is not None:
@@ -66,3 +66,8 @@ def trace_checks(task: TaskModel, cohort: Cohort, dialogs: Sequence[GroundedDial
                 break
     found = pl.DataFrame(rows, schema=PROBLEM_SCHEMA, orient="row")
     return pl.concat([found, trace_problems(tasks, cohort, followed)])
+
+
+def _cell(task: TaskModel, state: int) -> int:
+    """Where a state is, whatever phase was opened in it before the first step."""
+    return state if task.grid is None else state % task.grid.grid.n_cells

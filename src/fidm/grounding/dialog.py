@@ -1,8 +1,8 @@
 """One dialog from words to moves: cut it, ground each segment where the one before ended, and replay.
 
-The position is carried from segment to segment. After a segment that needs review the position is in doubt,
-and so are the moves that follow, until the participant names a place and the figure is there: from then on
-they count again.
+The position is carried from segment to segment. After a segment that needs review or was rejected the
+position is in doubt, and so are the moves that follow, until the participant names a place and the figure is
+there, or somebody has reviewed a segment that starts there: from then on they count again.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from fidm.grounding.segment import Segmenter, Segmenting, cut_dialog
 from fidm.grounding.terrain import Terrain
 from fidm.talk import Transcript
 
-Status = Literal["confident", "needs_review", "no_route", "reviewed"]
-"""Whether a segment can be used, should be looked at, says nothing about the way, or was looked at."""
+Status = Literal["confident", "needs_review", "no_route", "reviewed", "rejected"]
+"""Whether a segment can be used, should be looked at, or says nothing about the way; and once somebody has
+looked at it, whether it was read by hand or cannot be used."""
 
 ALIASES = {
     "yue": ("yue", "zh-hk", "zh-yue", "cantonese", "yue-hk", "yue-hant", "yue-hant-hk", "zh-hant-hk"),
@@ -241,7 +242,7 @@ def follow_path(
         What moves in doubt count.
     chosen : sequence of Program, optional
         The program of each segment instead of the most probable one; doubt is then in the choice, and every
-        move counts.
+        move counts but those of rejected segments, and after them until the position is certain again.
     """
     path = Path()
     position = terrain.start()
@@ -254,17 +255,22 @@ def follow_path(
         done = replay(program, terrain, position, told=dialog.told)
         position = done.end
         kept = -1
-        if weighing.keep_talk or len(done) or program[0].op != "NONE" or one.status == "needs_review":
+        is_out = one.status == "rejected"
+        if one.status == "reviewed":  # somebody saw where it starts
+            is_sure = True
+        if not is_out and (
+            weighing.keep_talk or len(done) or program[0].op != "NONE" or one.status == "needs_review"
+        ):
             kept = len(path.kept)
             path.kept.append(i)
             path.n_moves.append(sum(1 for action in done.actions if action in moves))
-        in_doubt = chosen is None and one.status == "needs_review"
+        in_doubt = is_out or (chosen is None and one.status == "needs_review")
         for k, action in enumerate(done.actions):
             anchored = action not in moves  # taking something fixes the place
             if anchored and not in_doubt:
                 is_sure = True
-            counts = 1.0 if chosen is not None or (is_sure and not in_doubt) else weighing.doubtful
-            path.weight.append(counts)
+            counts = 1.0 if is_sure and not in_doubt else weighing.doubtful
+            path.weight.append(0.0 if is_out else counts)
             path.source.append((i, done.instruction[k]))
         path.states += done.states
         path.actions += done.actions

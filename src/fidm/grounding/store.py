@@ -12,6 +12,9 @@
         provenance.json         grounder, versions, hashes, settings
         problems.csv            what was wrong with dialogs or traces
         answers.sqlite          a language model's answers, if one was asked
+        review.jsonl            what people decided about segments, if anybody did
+        proposals.parquet       the segments as the grounder left them, once decisions were applied
+        proposals.json          the provenance of those
 
 Only the owner of the study can read the folder ``grounding``.
 """
@@ -22,6 +25,7 @@ import json
 import os
 import shutil
 import tempfile
+import time
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +57,10 @@ ORIGINAL = "participants.original.csv"
 ANSWERS = "answers.sqlite"
 VECTORS = "language.sqlite"
 """What stays when a grounding is written anew: answers of a language model, and vectors of what was said."""
+
+PROPOSALS, PROPOSED = "proposals.parquet", "proposals.json"
+"""The segments as the grounder left them, and their provenance, where people have decided on some since.
+While the second is there, the first, the turns and the dialogs belong together."""
 
 DIALOG_SCHEMA = {
     "participant": pl.String,
@@ -96,6 +104,7 @@ def write_grounding(
     *,
     tasks: Sequence[str | Path],
     problems: pl.DataFrame | None = None,
+    keep_proposals: bool = False,
 ) -> None:
     """Write a grounding into a study folder: its tables, and the folder ``grounding``.
 
@@ -112,6 +121,9 @@ def write_grounding(
         The task, by its built-in name or the path of its file.
     problems : DataFrame, optional
         What was wrong with dialogs that could not be read.
+    keep_proposals : bool
+        Whether this is what people made of the grounding that is there, see :func:`put_by_proposals`; a new
+        grounding takes the place of the old proposals.
     """
     folder = private_folder(study)
     for left in folder.glob(".new-*"):  # of a run that was killed
@@ -137,8 +149,11 @@ def write_grounding(
         if given.exists():  # the writer puts a table of its own in its place
             with whole_file(Path(study) / ORIGINAL) as copy:
                 shutil.copyfile(given, copy)
-        with _unproven(folder), StudyWriter(study, tasks=tasks, overwrite=True) as writer:
+        proofs = ["provenance.json", *([] if keep_proposals else [PROPOSED])]
+        with _unproven(folder, proofs), StudyWriter(study, tasks=tasks, overwrite=True) as writer:
             writer.add(cohort)
+        if not keep_proposals:
+            (folder / PROPOSALS).unlink(missing_ok=True)
         (folder / "problems.csv").unlink(missing_ok=True)
         for file in sorted(part.iterdir(), key=lambda file: file.name == "provenance.json"):
             file.chmod(0o600)
@@ -152,21 +167,35 @@ def write_grounding(
 
 
 @contextmanager
-def _unproven(folder: Path) -> Iterator[None]:
+def _unproven(folder: Path, names: Sequence[str]) -> Iterator[None]:
     """Take the provenance away while tables are replaced, so that nobody takes old and new for one whole.
 
     It comes back if the replacement fails; if the process is killed, the study has no grounding any more.
     """
-    path = folder / "provenance.json"
-    before = path.read_bytes() if path.exists() else None
-    path.unlink(missing_ok=True)
+    before = {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
+    for name in before:
+        (folder / name).unlink()
     try:
         yield
     except BaseException:
-        if before is not None:
-            with whole_file(path, mode=0o600) as part:
-                part.write_bytes(before)
+        for name, content in before.items():
+            with whole_file(folder / name, mode=0o600) as part:
+                part.write_bytes(content)
         raise
+
+
+def put_by_proposals(study: str | Path) -> None:
+    """Keep a study's segments as the grounder left them, before what people decided takes their place.
+
+    From then on the grounding can be made again from them, even if a process is killed while it writes.
+    """
+    folder = Path(study) / FOLDER
+    if (folder / PROPOSED).exists():
+        return
+    # The second file says that the first is whole.
+    for source, target in (("segments.parquet", PROPOSALS), ("provenance.json", PROPOSED)):
+        with whole_file(folder / target, mode=0o600) as part:
+            shutil.copyfile(folder / source, part)
 
 
 def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
@@ -250,8 +279,16 @@ def _read_csv(path: Path) -> pl.DataFrame:
 
 
 @contextmanager
-def alone_in(study: str | Path) -> Iterator[None]:
-    """Hold a study's grounding for oneself; whoever else wants it is told so. Ends with the process."""
+def alone_in(study: str | Path, *, wait_s: float = 0.0) -> Iterator[None]:
+    """Hold a study's grounding for oneself; whoever else wants it is told so. Ends with the process.
+
+    Parameters
+    ----------
+    study : path
+        The study folder.
+    wait_s : float
+        How long to wait for whoever holds it, in seconds.
+    """
     try:
         import fcntl
     except ImportError:  # a system without such locks
@@ -261,11 +298,17 @@ def alone_in(study: str | Path) -> Iterator[None]:
         held = os.open(study, os.O_RDONLY)
     except OSError as error:
         raise DataError(f"cannot be read: {error.strerror}.", source=str(study)) from None
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(held)
-        raise DataError("is being grounded by another process just now.", source=str(study)) from None
+    until = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            if time.monotonic() < until:
+                time.sleep(0.05)
+                continue
+            os.close(held)
+            raise DataError("is being grounded by another process just now.", source=str(study)) from None
     try:
         yield
     finally:
@@ -304,7 +347,9 @@ def has_grounding(study: str | Path) -> bool:
     return (Path(study) / FOLDER / "provenance.json").is_file()
 
 
-def read_grounding(study: str | Path, task: TaskModel, *, settings: Settings | None = None) -> Grounded:
+def read_grounding(
+    study: str | Path, task: TaskModel, *, settings: Settings | None = None, proposed: bool = False
+) -> Grounded:
     """Read back the grounding of a study, to sample from it or to look at it.
 
     Parameters
@@ -315,15 +360,18 @@ def read_grounding(study: str | Path, task: TaskModel, *, settings: Settings | N
         Its task.
     settings : Settings, optional
         What doubtful moves count; only that matters here.
+    proposed : bool
+        As the grounder left it, whatever people decided since.
     """
     folder = Path(study) / FOLDER
-    if not has_grounding(study):
+    is_apart = proposed and (folder / PROPOSED).is_file()
+    if not is_apart and not has_grounding(study):
         raise GroundingError("has no grounding. Run: fidm ground STUDY.", source=str(study))
     try:
-        segments = pl.read_parquet(folder / "segments.parquet", glob=False)
+        segments = pl.read_parquet(folder / (PROPOSALS if is_apart else "segments.parquet"), glob=False)
         turns = pl.read_parquet(folder / "turns.parquet", glob=False)
         listed = pl.read_parquet(folder / "dialogs.parquet", glob=False)
-        provenance = json.loads((folder / "provenance.json").read_text("utf-8"))
+        provenance = json.loads((folder / (PROPOSED if is_apart else "provenance.json")).read_text("utf-8"))
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         raise GroundingError(
             f"cannot be read ({type(error).__name__}). Run fidm ground again.", source=str(folder)
