@@ -1,4 +1,5 @@
-# Two commands do everything on a fresh machine with python3 (and its venv module), make and git:
+# Two commands do everything on a fresh machine with python3 (and its venv module), make and git (and, for the
+# tests of the web pages, a Chromium, which is installed where the system's packages offer it):
 #   make demo   the main job on an embedded default
 #   make test   the same, then lint, types, import rules and all tests
 
@@ -26,7 +27,7 @@ types: $(VENV)/.dev
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
-unit: $(VENV)/.dev
+unit: $(VENV)/.dev $(VENV)/.browser
 	$(BIN)/pytest --numprocesses $(WORKERS)
 
 docs: $(VENV)/.dev
@@ -42,6 +43,7 @@ bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/simulate.py --out benchmarks/results/simulate.json
 	$(BIN)/python benchmarks/language.py --out benchmarks/results/language.json
 	$(BIN)/python benchmarks/classify.py --out benchmarks/results/classify.json
+	$(BIN)/python benchmarks/report.py --out benchmarks/results/report.json
 
 # The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
 # Language encoders are left out: old releases of torch come as gigabytes.
@@ -82,6 +84,11 @@ $(VENV)/.dev: pyproject.toml constraints.txt tests/llm/requirements.txt tests/la
 	$(PIP) --editable '.[dev]'
 	$(PIP) --no-deps --only-binary :all: --requirement tests/llm/requirements.txt
 	$(PIP) --no-deps --only-binary :all: --requirement tests/language/requirements.txt
+	@touch $@
+
+# The tests open the web pages in a real browser.
+$(VENV)/.browser: scripts/get-browser.sh | $(VENV)/bin/python
+	@sh scripts/get-browser.sh
 	@touch $@
 
 .venv-bench/.done: benchmarks/msdm-requirements.txt

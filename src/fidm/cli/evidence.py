@@ -14,7 +14,7 @@ import polars as pl
 from cyclopts import Parameter
 from matplotlib.figure import Figure
 
-from fidm.cli.behind import Person, places_behind
+from fidm.cli.behind import Person
 from fidm.cli.console import aside, count, note, page, warn
 from fidm.cli.evidence_page import show_everybody, show_person
 from fidm.cli.pictures import save_figure
@@ -25,6 +25,7 @@ from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.files import whole_file
 from fidm.plot.evidence import person_evidence
 from fidm.record import to_json, write_result
+from fidm.study.behind import places_behind
 from fidm.tasks.model import TaskModel
 
 SIMILAR = 3

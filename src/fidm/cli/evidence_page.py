@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fidm.cli.behind import Behind
 from fidm.cli.console import count, note, table_of, warn
 from fidm.evidence.evidence import IMPROBABLE, Evidence
 from fidm.model.action import TIE
+from fidm.study.behind import Behind
 
 WIDEST = 46
 """How many characters of what somebody said are shown in a table."""

@@ -1,0 +1,148 @@
+"""What people who looked at a grounding found: judged audit sheets, and decisions of the review page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fidm.errors import FidmError
+from fidm.grounding.agreement import Agreement, agreements, audit_of
+from fidm.grounding.audit import AuditScore, score_audit
+from fidm.grounding.decisions import Trail
+from fidm.grounding.review import read_proposed
+from fidm.grounding.store import FOLDER
+from fidm.report.opening import Opened
+from fidm.report.parts import PERCENT, column, table, text_column
+from fidm.report.words import count
+
+NOBODY = (
+    "Nobody has audited this grounding. Draw a random sample with fidm audit sample, or judge one in "
+    "fidm review, before you rely on it."
+)
+
+
+def audit_tables(opened: Opened) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the tables of all audits and of how reviewers agree, and what there is to say."""
+    scored, said = _sheets(opened)
+    rows = [_score_row(name, one) for name, one in scored]
+    tables, more = _decisions(opened, rows)
+    said += more
+    if rows:
+        tables.insert(
+            0,
+            table(
+                "audits",
+                "Audits: random dialogs, judged by a person",
+                [
+                    text_column("audit"),
+                    column("n_dialogs", "dialogs"),
+                    column("consistent", "without a wrong segment", unit=PERCENT),
+                    column("low", "from", unit=PERCENT),
+                    column("high", "to", unit=PERCENT),
+                    column("n_segments", "segments"),
+                    column("right", "right", unit=PERCENT),
+                    column("right_low", "from", unit=PERCENT),
+                    column("right_high", "to", unit=PERCENT),
+                ],
+                rows,
+                note="95 % intervals (Wilson). Segments of a dialog go together, so theirs are a little too "
+                "narrow. The paper judged 20 dialogs and found 19 consistent.",
+            ),
+        )
+    elif not tables and not said:
+        said.append(NOBODY)
+    return tables, said
+
+
+def _sheets(opened: Opened) -> tuple[list[tuple[str, AuditScore]], list[str]]:
+    """The scores of the study's audit sheets, and what is to be said of those that have none."""
+    scored, said = [], []
+    for i, path in enumerate(sorted((opened.folder / FOLDER).glob("audit-*.csv")), start=1):
+        name = f"sheet {i}" if opened.known.is_deidentified else path.name
+        try:
+            scored.append((name, score_audit(opened.folder, path)))
+        except FidmError as error:
+            n = len(error.problems)
+            why = f"{count(n, 'row')} without a verdict that can be used" if n else "it cannot be read"
+            said.append(f"The audit {name} is not in the table: {why}.")
+    return scored, said
+
+
+def _score_row(name: str, one: AuditScore) -> tuple[Any, ...]:
+    return (
+        name,
+        one.n_dialogs,
+        one.n_consistent / one.n_dialogs if one.n_dialogs else None,
+        *one.dialogs,
+        one.n_segments,
+        one.n_right / one.n_segments if one.n_segments else None,
+        *one.segments,
+    )
+
+
+def _decisions(opened: Opened, rows: list[tuple[Any, ...]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """How reviewers agree, and the audits they judged on the review page, which are added to the rows."""
+    trail = Trail(opened.folder)
+    decisions = trail.decisions
+    if not decisions:
+        return [], []
+    names = reviewer_names([one.reviewer for one in decisions], hide=opened.known.is_deidentified)
+    said = [
+        f"{count(len(decisions), 'decision')} by {count(len(names), 'person', 'people')} "
+        f"({', '.join(names.values())}) on the review page are taken up in the tables of this report."
+    ]
+    task = next(
+        (one for one in opened.known.tasks if one.fingerprint == opened.provenance.get("task_fingerprint")),
+        None,
+    )
+    if trail.samples and task is not None:
+        proposed = read_proposed(opened.folder, task)
+        for sample in trail.samples:
+            score = audit_of(sample, proposed, decisions)
+            if score.n_segments:
+                rows.append(_score_row(f"review page, {sample.name}", score))
+            if score.n_left:
+                said.append(
+                    f"{count(score.n_left, 'segment')} of the sample {sample.name} are not judged yet."
+                )
+    pairs = agreements(decisions)
+    if not pairs:
+        return [], said
+    return [_agreement_table(pairs, names)], said
+
+
+def _agreement_table(pairs: Sequence[Agreement], names: Mapping[str, str]) -> dict[str, Any]:
+    return table(
+        "agreement",
+        "How far reviewers agree",
+        [
+            text_column("one"),
+            text_column("other"),
+            column("n", "segments both judged"),
+            column("agreement", "same verdict", unit=PERCENT),
+            column("low", "from", unit=PERCENT),
+            column("high", "to", unit=PERCENT),
+            column("kappa", "Cohen's κ"),
+            column("same_moves", "same moves", unit=PERCENT),
+        ],
+        [
+            (
+                names[one.one],
+                names[one.other],
+                one.n,
+                one.agreement,
+                one.low,
+                one.high,
+                one.kappa,
+                one.same_moves,
+            )
+            for one in pairs
+        ],
+        note="95 % intervals (Wilson). Kappa is undefined where both said the same of everything.",
+    )
+
+
+def reviewer_names(reviewers: Sequence[str], *, hide: bool) -> dict[str, str]:
+    """Return what reviewers are called: their names, or "reviewer 1" and so on."""
+    known = sorted(dict.fromkeys(reviewers))
+    return {name: f"reviewer {i}" if hide else name for i, name in enumerate(known, start=1)}

@@ -1,0 +1,199 @@
+"""Opening a study for its report: its people, what they share, and the evidence with what was said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError, FitError
+from fidm.evidence.evidence import find_evidence
+from fidm.fit.factorized import Model
+from fidm.fit.files import load_fit
+from fidm.fit.fitted import Fit
+from fidm.grounding.review import bring_up_to_date
+from fidm.grounding.store import FOLDER, has_grounding
+from fidm.io.study import Study
+from fidm.model.channels import paper_channels
+from fidm.report.known import Key, Known
+from fidm.report.naming import draw_names, rename, renamed
+from fidm.report.parts import Progress
+from fidm.report.words import count
+from fidm.study.behind import Behind, places_behind
+from fidm.study.folders import SIMULATION
+from fidm.study.learnable import fit_learnable
+from fidm.tasks.compile import load_task
+from fidm.tasks.model import TaskModel
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """A study with everything computed that its sections and its people need.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the study is.
+    known : Known
+        What is known of its people.
+    excluded : DataFrame
+        ``participant`` and ``reason`` of whoever takes no part.
+    source : str
+        Where what people share comes from, in words.
+    provenance : mapping
+        How the study was grounded; empty where it was not.
+    grounded : DataFrame or None
+        Every grounded segment of those who take part.
+    notes : tuple of str
+        What a reader must not miss.
+    names : mapping of str to str
+        What people are called instead of their ids, in a de-identified report.
+    """
+
+    folder: Path
+    known: Known
+    excluded: pl.DataFrame
+    source: str
+    provenance: Mapping[str, Any]
+    grounded: pl.DataFrame | None
+    notes: tuple[str, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the people are simulated."""
+        return (self.folder / SIMULATION).exists()
+
+
+def open_for_report(
+    folder: Path,
+    *,
+    task: Sequence[str] = (),
+    use: Path | None = None,
+    label: str | None = None,
+    skip_bad: bool = False,
+    deidentify: bool = False,
+    key: Path | None = None,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> Opened:
+    """Read a study, find or learn what its people share, and find everybody's evidence.
+
+    Parameters
+    ----------
+    folder, task, use, label, skip_bad, deidentify, key, workers, on_progress
+        As in :func:`fidm.report.report.build_report`.
+    """
+    say = on_progress or (lambda doing, done, of: None)
+    say("reading", 0, 1)
+    told = bring_up_to_date(folder, on_progress=on_progress)
+    study = Study(folder)
+    tasks = tuple(load_task(name) for name in task) or study.load_tasks()
+    if not tasks:
+        raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(folder))
+    cohort = _read(study, tasks, skip_bad=skip_bad)
+    excluded = study.excluded()
+    names: dict[str, str] = {}
+    if deidentify:
+        everybody = [*cohort.ids, *excluded["participant"], *cohort.problems["participant"].drop_nulls()]
+        names = draw_names(everybody, key=key)
+        cohort, excluded = rename(cohort, names), renamed(excluded, names)
+    fit, source = _fit(folder, tasks, cohort, use)
+    profile = fit.profile(cohort, workers=workers, on_progress=on_progress)
+    found = find_evidence(fit, cohort, profile=profile, workers=workers, on_progress=on_progress)
+    behind = places_behind(folder, found, names=names or None)
+    known = Known(
+        cohort,
+        fit,
+        profile,
+        found,
+        behind,
+        tasks,
+        label if label in cohort.participants.columns else None,
+        _languages(folder, names),
+        deidentify,
+    )
+    provenance = _provenance(folder)
+    grounded = _own(behind, cohort) if provenance else None
+    notes = (*([told] if told else []), *behind.warnings)
+    return Opened(folder, known, excluded, source, provenance, grounded, notes, names)
+
+
+def _read(study: Study, tasks: tuple[TaskModel, ...], *, skip_bad: bool) -> Cohort:
+    model = Model(tasks)
+    strict = not skip_bad
+    parts = [model.check(batch, strict=strict) for batch in study.batches(tasks=tasks, strict=strict)]
+    cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
+    if not len(cohort):
+        raise DataError("has nobody whose data can be used.", source=str(study.folder))
+    return cohort
+
+
+def _fit(folder: Path, tasks: tuple[TaskModel, ...], cohort: Cohort, use: Path | None) -> tuple[Fit, str]:
+    """What people share: the file given, the study's own, or learned now from the training part."""
+    path = use if use is not None else folder / "fit.json"
+    if use is not None or path.exists():
+        fit = load_fit(path, tasks)
+        said = f"learned earlier from {count(fit.n_learned, 'participant')}"
+        if use is None and _is_older(path, folder):
+            said += ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
+        return fit, said
+    people = cohort.participants
+    has_split = "split" in people.columns and bool((people["split"] == "train").any())
+    learners = cohort.split("train") if has_split else cohort
+    alone = ""
+    try:
+        fit, failures = fit_learnable(tasks, learners, paper_channels())
+    except (
+        FitError
+    ) as error:  # too few people to learn how they differ: each is taken alone, and that is said
+        fit, failures = fit_learnable(tasks, learners, paper_channels(), method="mle")
+        alone = f". People are estimated one by one: {error.message.rstrip('.')}"
+    said = f"learned now from {count(fit.n_learned, 'participant')}"
+    said += " (the part for training)" if has_split else ""
+    said += alone
+    for name, why in failures.items():
+        said += f". {name} is left out: {why.rstrip('.')}"
+    return fit, said
+
+
+def _is_older(fit: Path, folder: Path) -> bool:
+    """Whether a fit was written before the tables of the study it is used on."""
+    tables = [path for name in ("steps", "segments") for path in folder.glob(f"{name}*")]
+    return any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables)
+
+
+def _provenance(folder: Path) -> dict[str, Any]:
+    """How the study was grounded, as the grounding itself says."""
+    if not has_grounding(folder):
+        return {}
+    try:
+        found = json.loads((folder / FOLDER / "provenance.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _languages(folder: Path, names: Mapping[str, str]) -> dict[Key, str]:
+    """The language of each dialog, where the grounding tells."""
+    path = folder / FOLDER / "dialogs.parquet"
+    if not has_grounding(folder) or not path.is_file():
+        return {}
+    try:
+        listed = pl.read_parquet(path, glob=False, columns=["participant", "episode", "language"])
+    except (OSError, pl.exceptions.PolarsError):
+        return {}
+    listed = renamed(listed, names) if names else listed
+    return {(who, episode): language for who, episode, language in listed.drop_nulls().iter_rows()}
+
+
+def _own(behind: Behind, cohort: Cohort) -> pl.DataFrame | None:
+    """The grounded segments of those who take part."""
+    if behind.words is None:
+        return None
+    return behind.words.segments.join(cohort.participants, on="participant", how="semi")

@@ -1,0 +1,74 @@
+"""Pictures that only a report needs: how a grounding went, and panels of a classification side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import get_args
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fidm.plot.classification import bar_handles, classification_bars
+from fidm.report.words import GROUNDED
+from fidm.study.classified import Classification, Metric, Part
+
+LOOKS: Mapping[str, tuple[str, str]] = {
+    "confident": ("#0072B2", ""),
+    "reviewed": ("#56B4E9", ".."),
+    "needs_review": ("#E69F00", "//"),
+    "rejected": ("#D55E00", "xx"),
+    "no_route": ("#D9D9D9", ""),
+}
+"""The colour and the hatching of each status, told apart in grey too."""
+
+
+def status_bar(counts: Mapping[str, int]) -> Figure:
+    """Draw how many segments have each status as one bar.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        How many there are of each status.
+    """
+    figure = Figure(figsize=(8, 1.25), layout="constrained")
+    ax = figure.subplots()
+    total, left = sum(counts.values()), 0.0
+    for status, n in counts.items():
+        colour, hatch = LOOKS.get(status, ("#999999", "--"))
+        share = 100 * n / total
+        ax.barh(0, share, left=left, height=0.8, color=colour, hatch=hatch, edgecolor="white", lw=0.8,
+                label=f"{GROUNDED.get(status, status)} {share:.1f} %")  # fmt: skip
+        left += share
+    ax.set(xlim=(0, 100), yticks=[], xlabel="segments (%)")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    figure.legend(loc="outside upper left", ncols=5, frameon=False, fontsize=8.5)
+    return figure
+
+
+def score_bars(found: Classification) -> Figure:
+    """Draw the area under the curve and the balanced accuracy of each representation, for two classes."""
+    n = len(found.representations) + 0.8 * len(set(found.scores["kind"]))
+    drawn = Figure(figsize=(10.5, 1.1 + 0.31 * n), layout="constrained")
+    metrics: tuple[Metric, ...] = get_args(Metric)
+    for i, (ax, metric) in enumerate(zip(drawn.subplots(1, len(metrics)), metrics, strict=True)):
+        classification_bars(found, setting="binary", metric=metric, legend=False, ax=ax)
+        ax.tick_params(labelleft=i == 0)
+    drawn.legend(handles=bar_handles(found), loc="outside upper right", ncols=4, frameon=False, fontsize=8.5)
+    return drawn
+
+
+def curve_panels(found: Classification, draw: Callable[..., Axes]) -> Figure:
+    """Draw a curve of each part of people side by side.
+
+    Parameters
+    ----------
+    found : Classification
+        What was found.
+    draw : callable
+        :func:`fidm.plot.roc_curves` or :func:`fidm.plot.calibration_curve`.
+    """
+    parts: list[Part] = [one for one in get_args(Part) if one in found.parts]
+    drawn = Figure(figsize=(0.2 + 4.4 * len(parts), 5.0), layout="constrained")
+    for ax, part in zip(drawn.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+        draw(found, part=part, ax=ax)
+    return drawn

@@ -1,0 +1,247 @@
+"""A study's report: built from its folder, and written as HTML and JSON, each whole or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fidm.errors import DataError
+from fidm.files import whole_file
+from fidm.record import plain
+from fidm.report.html import to_html
+from fidm.report.naming import write_key
+from fidm.report.opening import open_for_report
+from fidm.report.parts import Progress
+from fidm.report.summarize import KIND, summarize
+from fidm.study.classifying import LABEL, NORMAL
+
+NAME, DEIDENTIFIED = "report.html", "report-deidentified.html"
+"""What a report is called in its study."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Report:
+    """A report in memory.
+
+    Parameters
+    ----------
+    data : dict
+        Everything it says, as plain values.
+    html : str
+        The page.
+    is_deidentified : bool
+        Whether it leads back to nobody.
+    names : mapping of str to str
+        Who is called what in a de-identified report; belongs into a key file, and nowhere else.
+    """
+
+    data: dict[str, Any] = field(repr=False)
+    html: str = field(repr=False)
+    is_deidentified: bool = False
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def write(self, path: str | Path) -> tuple[Path, Path]:
+        """Write the page, and the same as JSON beside it; return both paths.
+
+        A report that holds what was said can be read by its owner alone.
+
+        Parameters
+        ----------
+        path : path
+            The page, such as ``report.html``.
+        """
+        page = Path(path)
+        beside = data_beside(page)
+        mode = None if self.is_deidentified else 0o600
+        text = json.dumps(plain(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        try:
+            for target, content in ((page, self.html), (beside, text + "\n")):
+                with whole_file(target, mode=mode) as part:
+                    part.write_text(content, "utf-8", errors="replace")
+        except OSError as error:
+            why = error.strerror or "is the disk full?"
+            raise DataError(f"cannot be written: {why}.", source=str(page)) from None
+        return page, beside
+
+
+def data_beside(page: Path) -> Path:
+    """Return where the data of a page go, or raise if its name is no page's, or something else is there.
+
+    Parameters
+    ----------
+    page : Path
+        The page, such as ``report.html``.
+    """
+    if page.suffix.lower() not in (".html", ".htm"):
+        raise DataError("is no name of a page; it must end in .html.", source=str(page))
+    beside = page.with_suffix(".json")
+    begins = f'{{"kind":"{KIND}"'.encode()
+    try:
+        with beside.open("rb") as file:
+            is_ours = file.read(len(begins)) == begins
+    except FileNotFoundError:
+        return beside
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}.", source=str(beside)) from None
+    if not is_ours:
+        raise DataError("is there already and is no report. Choose another name.", source=str(beside))
+    return beside
+
+
+def build_report(
+    study: str | Path,
+    *,
+    task: Sequence[str] = (),
+    use: str | Path | None = None,
+    label: str = LABEL,
+    normal: str = NORMAL,
+    participants: Sequence[str] | None = None,
+    classify: bool = True,
+    deidentify: bool = False,
+    key: str | Path | None = None,
+    skip_bad: bool = False,
+    seed: int = 1,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> Report:
+    """Make the report of a study, and write nothing.
+
+    Parameters
+    ----------
+    study : path
+        The study folder.
+    task : sequence of str
+        Built-in tasks or task files; by default those that study.toml names.
+    use : path, optional
+        A fit.json with what people share; by default the study's own, or else learned now.
+    label, normal : str
+        The participants' column with their status, and the status of healthy people.
+    participants : sequence of str, optional
+        Whose parts to show; everybody's by default. The numbers about the cohort are about everybody.
+    classify : bool
+        Whether people's status is classified, if the column is there.
+    deidentify : bool
+        Leave out what was said, ids, covariates other than status and split, and names of files.
+    key : path, optional
+        A file that says who is called what in a de-identified report: used if it is there. It is not written
+        here but by :func:`write_report`.
+    skip_bad : bool
+        Leave out people whose data have problems, instead of refusing the study.
+    seed : int
+        The same seed gives the same numbers.
+    workers : int, optional
+        Threads or processes; changes no number.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    """
+    if key is not None and not deidentify:
+        raise DataError("A key says who is who in a de-identified report. Ask for one, or leave the key out.")
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    folder = Path(study)
+    opened = open_for_report(
+        folder,
+        task=task,
+        use=None if use is None else Path(use),
+        label=label,
+        skip_bad=skip_bad,
+        deidentify=deidentify,
+        key=None if key is None else Path(key),
+        workers=workers,
+        on_progress=on_progress,
+    )
+    everybody = opened.known.cohort.ids.to_list()
+    chosen = sorted(everybody, key=lambda name: (len(name), name)) if deidentify else everybody
+    if participants is not None:
+        chosen = [opened.names.get(name, name) if deidentify else name for name in participants]
+        known = set(everybody)
+        strange = [name for name, own in zip(participants, chosen, strict=True) if own not in known]
+        if strange:
+            raise DataError(
+                f"There is no participant {strange[0]!r} among the {len(everybody):,} people of the report."
+            )
+        chosen = list(dict.fromkeys(chosen))
+    data = summarize(
+        opened,
+        settings={
+            "label": label,
+            "normal": normal,
+            "classify": classify,
+            "deidentify": deidentify,
+            "skip_bad": skip_bad,
+            "seed": seed,
+            "participants": "all" if participants is None else len(chosen),
+        },
+        chosen=chosen,
+        classify=classify,
+        label=label,
+        normal=normal,
+        seed=seed,
+        workers=workers,
+        on_progress=on_progress,
+    )
+    if on_progress:
+        on_progress("page", 0, 1)
+    return Report(data, to_html(data), deidentify, opened.names)
+
+
+def write_report(
+    study: str | Path,
+    path: str | Path | None = None,
+    *,
+    task: Sequence[str] = (),
+    use: str | Path | None = None,
+    label: str = LABEL,
+    normal: str = NORMAL,
+    participants: Sequence[str] | None = None,
+    classify: bool = True,
+    deidentify: bool = False,
+    key: str | Path | None = None,
+    skip_bad: bool = False,
+    seed: int = 1,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> tuple[Path, ...]:
+    """Write the report of a study as one HTML file that opens anywhere, with the same as JSON beside it.
+
+    Parameters
+    ----------
+    study : path
+        The study folder.
+    path : path, optional
+        The page; by default ``report.html`` in the study, or ``report-deidentified.html``.
+    key : path, optional
+        Where to keep who is called what in a de-identified report; if it is there already, people keep their
+        names. Without one, nobody can tell later, and another report has other names.
+    task, use, label, normal, participants, classify, deidentify, skip_bad, seed, workers, on_progress
+        As in :func:`build_report`.
+
+    Returns
+    -------
+    tuple of Path
+        What was written.
+    """
+    target = Path(path) if path is not None else Path(study) / (DEIDENTIFIED if deidentify else NAME)
+    data_beside(target)
+    found = build_report(
+        study,
+        task=task,
+        use=use,
+        label=label,
+        normal=normal,
+        participants=participants,
+        classify=classify,
+        deidentify=deidentify,
+        key=key,
+        skip_bad=skip_bad,
+        seed=seed,
+        workers=workers,
+        on_progress=on_progress,
+    )
+    if key is not None:  # first, so that no report is there whose names nobody knows
+        write_key(Path(key), found.names)
+        return (*found.write(target), Path(key))
+    return found.write(target)

@@ -1,0 +1,243 @@
+"""The sections about what was estimated: parameters, reliability, localisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fidm import plot
+from fidm.errors import FidmError
+from fidm.evidence.localizing import DENOMINATORS, SAID, Localization, localize
+from fidm.fit.profile import SENSITIVITY, STATUSES
+from fidm.report.opening import Opened
+from fidm.report.parts import (
+    Progress,
+    column,
+    figure,
+    section,
+    sentence,
+    table,
+    text_column,
+)
+from fidm.report.words import FLAGS, parameter_words
+from fidm.study.paper import LOCALIZATION
+from fidm.study.recovered import LABELS
+from fidm.study.repeating import reliability
+
+BOOTSTRAP = 500
+"""How often people are drawn again for an interval; the verbs of the command line draw more."""
+
+SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}
+
+QUANTITIES = {
+    "intercept": "intercept α", "log_moves": "slope β of log(1 + moves)", "kappa": "shape κ",
+    "log_sd": "spread within a person", "sd": "spread among people", "mean": "mean", "rate": "rate",
+}  # fmt: skip
+"""What the population's parameters are called."""
+
+
+def parameters_section(opened: Opened) -> dict[str, Any]:
+    """Return everybody's parameters, how they are spread, and what is to be said against them."""
+    known = opened.known
+    profile, fit = known.profile, known.fit
+    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(profile.method, profile.method)
+    summary = profile.summary()
+    said = [
+        f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
+        f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {how}, with "
+        f"{profile.level:.0%} intervals; what people share was {opened.source}.",
+        *(sentence(note.replace("_", " ")) for note in (*summary.notes, *fit.warnings)),
+    ]
+    tables = [
+        _summary_table(summary.table),
+        _flag_table(summary.table),
+        _population_table(opened),
+        _people_table(opened),
+    ]
+    figures = []
+    channel = next(
+        (name for name in ("duration", *profile.parameters[1:]) if name in profile.parameters), None
+    )
+    if channel is None:
+        said.append(
+            "No segment has an observation of effort, so there is no figure of action against effort."
+        )
+    else:
+        label = known.label
+        groups = None if label is None else known.cohort.participants[label].cast(pl.String)
+        figures.append(
+            figure(
+                "scatter",
+                f"Action sensitivity and {parameter_words(channel)} of everybody",
+                plot.cohort_scatter(profile, channel=channel, groups=groups),
+                alt=f"A dot per person: action sensitivity against {parameter_words(channel)}.",
+                table="estimates",
+            )
+        )
+    return section("parameters", "Parameters", said, tables=[one for one in tables if one], figures=figures)
+
+
+def _summary_table(summary: pl.DataFrame) -> dict[str, Any]:
+    return table(
+        "spread",
+        "How people's parameters are spread",
+        [text_column("parameter"), column("median"), column("p10", "10 % lie below"),
+         column("p90", "10 % lie above"), column("typical_error", "typical error"), column("reliability"),
+         column("ok", "people without a flag")],
+        (
+            (parameter_words(row["parameter"]), row["median"], row["p10"], row["p90"], row["typical_error"],
+             row["reliability"], row["ok"])
+            for row in summary.iter_rows(named=True)
+        ),
+        note="The typical error is that of log η for action sensitivity. Reliability: the share of the "
+        "differences among people that the estimates account for (empirical Bayes).",
+    )  # fmt: skip
+
+
+def _flag_table(summary: pl.DataFrame) -> dict[str, Any] | None:
+    flagged = [name for name in STATUSES[1:] if summary[name].sum()]
+    if not flagged:
+        return None
+    return table(
+        "flags",
+        "What is to be said against estimates, and of how many people",
+        [text_column("parameter"), *(column(name, FLAGS[name]) for name in flagged)],
+        ((parameter_words(row["parameter"]), *(row[name] for name in flagged))
+         for row in summary.iter_rows(named=True)),
+    )  # fmt: skip
+
+
+def _population_table(opened: Opened) -> dict[str, Any]:
+    shared = opened.known.fit.population_table()
+    said = {f"log_{SENSITIVITY}": "log η", "lapse": "lapses"}
+    return table(
+        "population",
+        "What people share",
+        [text_column("parameter"), text_column("quantity"), column("estimate"),
+         column("se", "standard error")],
+        (
+            (said.get(name) or parameter_words(name)[:-2], QUANTITIES.get(what, what), value, se)
+            for name, what, value, se in shared.iter_rows()
+        ),
+    )  # fmt: skip
+
+
+def _people_table(opened: Opened) -> dict[str, Any]:
+    """Everybody's estimates with their intervals, sorted by id."""
+    known, profile = opened.known, opened.known.profile
+    label = known.label
+    columns = [text_column("participant"), *([] if label is None else [text_column(label)])]
+    for name in profile.parameters:
+        said = parameter_words(name)
+        columns += [column(name, said), column(f"{name}_low", "from"), column(f"{name}_high", "to")]
+    labels = [] if label is None else known.cohort.participants[label].cast(pl.String).to_list()
+    cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).reshape(len(profile), -1)
+    rows = [
+        (name, *([] if label is None else [labels[i]]), *cells[i].tolist())
+        for i, name in enumerate(profile.participants)
+    ]
+    return table("estimates", "Everybody's estimates", columns, sorted(rows, key=lambda row: str(row[0])))
+
+
+# ---------------------------------------------------------------------- reliability
+
+
+def reliability_section(
+    opened: Opened, *, seed: int, workers: int | None, on_progress: Progress | None
+) -> dict[str, Any]:
+    """Return how far the parameters can be trusted, or why that cannot be told."""
+    title, known = "Reliability", opened.known
+    try:
+        found = reliability(
+            known.tasks,
+            known.cohort,
+            fit=known.fit,
+            seed=seed,
+            bootstrap=BOOTSTRAP,
+            workers=workers,
+            on_progress=on_progress,
+        )
+    except FidmError as error:
+        return section("reliability", title, [f"Reliability cannot be told: {error.message}"])
+    shown = table(
+        "reliability-table",
+        "Reliability of each parameter",
+        [text_column("parameter"), text_column("kind"), column("n", "people"), column("r", "correlation"),
+         column("reliability"), column("low", "from"), column("high", "to"),
+         column("sem", "standard error of measurement"), column("mdc_shrunk", "minimal detectable change")],
+        (
+            (LABELS.get(row["parameter"], row["parameter"]), row["kind"], row["n"], row["r"],
+             row["reliability"], row["low"], row["high"], row["sem"], row["mdc_shrunk"])
+            for row in found.table.iter_rows(named=True)
+        ),
+        note="Split halves and the model know one sitting: what varies from day to day comes on top. "
+        "Changes are of log η and θ.",
+    )  # fmt: skip
+    said = [*found.sentences(), *(sentence(note) for note in found.notes)]
+    if not found.table["reliability"].drop_nulls().len():
+        return section("reliability", title, said, tables=[shown])
+    drawn = figure(
+        "reliability-figure",
+        "Reliability with intervals",
+        plot.reliability(found),
+        alt="A dot per parameter and kind of reliability, from 0 to 1, with its interval.",
+        table="reliability-table",
+    )
+    return section("reliability", title, said, tables=[shown], figures=[drawn])
+
+
+# ---------------------------------------------------------------------- localisation
+
+
+def localisation_section(opened: Opened, *, seed: int, on_progress: Progress | None) -> dict[str, Any]:
+    """Return whether unexpected actions are where people went astray, or why that cannot be told."""
+    title = "Localisation"
+    try:
+        found = localize(
+            opened.known.found, opened.known.cohort, seed=seed, bootstrap=BOOTSTRAP, on_progress=on_progress
+        )
+    except FidmError as error:
+        return section("localisation", title, [f"Localisation cannot be told: {error.message}"])
+    said = [
+        "If unexpectedness points at the right places, actions that turn away from the next goal, or pass a "
+        "target by, should be among a person's most unexpected ones.",
+        *found.sentences(),
+        *(sentence(note) for note in found.notes if not note.startswith(tuple(DENOMINATORS))),
+    ]
+    shown = _localisation_table(found)
+    if not found.table["auc"].drop_nulls().len():
+        return section("localisation", title, said, tables=[shown])
+    drawn = figure(
+        "localisation-figure",
+        "How well unexpectedness points at detours and at targets passed by",
+        plot.localization(found, paper=LOCALIZATION),
+        alt="AUC within a person and enrichment in the most unexpected tenth, for each kind of event.",
+        table="localisation-table",
+    )
+    return section("localisation", title, said, tables=[shown], figures=[drawn])
+
+
+def _localisation_table(found: Localization) -> dict[str, Any]:
+    rows = []
+    for row in found.table.iter_rows(named=True):
+        paper = LOCALIZATION.get(row["anchor"], {}) if row["score"] == "unexpectedness" else {}
+        among, score = DENOMINATORS[row["anchor"]], SCORES.get(row["score"], row["score"])
+        rows.append(
+            (SAID[row["anchor"]], among, score, row["auc"], row["auc_low"], row["auc_high"],
+             row["enrichment"], row["enrichment_low"], row["enrichment_high"], row["n_people"],
+             row["n_events"], row["n_steps"],
+             paper.get("auc"), paper.get("enrichment"))
+        )  # fmt: skip
+    return table(
+        "localisation-table",
+        "Unexpectedness at detours and at targets passed by",
+        [text_column("event"), text_column("among"), text_column("score"), column("auc", "AUC"),
+         column("auc_low", "from"), column("auc_high", "to"),
+         column("enrichment", "enrichment, times"), column("enrichment_low", "from"),
+         column("enrichment_high", "to"), column("n_people", "people"), column("n_events", "events"),
+         column("n_steps", "of steps"), column("paper_auc", "AUC in the paper"),
+         column("paper_enrichment", "enrichment in the paper")],
+        rows,
+    )  # fmt: skip

@@ -1,0 +1,165 @@
+"""The section about people's status: how well it is told by what was estimated, and by other things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import polars as pl
+
+from fidm import plot
+from fidm.errors import FidmError
+from fidm.report.opening import Opened
+from fidm.report.parts import PERCENT, Progress, column, figure, section, sentence, table, text_column
+from fidm.report.pictures import curve_panels, score_bars
+from fidm.report.words import count
+from fidm.study.check_words import check_words
+from fidm.study.classified import Classification, in_words
+from fidm.study.classifying import classify
+from fidm.study.language import Language, Texts
+from fidm.study.wording import PARTS, featured
+
+REPEATS, PERMUTATIONS = 2, 20
+"""How often cross-validation is repeated, and labels are scrambled; fidm classify does more."""
+
+
+def classification_section(
+    opened: Opened,
+    *,
+    wanted: bool,
+    label: str,
+    normal: str,
+    seed: int,
+    workers: int | None,
+    on_progress: Progress | None,
+) -> dict[str, Any]:
+    """Return how well people's status is told, or why that cannot be told."""
+    title, known = "Classification", opened.known
+    if not wanted:
+        return section("classification", title, ["Classification was left out of this report."])
+    if known.label is None:
+        why = f"Nothing is classified: the table of participants has no column {label!r} with a status."
+        return section("classification", title, [why])
+    try:
+        found = classify(
+            known.tasks,
+            known.cohort,
+            language=Language(Texts(), {}),
+            label=label,
+            normal=normal,
+            repeats=REPEATS,
+            permutations=PERMUTATIONS,
+            seed=seed,
+            workers=workers,
+            on_progress=on_progress,
+        )
+    except FidmError as error:
+        return section("classification", title, [f"People's status cannot be classified: {error.message}"])
+    judged = count(found.flow.n("train"), "person", "people")
+    said = [
+        f"How well {normal} people are told from all others ({', '.join(found.classes[1:])}), by logistic "
+        f"regression: {REPEATS} times five-fold cross-validation of {judged}"
+        + (f", then {found.flow.n('held-out'):,} others once." if found.flow.n("held-out") else "."),
+        "This is a short version without language. fidm classify has the whole analysis, with checks, groups "
+        "and thresholds.",
+        *(sentence(note) for note in found.notes),
+        *_checks(found),
+        *_not_run(found),
+    ]
+    return section("classification", title, said, tables=_class_tables(found), figures=_class_figures(found))
+
+
+def _checks(found: Classification) -> list[str]:
+    """What scrambled labels and numbers of folds gave: failures one by one, else all in a line."""
+    failed = found.checks.filter(~pl.col("passed"))
+    if failed.height:
+        names = ", ".join(
+            f"{check} ({in_words(name)})"
+            for check, name in failed.select("check", "representation").iter_rows()
+        )
+        return [f"A check FAILED, so these numbers cannot be trusted: {names}. See fidm classify."]
+    return [sentence(f"Checks: {said}") for said in (check_words(found),) if said]
+
+
+def _not_run(found: Classification) -> list[str]:
+    return [f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()]
+
+
+def _class_tables(found: Classification) -> list[dict[str, Any]]:
+    curves, calibrated = featured(found, most=3), featured(found, most=2)
+    binary = found.scores.filter(setting="binary")
+    scores = table(
+        "scores",
+        "How well each representation tells people's status",
+        [text_column("representation"), text_column("part"), text_column("metric"), column("n", "people"),
+         column("value", unit=PERCENT), column("low", "from", unit=PERCENT),
+         column("high", "to", unit=PERCENT), column("paper", "in the paper", unit=PERCENT)],
+        (
+            (in_words(row["representation"]), PARTS[row["part"]], row["metric"].replace("_", " "), row["n"],
+             row["value"], row["low"], row["high"], row["paper"])
+            for row in binary.iter_rows(named=True)
+        ),
+        note="95 % intervals. The paper's numbers are about its own people.",
+    )  # fmt: skip
+    roc = table(
+        "roc-points",
+        "Points of the ROC curves",
+        [text_column("representation"), text_column("part"),
+         column("false_positive_rate", "false positives", unit=PERCENT), column("sensitivity", unit=PERCENT)],
+        (
+            (in_words(row["representation"]), PARTS[row["part"]], row["false_positive_rate"],
+             row["sensitivity"])
+            for row in _of(found.roc, curves)
+        ),
+    )  # fmt: skip
+    calibration = table(
+        "calibration-points",
+        "Predicted and observed shares",
+        [text_column("representation"), text_column("part"), column("n", "people"),
+         column("predicted", unit=PERCENT), column("observed", unit=PERCENT),
+         column("low", "from", unit=PERCENT), column("high", "to", unit=PERCENT)],
+        (
+            (in_words(row["representation"]), PARTS[row["part"]], row["n"], row["predicted"], row["observed"],
+             row["low"], row["high"])
+            for row in _of(found.calibration, calibrated)
+        ),
+    )  # fmt: skip
+    return [scores, roc, calibration]
+
+
+def _of(points: pl.DataFrame, representations: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The rows of these representations."""
+    return points.filter(pl.col("representation").is_in(representations)).iter_rows(named=True)
+
+
+def _class_figures(found: Classification) -> list[dict[str, Any]]:
+    drawn = [
+        figure(
+            "score-bars",
+            "How well each representation tells people's status",
+            score_bars(found),
+            alt="AUC and balanced accuracy of each representation with intervals.",
+            table="scores",
+        )
+    ]
+    if found.roc.height:
+        drawn.append(
+            figure(
+                "roc",
+                "ROC curves",
+                curve_panels(found, plot.roc_curves),
+                alt="Sensitivity against the share of false positives, a curve per representation.",
+                table="roc-points",
+            )
+        )
+    if found.calibration.height:
+        drawn.append(
+            figure(
+                "calibration",
+                "Calibration",
+                curve_panels(found, plot.calibration_curve),
+                alt="Observed shares of cases against predicted probabilities.",
+                table="calibration-points",
+            )
+        )
+    return drawn

@@ -1,0 +1,314 @@
+"""The sections about the study itself: who is in it, its tasks, and how its words became moves."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from fidm.grounding.store import FOLDER
+from fidm.io.excluded import count_reasons, say_reasons
+from fidm.plot.maps import draw_map, value_field
+from fidm.report.audits import audit_tables
+from fidm.report.opening import Opened
+from fidm.report.parts import PERCENT, Progress, column, figure, section, sentence, table, text_column
+from fidm.report.pictures import status_bar
+from fidm.report.words import DOUBTS, GROUNDED, count
+from fidm.tasks.check import TaskCheck, check_task
+from fidm.tasks.model import TaskModel
+from fidm.tasks.solve import solve
+from fidm.types import Values
+
+MOST_SPLITS = 12
+"""A column with more different values than this is no table of groups."""
+
+
+def overview(opened: Opened) -> dict[str, Any]:
+    """Return who is in the study and who is not."""
+    known, cohort = opened.known, opened.known.cohort
+    said = [
+        f"{count(len(cohort), 'participant')} with {count(cohort.n_episodes, 'episode')}, "
+        f"{count(cohort.n_steps, 'step')} and {count(cohort.n_segments, 'segment')} of speech; "
+        f"{'task' if len(known.tasks) == 1 else 'tasks'}: {', '.join(task.name for task in known.tasks)}."
+    ]
+    if opened.is_simulated:
+        said.append(
+            "These people are simulated, and made to resemble the paper's: agreement with it is partly "
+            "built in."
+        )
+    said += [*_left_out(opened), *opened.notes]
+    tables = [
+        table(
+            "numbers",
+            "What the study holds",
+            [text_column("what"), column("n", "number")],
+            [
+                ("participants in this report", len(cohort)),
+                ("excluded on purpose", opened.excluded.height),
+                ("left out because of problems", cohort.problems["participant"].n_unique()),
+                ("episodes", cohort.n_episodes),
+                ("steps", cohort.n_steps),
+                ("segments", cohort.n_segments),
+            ],
+        )
+    ]
+    groups = _groups(opened)
+    tables += [groups] if groups else []
+    if cohort.problems.height:
+        grouped = cohort.problems.group_by("problem", maintain_order=True).agg(
+            pl.col("participant").n_unique().alias("n")
+        )
+        tables.append(
+            table(
+                "problems",
+                "Why people were left out",
+                [text_column("problem"), column("n", "participants")],
+                grouped.sort("n", descending=True).iter_rows(),
+            )
+        )
+    return section("overview", "Overview", said, tables=tables)
+
+
+def _left_out(opened: Opened) -> list[str]:
+    said = []
+    if opened.excluded.height and opened.known.is_deidentified:
+        n = count(opened.excluded.height, "participant")
+        said.append(f"{n} excluded. The reasons are free text, and left out of a de-identified report.")
+    elif opened.excluded.height:
+        said.append(sentence(say_reasons(count_reasons(opened.excluded))))
+    else:
+        said.append("Nobody is excluded.")
+    n_bad = opened.known.cohort.problems["participant"].n_unique()
+    if n_bad:
+        said.append(f"{count(n_bad, 'participant')} left out because of problems in their data.")
+    return said
+
+
+def _groups(opened: Opened) -> dict[str, Any] | None:
+    """How many people of each status are in each part."""
+    people, label = opened.known.cohort.participants, opened.known.label
+    split = "split" if "split" in people.columns else None
+    keys = [name for name in (label, split) if name is not None]
+    if not keys or any(people[name].n_unique() > MOST_SPLITS for name in keys):
+        return None
+    counted = people.group_by([pl.col(name).cast(pl.String) for name in keys]).len().sort(keys)
+    columns = [text_column(name, "part" if name == "split" else name) for name in keys]
+    return table("groups", "Groups", [*columns, column("len", "participants")], counted.iter_rows())
+
+
+# ---------------------------------------------------------------------- tasks
+
+
+def task_section(opened: Opened, *, on_progress: Progress | None = None) -> dict[str, Any]:
+    """Return what the check says of every task, with its map and its values."""
+    said: list[str] = []
+    tables, figures = [], []
+    for i, task in enumerate(opened.known.tasks):
+        if on_progress:
+            on_progress("checking tasks", i, len(opened.known.tasks))
+        found = check_task(task, vary=False)
+        said += _task_words(task, found)
+        tables += _task_tables(task, found, i)
+        values = solve(task)
+        if task.grid is not None:
+            figures.append(
+                figure(
+                    f"map-{i}",
+                    f"The map of {task.name}",
+                    draw_map(task),
+                    alt=f"Map of the task {task.name} with its walls, shelves, start and end.",
+                    table=f"places-{i}",
+                )
+            )
+            figures.append(
+                figure(
+                    f"value-{i}",
+                    f"What places are worth at the start of {task.name}",
+                    value_field(task, values),
+                    alt=f"Map of {task.name}; darker or lighter cells are worth more at the start.",
+                    table=f"values-{i}",
+                )
+            )
+            tables.append(_value_table(task, values, i))
+    return section("task", "Task", said, tables=tables, figures=figures)
+
+
+def _task_words(task: TaskModel, found: TaskCheck) -> list[str]:
+    verdict = "can be used" if found.usable else "cannot be used: what follows says why"
+    said = [
+        f"{task.name}: {found.n_states:,} states, {found.n_actions} actions and {found.n_pairs:,} legal "
+        f"choices. The task {verdict}. gamma {found.gamma:g}, tau {found.tau:g}, normaliser "
+        f"{found.normaliser}."
+    ]
+    if found.fewest_actions is not None and found.best_finishes:
+        said.append(
+            f"The best agent finishes in {found.best_actions:.0f} actions; the shortest way that takes every "
+            f"goal when it is asked for has {found.fewest_actions}."
+        )
+    return said
+
+
+def _task_tables(task: TaskModel, found: TaskCheck, i: int) -> list[dict[str, Any]]:
+    rows = [(one.level, f"{one.says} {one.advice}".strip()) for one in found.findings]
+    tables = [
+        table(
+            f"findings-{i}",
+            f"What the check of {task.name} found",
+            [text_column("level"), text_column("finding")],
+            rows or [("–", "Nothing to be said against it.")],
+        ),
+        table(
+            f"goals-{i}",
+            f"By how much each goal of {task.name} is worth more than walking on",
+            [text_column("goal"), column("typical"), column("worst", "at worst"),
+             column("incomplete", "earlier goals missing")],
+            [(goal.goal, goal.typical, goal.worst, goal.incomplete) for goal in found.goals],
+            note="In units of reward.",
+        ),
+    ]  # fmt: skip
+    if task.grid is not None:
+        grid = task.grid.grid
+        places = []
+        for symbol, said in task.grid.spec.place_names.items():
+            rows_of, columns_of = (grid.symbol == symbol).nonzero()
+            places.append((said, len(rows_of), int(rows_of.min()) + 1, int(columns_of.min()) + 1))
+        tables.append(
+            table(
+                f"places-{i}",
+                f"Places of {task.name}",
+                [text_column("place"), column("cells"), column("row", "first row"),
+                 column("column", "first column")],
+                places,
+            )
+        )  # fmt: skip
+    return tables
+
+
+def _value_table(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
+    """What each cell is worth at the start."""
+    assert task.grid is not None  # noqa: S101
+    grid, worth = task.grid.grid, values.v[task.grid.states_of()]
+    cells = zip((grid.row + 1).tolist(), (grid.column + 1).tolist(), worth.tolist(), strict=True)
+    return table(
+        f"values-{i}",
+        f"What standing in each cell of {task.name} is worth at the start",
+        [column("row"), column("column"), column("value")],
+        cells,
+        note="In units of reward, with nothing completed yet.",
+    )
+
+
+# ---------------------------------------------------------------------- grounding
+
+
+def grounding_section(opened: Opened) -> dict[str, Any]:
+    """Return how the words became moves, how sure that is, and what people who looked at it found."""
+    title = "From words to moves"
+    if opened.grounded is None:
+        why = (
+            "The steps of this study were not made from dialogs by fidm ground, so there is nothing to say "
+            "about how words became moves."
+            if not opened.provenance
+            else "The grounding of this study cannot be used here; the overview says why."
+        )
+        return section("grounding", title, [why])
+    segments = opened.grounded
+    counts = Counter(segments["status"].fill_null("unknown").to_list())
+    ordered = {
+        name: counts[name] for name in (*GROUNDED, *sorted(set(counts) - set(GROUNDED))) if counts[name]
+    }
+    said = [_grounder_words(opened)]
+    tables = []
+    figures = []
+    if ordered:
+        total = sum(ordered.values())
+        tables.append(
+            table(
+                "statuses",
+                "Segments by what became of them",
+                [text_column("status"), column("n", "segments"), column("share", unit=PERCENT)],
+                [(GROUNDED.get(name, name), n, n / total) for name, n in ordered.items()],
+            )
+        )
+        figures.append(
+            figure(
+                "status-bar",
+                "What became of the segments",
+                status_bar(ordered),
+                alt="One bar: "
+                + ", ".join(f"{GROUNDED.get(k, k)} {n / total:.0%}" for k, n in ordered.items()),
+                table="statuses",
+            )
+        )
+    tables += _doubt_table(segments)
+    audits, told = audit_tables(opened)
+    said += [*_inferred_words(opened), *told]
+    tables += audits
+    if (opened.folder / FOLDER / "problems.csv").is_file():
+        tables += _problem_table(opened)
+    return section("grounding", title, said, tables=tables, figures=figures)
+
+
+def _grounder_words(opened: Opened) -> str:
+    how = opened.provenance
+    said = f"The dialogs were read by the grounder “{how.get('grounder', 'unknown')}”"
+    asked = how["model"] if isinstance(how.get("model"), Mapping) else how
+    if isinstance(asked.get("model"), str):
+        said += f" with the model {asked['model']}"
+    if isinstance(asked.get("template_sha256"), str):
+        said += f" and the prompt {asked['template_sha256'][:12]}"
+    return (
+        f"{said}. It reads a segment of talk as a route program; the map, not the grounder, turns that into "
+        "legal moves. Moves of segments that need review do not count in anybody's action sensitivity until "
+        "somebody has looked."
+    )
+
+
+def _inferred_words(opened: Opened) -> list[str]:
+    actions = opened.known.found.actions
+    n = int(actions["inferred"].sum())
+    if not n:
+        return []
+    return [
+        f"{n / actions.height:.1%} of the steps were filled in by a planner and not said (“I go to the "
+        "vegetables”). "
+        f"In action sensitivity they count with weight {opened.known.fit.inferred:g}."
+    ]
+
+
+def _doubt_table(segments: pl.DataFrame) -> list[dict[str, Any]]:
+    counts = Counter(code for codes in segments["doubts"].drop_nulls() for code in codes.split())
+    if not counts:
+        return []
+    rows = [
+        (DOUBTS.get(code, code.replace("_", " ")), n, n / segments.height) for code, n in counts.most_common()
+    ]
+    return [
+        table(
+            "doubts",
+            "Why a person should look at segments",
+            [text_column("doubt"), column("n", "segments"), column("share", "of all", unit=PERCENT)],
+            rows,
+            note="A segment may have several.",
+        )
+    ]
+
+
+def _problem_table(opened: Opened) -> list[dict[str, Any]]:
+    """What was wrong with dialogs or traces: sentences of the package, counted."""
+    path = opened.folder / FOLDER / "problems.csv"
+    try:
+        found = pl.read_csv(path, infer_schema=False, columns=["participant", "problem"])
+    except (OSError, pl.exceptions.PolarsError):
+        return []
+    counted = found.group_by("problem").agg(pl.col("participant").n_unique().alias("n"))
+    return [
+        table(
+            "grounding-problems",
+            "What was wrong with dialogs or traces",
+            [text_column("problem"), column("n", "dialogs")],
+            counted.sort("n", "problem", descending=[True, False]).iter_rows(),
+        )
+    ]

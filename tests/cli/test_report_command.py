@@ -1,0 +1,83 @@
+"""``fidm report``: what it prints, what it writes, and how it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from cyclopts import App
+
+import fidm
+from fidm.cli.report import report
+from fidm.errors import DataError, FidmError
+
+app = App(result_action="return_value")
+app.command(report)
+
+
+def run(*arguments):
+    return app(["report", *(str(argument) for argument in arguments)])
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reported") / "study"
+    cohort = fidm.simulate_cohort(fidm.load_task("errands"), 8, seed=1)
+    people = cohort.participants.select("participant", diagnosis=pl.Series(["normal", "mci"] * 4))
+    fidm.write_cohort(cohort.with_participants(people), folder, tasks=["errands"])
+    return folder
+
+
+def test_a_report_is_written_and_said(study, capsys):
+    assert run(study, "--no-classify", "--workers", 1) == 0
+    out = capsys.readouterr().out
+    assert "Report of 8 participants" in out
+    assert "it is about single people" in out
+    assert f"Wrote {study / 'report.html'}, {study / 'report.json'}" in out
+    assert out.rstrip().endswith("Research use only, not a diagnosis.")
+    data = json.loads((study / "report.json").read_text("utf-8"))
+    assert len(data["people"]) == 8
+    sections = {section["id"]: section for section in data["sections"]}
+    assert list(sections) == [
+        "overview", "task", "grounding", "parameters", "reliability", "localisation", "classification",
+        "method",
+    ]  # fmt: skip
+    assert sections["classification"]["paragraphs"] == ["Classification was left out of this report."]
+
+
+def test_a_deidentified_one_beside_it_for_programs(study, tmp_path, capsys):
+    ids = pl.read_parquet(study / "participants.parquet")["participant"].to_list()
+    target = tmp_path / "shared.html"
+    done = run(
+        study, "--deidentify", "--no-classify", "--participant", ids[3], "--key", tmp_path / "key.csv", "--out",
+        target, "--json",
+    )  # fmt: skip
+    assert done == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["written"] == [str(target), str(tmp_path / "shared.json"), str(tmp_path / "key.csv")]
+    assert said["n_people"] == 1
+    assert all("svg" not in figure for section in said["sections"] for figure in section["figures"])
+    assert not any(name in target.read_text("utf-8") for name in ids)
+    assert (tmp_path / "key.csv").read_text().count("\n") == 9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--out", "report.txt"), "must end in .html"),
+        (("--key", "key.csv"), "de-identified"),
+        (("--seed", "-1"), "seed is -1"),
+        (("--participant", "Nemo"), "There is no participant 'Nemo'"),
+        (("--use", "nothing.json"), "nothing.json"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(study, options, message):
+    with pytest.raises(FidmError, match=message):
+        run(study, "--no-classify", *options)
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_any_work(study, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match="is a file"):
+        run(study, "--out", tmp_path / "file" / "report.html")

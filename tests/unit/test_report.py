@@ -1,0 +1,558 @@
+"""The report of a study: what it says of people, that it is one safe file, and that it leads back to nobody."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import html.parser
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from classifications import with_tables, without_language
+
+import fidm
+from fidm.errors import DataError
+from fidm.grounding.audit import sample_audit
+from fidm.grounding.decisions import Decision, Outcome, Trail
+from fidm.grounding.ground import ground
+from fidm.grounding.store import write_grounding
+from fidm.pages.embed import csp_hash
+from fidm.report import sections_status
+from fidm.report.audits import audit_tables
+from fidm.report.known import rounded
+from fidm.report.naming import draw_names, read_key, write_key
+from fidm.report.opening import open_for_report
+from fidm.report.parts import cell_text, sentence
+from fidm.report.people import people_parts, shared_part
+from fidm.report.report import build_report, write_report
+from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
+from fidm.report.sections_status import classification_section
+from fidm.report.sections_study import grounding_section, overview, task_section
+from fidm.study.talk import simulate_talks
+from fidm.talk import Transcripts
+
+EVIL = "</script><script>alert(1)</script><!-- 🛒 שלום & “so”"
+IDS = ("Ann-Lee", "陳大文", "<b>7</b>", "x 4", "Zeta-5", "Zeta-6", "Zeta-7", "Zeta-8")
+SIZE_PER_PERSON = 75_000
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Eight people with odd names who talk English; one of them is excluded, and something nasty is said."""
+    talks = simulate_talks(fidm.load_task("grocery"), 8, seed=4, language="en")
+    transcripts = []
+    for name, item in zip(IDS, talks.transcripts, strict=True):
+        turns = list(item.turns)
+        turns[0] = replace(turns[0], text=EVIL, speaker="Dr Nobody-Known")
+        transcripts.append(replace(item, participant=name, turns=tuple(turns), source=f"{name}-tape.cha"))
+    folder = tmp_path_factory.mktemp("report") / "secret-clinic"
+    folder.mkdir()
+    pl.DataFrame(
+        {
+            "participant": IDS,
+            "split": ["train", "test"] * 4,
+            "diagnosis": ["normal", "mci"] * 4,
+            "age_years": range(71, 79),
+            "nickname": [f"nick{i}name" for i in range(8)],
+            "excluded": [None] * 7 + ["is the sister of Ann-Lee"],
+        }
+    ).write_csv(folder / "participants.csv")
+    write_grounding(
+        folder, ground(Transcripts(tuple(transcripts)), fidm.load_task("grocery")), tasks=["grocery"]
+    )
+    cohort = fidm.read_cohort(folder)
+    fidm.Model(fidm.load_task("grocery")).fit(cohort).save(folder / "fit.json")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened(study):
+    return open_for_report(study, label="diagnosis")
+
+
+@pytest.fixture(scope="module")
+def built(study):
+    return build_report(study, classify=False)
+
+
+@pytest.fixture(scope="module")
+def hidden(study, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("hidden")
+    return write_report(study, folder / "page.html", classify=False, deidentify=True, key=folder / "key.csv")
+
+
+class Elements(html.parser.HTMLParser):
+    """The elements of a page, and the text of its scripts and styles."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.found, self.inside = [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self.inside.append([tag, dict(attrs), ""])
+
+    def handle_data(self, data):
+        if self.inside and self.cdata_elem is not None:
+            self.inside[-1][2] += data
+
+
+# ---------------------------------------------------------------------- people
+
+
+def test_a_persons_steps_are_the_evidence_and_lead_to_the_words(opened):
+    known = opened.known
+    moves = pl.read_parquet(opened.folder / "grounding" / "moves.parquet")
+    turns = pl.read_parquet(opened.folder / "grounding" / "turns.parquet")
+    for person in people_parts(known):
+        (episode,) = person["episodes"]
+        steps = episode["steps"]
+        assert len({len(column) for column in steps.values()}) == 1
+        own = known.found.actions.filter(participant=person["id"])
+        assert steps["action"] == own["action"].to_list()
+        assert steps["counts"] == own["counts"].to_list()
+        expected = own["unexpectedness"].to_list()
+        assert [one is None for one in steps["unexpectedness"]] == [one is None for one in expected]
+        pairs = [pair for pair in zip(steps["unexpectedness"], expected, strict=True) if pair[1] is not None]
+        assert [a for a, _ in pairs] == pytest.approx([b for _, b in pairs], rel=6e-4)
+        said = {one["turn"]: one["text"] for one in episode["turns"]}
+        assert list(said.values()) == turns.filter(participant=person["id"])["text"].to_list()
+        mine = moves.filter(participant=person["id"])
+        assert steps["turn"] == mine["turn"].to_list()
+        assert steps["from"] == mine["word_start"].to_list()
+        spoken = [
+            said[turn][a:b] for turn, a, b in zip(steps["turn"], steps["from"], steps["to"], strict=True)
+        ]
+        assert all(spoken)
+
+
+def test_cells_follow_each_other_on_the_map(opened):
+    scene = shared_part(opened.known)["scenes"][0]
+    for person in people_parts(opened.known):
+        steps = person["episodes"][0]["steps"]
+        assert person["episodes"][0]["scene"] == 0
+        assert steps["cell"][1:] == steps["next_cell"][:-1]
+        for cell, after, action in zip(steps["cell"], steps["next_cell"], steps["action"], strict=True):
+            if action in ("N", "S", "E", "W"):
+                assert scene["neighbour"][cell]["NSEW".index(action)] == after
+            elif after != -1:
+                assert after == cell
+
+
+def test_segments_have_their_effort_their_steps_and_their_turns(opened):
+    found = opened.known.found
+    for person in people_parts(opened.known):
+        episode = person["episodes"][0]
+        own = {row["segment"]: row for row in found.segments.filter(participant=person["id"]).to_dicts()}
+        assert {one["segment"] for one in episode["segments"]} == set(own)
+        for one in episode["segments"]:
+            row = own[one["segment"]]
+            assert set(one["effort"]) == {c for c in found.channels if row[f"{c}_observed"] is not None}
+            for channel, parts in one["effort"].items():
+                for part, value in parts.items():
+                    assert value == pytest.approx(row[f"{channel}_{part}"], rel=6e-4)
+            if one["steps"] is not None:
+                first, last = one["steps"]
+                assert episode["steps"]["segment"][first : last + 1] == [one["segment"]] * (last + 1 - first)
+            spoken = [turn for turn in episode["turns"] if turn["segment"] == one["segment"]]
+            assert spoken
+            assert all(one["first_turn"] <= turn["turn"] <= one["last_turn"] for turn in spoken)
+            assert all(turn["role"] == "participant" for turn in spoken)
+
+
+def test_the_profile_has_its_place_among_the_others(opened):
+    profile = opened.known.profile
+    people = list(people_parts(opened.known))
+    for k, name in enumerate(profile.parameters):
+        rows = [person["profile"][k] for person in people]
+        assert [row["parameter"] for row in rows] == [name] * len(people)
+        assert [row["estimate"] for row in rows] == [rounded(value) for value in profile.estimate[:, k]]
+        order = np.argsort(profile.estimate[:, k], kind="stable")
+        places = np.array([row["percentile"] for row in rows])
+        assert (np.diff(places[order]) >= 0).all()
+        assert places.mean() == pytest.approx(50, abs=0.1)
+        assert all((row["said"] is None) == (row["status"] == "ok") for row in rows)
+
+
+def test_people_are_listed_as_they_stand_in_the_page(opened):
+    shared = shared_part(opened.known, chosen=["Zeta-5", "Ann-Lee"])
+    assert [(one["n"], one["id"]) for one in shared["people"]] == [(1, "Zeta-5"), (2, "Ann-Lee")]
+    assert shared["people"][1]["label"] == "normal"
+    assert shared["people"][1]["values"]["action_sensitivity"] == rounded(
+        opened.known.profile.action_sensitivity[0]
+    )
+    assert ["age (years)", 71] in next(people_parts(opened.known))["facts"]
+
+
+# ---------------------------------------------------------------------- sections
+
+
+def test_every_figure_has_its_table(built):
+    for section in built.data["sections"]:
+        names = {table["id"] for table in section["tables"]}
+        for figure in section["figures"]:
+            assert figure["table"] in names
+            assert figure["svg"].startswith("<svg")
+            assert figure["alt"]
+        for table in section["tables"]:
+            assert all(len(row) == len(table["columns"]) for row in table["rows"])
+            assert table["rows"]
+    ids = [t["id"] for s in built.data["sections"] for t in (*s["tables"], *s["figures"])]
+    assert len(set(ids)) == len(ids)
+
+
+def test_who_is_left_out_is_said(opened):
+    said = " ".join(overview(opened)["paragraphs"])
+    assert "7 participants with 7 episodes" in said
+    assert "1 participant excluded: is the sister of Ann-Lee (1)." in said
+    groups = next(table for table in overview(opened)["tables"] if table["id"] == "groups")
+    assert sorted(map(tuple, groups["rows"])) == [("mci", "test", 3), ("normal", "train", 4)]
+
+
+def test_the_task_is_checked(opened):
+    found = task_section(opened)
+    assert "The task can be used." in found["paragraphs"][0]
+    values = next(table for table in found["tables"] if table["id"] == "values-0")
+    assert len(values["rows"]) == opened.known.tasks[0].grid.grid.n_cells
+    assert {figure["id"] for figure in found["figures"]} == {"map-0", "value-0"}
+
+
+def test_nobody_has_audited_it_until_somebody_has(opened, study):
+    tables, said = audit_tables(opened)
+    assert not tables
+    assert said[0].startswith("Nobody has audited this grounding.")
+    sheet = sample_audit(study, 3, seed=5)
+    try:
+        tables, said = audit_tables(opened)
+        assert not tables
+        assert "audit-5.csv is not in the table" in said[0]
+        rows = list(csv.DictReader(sheet.read_text("utf-8-sig").splitlines()))
+        with sheet.open("w", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows[0].keys())
+            writer.writeheader()
+            writer.writerows({**row, "verdict": "ok"} for row in rows)
+        tables, said = audit_tables(opened)
+        assert said == []
+        row = tables[0]["rows"][0]
+        assert row[:3] == ["audit-5.csv", 3, 1.0]
+        assert row[3] < 0.5 < row[4] == 1.0
+    finally:
+        sheet.unlink()
+
+
+def test_reviewers_and_their_agreement_are_told_and_can_be_hidden(opened, study):
+    trail = Trail(study)
+    nothing = Outcome("NONE", ())
+    try:
+        for reviewer, kind in (("Zoë", "accept"), ("Abe", "reject")):
+            trail.append(
+                Decision(
+                    reviewer=reviewer, kind=kind, participant="Zeta-5", episode="1", segment="1", turns="2",
+                    words="0" * 64, task=opened.known.tasks[0].fingerprint, start=0, old=nothing,
+                    new=nothing if kind == "accept" else None, comment="a comment nobody may read",
+                )
+            )  # fmt: skip
+        tables, said = audit_tables(opened)
+        assert "2 decisions by 2 people (Abe, Zoë)" in said[0]
+        assert tables[0]["id"] == "agreement"
+        assert tables[0]["rows"][0][:4] == ["Abe", "Zoë", 1, 0.0]
+        known = replace(opened.known, is_deidentified=True)
+        tables, said = audit_tables(replace(opened, known=known))
+        text = json.dumps([tables, said])
+        assert "reviewer 1" in text
+        assert "Abe" not in text
+        assert "comment" not in text
+    finally:
+        for path in (study / "grounding").glob("review*"):
+            path.unlink()
+
+
+def test_the_words_became_moves(opened):
+    found = grounding_section(opened)
+    statuses = next(table for table in found["tables"] if table["id"] == "statuses")
+    assert sum(row[1] for row in statuses["rows"]) == opened.grounded.height
+    assert "read by the grounder “rules”" in found["paragraphs"][0]
+
+
+def test_estimates_stand_in_a_table(opened):
+    found = parameters_section(opened)
+    estimates = next(table for table in found["tables"] if table["id"] == "estimates")
+    rows = {row[0]: row for row in estimates["rows"]}
+    profile = opened.known.profile
+    for i, name in enumerate(profile.participants):
+        assert rows[name][2] == pytest.approx(profile.estimate[i, 0], rel=1e-5)
+        assert rows[name][3:5] == pytest.approx([profile.low[i, 0], profile.high[i, 0]], rel=1e-5)
+
+
+def test_what_cannot_be_told_says_why(opened, monkeypatch):
+    plain = {"seed": 1, "workers": 1, "on_progress": None}
+    few = classification_section(opened, wanted=True, label="diagnosis", normal="normal", **plain)
+    assert few["paragraphs"][0].startswith("People's status cannot be classified: ")
+    off = classification_section(opened, wanted=False, label="diagnosis", normal="normal", **plain)
+    assert off["paragraphs"] == ["Classification was left out of this report."]
+    nobody = replace(opened, known=replace(opened.known, label=None))
+    missing = classification_section(nobody, wanted=True, label="status", normal="normal", **plain)
+    assert "has no column 'status'" in missing["paragraphs"][0]
+    one = replace(opened, known=replace(opened.known, cohort=opened.known.cohort[:1]))
+    assert "There is one person" in reliability_section(one, **plain)["paragraphs"][0]
+    assert (
+        "Localisation cannot be told: "
+        in localisation_section(one, seed=1, on_progress=None)["paragraphs"][0]
+    )
+
+
+def test_classification_is_told_with_its_checks(opened, monkeypatch):
+    options = {"wanted": True, "label": "diagnosis", "normal": "normal", "seed": 1, "workers": 1}
+    whole = without_language(notes=("a note",))
+    asked = []
+    monkeypatch.setattr(sections_status, "classify", lambda *_, **more: asked.append(more) or whole)
+    found = classification_section(opened, **options, on_progress=None)
+    assert asked[0]["language"].encoders == {}
+    scores = next(table for table in found["tables"] if table["id"] == "scores")
+    binary = whole.scores.filter(setting="binary")
+    assert [row[4] for row in scores["rows"]] == pytest.approx(binary["value"].to_list(), rel=1e-5)
+    assert [figure["id"] for figure in found["figures"]] == ["score-bars", "roc", "calibration"]
+    said = " ".join(found["paragraphs"])
+    assert "five-fold cross-validation of 332 people, then 68 others once." in said
+    assert "A note." in said
+    assert "Checks: labels scrambled" in said
+    broken = whole.checks.with_columns(passed=pl.lit(value=False))
+    whole = with_tables(whole, checks=broken)
+    monkeypatch.setattr(sections_status, "classify", lambda *_, **more: whole)
+    monkeypatch.setattr(sections_status, "_class_figures", lambda found: [])
+    said = " ".join(classification_section(opened, **options, on_progress=None)["paragraphs"])
+    assert "A check FAILED, so these numbers cannot be trusted: " in said
+
+
+# ---------------------------------------------------------------------- page
+
+
+def test_the_page_holds_everything_and_asks_nobody(built):
+    page = Elements(built.html)
+    assert not re.search(r"https?://(?!www\.w3\.org/)", built.html)  # only names of formats
+    for tag, attributes in page.found:
+        assert not any(name.startswith("on") for name in attributes), tag
+        assert "style" not in attributes, tag
+        for name in ("src", "href"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("#", "data:image/svg+xml;base64,")), value
+        assert tag not in ("link", "iframe", "object", "embed", "form", "base")
+    pictures = [a for tag, a in page.found if tag == "img"]
+    assert len(pictures) == sum(len(section["figures"]) for section in built.data["sections"])
+    assert all(one["alt"] for one in pictures)
+    assert base64.b64decode(pictures[0]["src"].partition(",")[2]).startswith(b"<svg")
+
+
+def test_only_the_pages_own_scripts_run(built):
+    page = Elements(built.html)
+    policy = next(a["content"] for tag, a in page.found if a.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert "unsafe" not in policy
+    assert "connect-src" not in rules
+    scripts = [text for tag, a, text in page.inside if tag == "script" and "type" not in a]
+    styles = [text for tag, _, text in page.inside if tag == "style"]
+    assert rules["script-src"].split() == [csp_hash(text) for text in scripts]
+    assert rules["style-src"].split() == [csp_hash(text) for text in styles]
+    assert len(scripts) == 6
+
+
+def test_data_in_the_page_are_the_reports_and_nothing_said_is_markup(built):
+    page = Elements(built.html)
+    data = {a["id"]: text for tag, a, text in page.inside if a.get("type") == "application/json"}
+    assert json.loads(data.pop("shared")) == built.data["shared"]
+    assert [json.loads(text) for text in data.values()] == built.data["people"]
+    assert list(data) == [f"data-{n}" for n in range(1, 8)]
+    assert built.data["people"][0]["episodes"][0]["turns"][0]["text"] == EVIL
+    assert "alert(1)" not in re.sub(
+        r'<script type="application/json".*?</script>', "", built.html, flags=re.S
+    )
+    assert "<b>7</b>" not in built.html
+    opened = [a for tag, a in page.found if tag == "details" and a.get("class") == "person"]
+    assert [(a["id"], a["data-n"]) for a in opened] == [(f"person-{n}", str(n)) for n in range(1, 8)]
+
+
+def test_the_statement_stands_above_and_below(built):
+    header, _, rest = built.html.partition("</header>")
+    assert "Research use only, not a diagnosis." in header
+    assert "Research use only, not a diagnosis." in rest[rest.index("<footer") :]
+
+
+def test_a_person_takes_little_room(built):
+    sizes = [len(json.dumps(one, ensure_ascii=False).encode()) for one in built.data["people"]]
+    assert max(sizes) < SIZE_PER_PERSON
+
+
+def test_files_are_their_owners_alone(built, tmp_path):
+    page, data = built.write(tmp_path / "my report.html")
+    assert (page.stat().st_mode & 0o777, data.stat().st_mode & 0o777) == (0o600, 0o600)
+    assert page.read_text("utf-8") == built.html
+    assert json.loads(data.read_text("utf-8"))["people"] == built.data["people"]
+    built.write(page)
+    with pytest.raises(DataError, match=r"must end in \.html"):
+        built.write(tmp_path / "report.pdf")
+    (tmp_path / "fit.json").write_text("{}")
+    with pytest.raises(DataError, match="is no report"):
+        built.write(tmp_path / "fit.html")
+    assert not (tmp_path / "fit.html").exists()
+
+
+# ---------------------------------------------------------------------- nobody is named
+
+
+def test_a_deidentified_report_leads_back_to_nobody(hidden, study, built):
+    page, data, key = hidden
+    texts = [page.read_text("utf-8"), data.read_text("utf-8")]
+    for encoded in re.findall(r"base64,([A-Za-z0-9+/=]+)", texts[0]):
+        texts.append(base64.b64decode(encoded).decode())
+    turns = pl.read_parquet(study / "grounding" / "turns.parquet")
+    said = [text for text in turns["text"] if len(text.split()) > 2 or "script" in text]
+    assert len(said) > 100
+    forbidden = {*IDS, *said, "nick", "sister", "tape", "secret-clinic", str(study), "Nobody-Known", "alert"}
+    for text in texts:
+        found = [one for one in forbidden if one in text or json.dumps(one)[1:-1] in text]
+        assert found == []
+    whole = json.loads(texts[1])
+    assert [one["id"] for one in whole["people"]] == sorted(one["id"] for one in whole["people"])
+    assert all(person["facts"] == [] for person in whole["people"])
+    turns_shown = [turn for person in whole["people"] for turn in person["episodes"][0]["turns"]]
+    assert all(turn["text"] is None and turn["speaker"] is None for turn in turns_shown)
+    assert any(turn["start_s"] is not None for turn in turns_shown)
+    names = read_key(key)
+    assert key.stat().st_mode & 0o777 == 0o600
+    assert page.stat().st_mode & 0o044
+    assert set(names) == set(IDS)
+    for person in built.data["people"]:  # the numbers are those of the same person
+        other = next(one for one in whole["people"] if one["id"] == names[person["id"]])
+        assert other["profile"] == person["profile"]
+        mine, theirs = person["episodes"][0]["steps"], other["episodes"][0]["steps"]
+        assert theirs["unexpectedness"] == mine["unexpectedness"]
+        assert theirs["turn"] == mine["turn"]
+
+
+def test_names_are_kept_by_a_key_and_new_people_get_new_ones(tmp_path):
+    first = draw_names(["a", "b", "c"])
+    assert sorted(first.values()) == ["P001", "P002", "P003"]
+    write_key(tmp_path / "key.csv", first)
+    second = draw_names(["c", "d", "a"], key=tmp_path / "key.csv")
+    assert second == {**first, "d": "P004"}
+    orders = {tuple(sorted(draw_names(list("abcdefgh")).items())) for _ in range(20)}
+    assert len(orders) > 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("who,what\na,P001\n", "needs the columns"),
+        ("participant,shown_as\na,P001\nb,P001\n", "names somebody twice"),
+        ("participant,shown_as\na,Ann\n", "not P001"),
+    ],
+)
+def test_a_file_that_is_no_key_is_refused(tmp_path, text, message):
+    (tmp_path / "key.csv").write_text(text)
+    with pytest.raises(DataError, match=message):
+        draw_names(["a"], key=tmp_path / "key.csv")
+
+
+def test_a_key_without_hiding_is_refused(study, tmp_path):
+    with pytest.raises(DataError, match="de-identified"):
+        build_report(study, key=tmp_path / "key.csv")
+
+
+# ---------------------------------------------------------------------- odd studies
+
+
+def test_a_study_without_dialogs_and_with_several_tasks_and_episodes(tmp_path):
+    tasks = [fidm.load_task("errands"), fidm.load_task("grocery_small")]
+    cohort = fidm.simulate_cohort(tasks, 6, seed=1)
+    fidm.write_cohort(cohort, tmp_path / "s", tasks=["errands", "grocery_small"])
+    opened = open_for_report(tmp_path / "s")
+    (person,) = people_parts(opened.known, chosen=[cohort.ids[3]])
+    assert [(one["task"], one["scene"]) for one in person["episodes"]] == [
+        ("errands", 0),
+        ("grocery_small", 1),
+    ]
+    for i, trace in enumerate(cohort.traces(cohort.ids[3])):
+        steps, size = person["episodes"][i]["steps"], tasks[i].grid.grid.n_cells
+        acted = [
+            cell for cell, action in zip(steps["cell"], steps["action"], strict=True) if action is not None
+        ]
+        assert acted == (trace.state[:-1] % size).tolist()
+    episode = person["episodes"][0]
+    assert episode["turns"] == []
+    assert set(episode["steps"]["turn"]) == {None}
+    assert episode["segments"][0]["effort"]
+    assert episode["segments"][0]["program"] is None
+    assert grounding_section(opened)["paragraphs"][0].startswith("The steps of this study were not made from")
+    assert len(task_section(opened)["figures"]) == 4
+
+
+def test_one_person_without_segments(tmp_path):
+    task = fidm.load_task("errands")
+    cohort = fidm.simulate_cohort(task, 1, seed=1)
+    bare = fidm.Cohort.from_traces(cohort.traces(cohort.ids[0]))
+    fidm.write_cohort(bare, tmp_path / "s", tasks=["errands"])
+    found = build_report(tmp_path / "s")
+    (person,) = found.data["people"]
+    assert person["episodes"][0]["segments"] == []
+    assert person["profile"][0]["percentile"] is None
+    assert found.data["shared"]["channels"] == []
+    sections = {section["id"]: section for section in found.data["sections"]}
+    assert "no figure of action against effort" in " ".join(sections["parameters"]["paragraphs"])
+    assert "There is one person" in sections["reliability"]["paragraphs"][0]
+    assert "People are estimated one by one: " in sections["method"]["paragraphs"][-1]
+
+
+def test_people_with_problems_are_counted_not_shown(tmp_path):
+    cohort = fidm.simulate_cohort(fidm.load_task("errands"), 4, seed=1)
+    fidm.write_cohort(cohort, tmp_path / "s", tasks=["errands"])
+    steps = pl.read_parquet(tmp_path / "s" / "steps.parquet")
+    bad = steps.with_columns(
+        action=pl.when(pl.col("participant") == cohort.ids[0]).then(99).otherwise(pl.col("action"))
+    )
+    bad.write_parquet(tmp_path / "s" / "steps.parquet")
+    with pytest.raises(DataError):
+        open_for_report(tmp_path / "s")
+    opened = open_for_report(tmp_path / "s", skip_bad=True)
+    found = overview(opened)
+    assert "1 participant left out because of problems in their data." in found["paragraphs"]
+    assert found["tables"][-1]["id"] == "problems"
+    assert len(list(people_parts(opened.known))) == 3
+
+
+def test_chosen_people_only(study):
+    with pytest.raises(DataError, match="no participant 'Nemo'"):
+        build_report(study, classify=False, participants=["Nemo"])
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "said"),
+    [
+        (0.98765, None, "0.988"),
+        (-12.0, None, "−12.0"),
+        (1234.5, None, "1,234"),
+        (1e-7, None, "1.00e−07"),
+        (0.0, None, "0"),
+        (127.0, None, "127"),
+        (0.5, "%", "50.0 %"),
+        (None, "%", "–"),
+        (float("nan"), None, "–"),
+        (False, None, "no"),
+        ("<i>", None, "<i>"),
+        (7, "s", "7"),
+    ],
+)
+def test_cells_are_written_one_way(value, unit, said):
+    assert cell_text(value, unit) == said
+
+
+def test_sentences():
+    assert sentence("what is this") == "What is this."
+    assert sentence("") == ""

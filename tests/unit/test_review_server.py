@@ -1,0 +1,438 @@
+"""The review server without a browser: who is let in, what is refused, what is written."""
+
+import json
+import logging
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
+from review_studies import STRANGE, make_study
+
+from fidm.cli.main import main
+from fidm.grounding.decisions import Trail, verify_trail
+from fidm.review.desk import Desk
+from fidm.review.guard import POLICY, Guard
+from fidm.review.server import MOST_BYTES, OWN, SHARED, listen, make_app
+
+PORT, TOKEN = 4711, "right-token"
+ORIGIN = f"http://127.0.0.1:{PORT}"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return make_study(tmp_path_factory.mktemp("study"))
+
+
+@pytest.fixture(scope="module")
+def client(study):
+    return TestClient(make_app(Desk(study), port=PORT, token=TOKEN), base_url=ORIGIN)
+
+
+def headers(who="Ada", **other):
+    return {"X-Fidm-Token": TOKEN, "X-Fidm-Reviewer": who, "Origin": ORIGIN, **other}
+
+
+def ask(client, path, who="Ada", **query):
+    return client.get(path, params=query, headers=headers(who))
+
+
+def segment_of(client, participant, segment, who="Ada", **query):
+    dialog = ask(client, "/api/dialog", who, participant=participant, episode="1", **query).json()
+    return next(one for one in dialog["segments"] if one["segment"] == segment)
+
+
+def decide(client, participant, segment, kind, who="Ada", seen=None, **other):
+    looked = {"settling": "1"} if other.get("settling") else {}
+    body = {
+        "participant": participant,
+        "episode": "1",
+        "segment": segment,
+        "kind": kind,
+        "seen": seen or segment_of(client, participant, segment, who, **looked)["seen"],
+        **other,
+    }
+    return client.post("/api/decide", json=body, headers=headers(who))
+
+
+@pytest.fixture
+def fresh(tmp_path, study):
+    """A study of its own, for tests that decide something."""
+    folder = Path(shutil.copytree(study, tmp_path / "s"))
+    return folder, TestClient(make_app(Desk(folder), port=PORT, token=TOKEN), base_url=ORIGIN)
+
+
+def test_page_is_given_without_the_token_and_holds_no_data(client):
+    page = client.get("/")
+    assert page.status_code == 200
+    assert "text/html" in page.headers["content-type"]
+    for name in (*OWN[1:], *SHARED):
+        assert client.get(f"/{name}").status_code == 200, name
+    assert "go up a bit" not in page.text
+    assert TOKEN not in page.text
+
+
+def test_page_has_no_inline_scripts_or_styles_and_names_no_other_address(client):
+    page = client.get("/").text
+    for banned in ("onclick", "onload", "style=", "<style", "javascript:", "http://", "https://"):
+        assert banned not in page
+    for name in OWN[1:]:
+        text = client.get(f"/{name}").text
+        for banned in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "http"):
+            assert banned not in text.replace("http.response", ""), (name, banned)
+
+
+@pytest.mark.parametrize("path", ["/", "/review.js", "/api/start", "/api/none", "/nothing"])
+def test_every_answer_has_the_headers(client, path):
+    for given in ({}, headers()):
+        found = client.get(path, headers=given).headers
+        assert found["content-security-policy"] == POLICY
+        assert found["x-content-type-options"] == "nosniff"
+        assert found["cache-control"] == "no-store"
+        assert found["referrer-policy"] == "no-referrer"
+        assert "access-control-allow-origin" not in found
+        assert "set-cookie" not in found
+
+
+@pytest.mark.parametrize("token", ["", "wrong", TOKEN + "x", TOKEN[:-1], TOKEN.upper(), "ü"])
+def test_a_wrong_token_gets_nothing(client, token):
+    found = client.get("/api/list", headers={"X-Fidm-Token": token.encode("utf-8")})
+    assert found.status_code == 401
+    assert set(found.json()) == {"error"}
+
+
+def test_no_token_gets_nothing(client):
+    assert client.get("/api/start").status_code == 401
+    assert client.get(f"/api/start?token={TOKEN}").status_code == 401
+    assert client.get("/api/start", headers={"Cookie": f"x-fidm-token={TOKEN}"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", f"evil.example:{PORT}", "127.0.0.1", "127.0.0.1:1", f"127.0.0.1.nip.io:{PORT}", ""],
+)
+def test_another_host_gets_nothing(client, host):
+    for path in ("/", "/api/start"):
+        assert client.get(path, headers=headers(Host=host)).status_code == 421
+
+
+def test_localhost_is_this_machine_too(client):
+    mine = f"localhost:{PORT}"
+    assert client.get("/api/start", headers=headers(Host=mine, Origin=f"http://{mine}")).status_code == 200
+
+
+def test_two_hosts_or_two_tokens_are_refused():
+    guard = Guard(lambda *_: None, port=PORT, token=TOKEN)
+    host, token = (b"host", f"127.0.0.1:{PORT}".encode()), (b"x-fidm-token", TOKEN.encode())
+    assert guard.refusal("GET", "/api/x", [host, token]) is None
+    assert guard.refusal("GET", "/api/x", [host, host, token])[0] == 421
+    assert guard.refusal("GET", "/api/x", [host, token, token])[0] == 401
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"https://127.0.0.1:{PORT}"},
+        {"Origin": f"http://127.0.0.1:{PORT + 1}"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Sec-Fetch-Site": "none"},
+    ],
+)
+def test_another_origin_gets_nothing(client, wrong):
+    assert client.get("/api/start", headers=headers(**wrong)).status_code == 403
+    assert client.post("/api/decide", json={}, headers=headers(**wrong)).status_code == 403
+
+
+def test_a_write_without_origin_is_refused(client):
+    given = {"X-Fidm-Token": TOKEN}
+    assert client.post("/api/decide", json={}, headers=given).status_code == 403
+    assert client.post("/", json={}, headers=headers()).status_code == 405
+    assert client.options("/api/decide", headers=headers()).status_code == 405
+    assert client.put("/api/decide", json={}, headers=headers()).status_code == 405
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../pyproject.toml", "/..%2f..%2fpyproject.toml", "/%2e%2e/%2e%2e/etc/passwd", "/static/review.js",
+        "/review.js/../guard.py", "/..\\guard.py", "//etc/passwd", "/guard.py", "/api/../guard.py",
+        "/%00review.js", "/api/dialog/../../desk.py",
+    ],
+)  # fmt: skip
+def test_no_other_file_is_given(client, path):
+    found = client.request("GET", ORIGIN + path, headers=headers())
+    assert found.status_code in (400, 404)
+    assert "import" not in found.text
+    assert "root:" not in found.text
+
+
+def test_bad_bodies_are_refused_without_repeating_them(client):
+    said = {"participant": "SECRET", "kind": "burn"}
+    found = client.post("/api/decide", json=said, headers=headers())
+    assert found.status_code == 400
+    assert "SECRET" not in found.text
+    assert (
+        client.post(
+            "/api/decide", content=b"{", headers=headers(**{"Content-Type": "application/json"})
+        ).status_code
+        == 400
+    )
+    assert client.post("/api/decide", data={"a": "b"}, headers=headers()).status_code == 415
+    deep = b"[" * 100_000
+    found = client.post("/api/decide", content=deep, headers=headers(**{"Content-Type": "application/json"}))
+    assert found.status_code == 400
+    long = b" " * (MOST_BYTES + 1)
+    found = client.post("/api/decide", content=long, headers=headers(**{"Content-Type": "application/json"}))
+    assert found.status_code == 413
+
+
+def test_unknown_people_segments_and_samples(client):
+    assert ask(client, "/api/dialog", participant="nobody", episode="1").status_code == 404
+    assert ask(client, "/api/list", sample="audit-9-9").status_code == 404
+    seen = segment_of(client, "P1", "1")["seen"]
+    assert decide(client, "P1", "77", "accept", seen=seen).status_code == 404
+
+
+def test_list_has_the_most_needed_and_says_what_was_said(client):
+    found = ask(client, "/api/list").json()
+    assert len(found["rows"]) == 8
+    assert found["header"]["n"] == 8
+    by_doubt = sorted(found["rows"], key=lambda row: -row["doubtfulness"])
+    assert by_doubt[0]["status"] == "needs_review"
+    assert by_doubt[-1]["status"] == "confident"
+    assert any(row["said"].startswith(STRANGE[:20]) for row in found["rows"])
+    assert ask(client, "/api/list", head=found["head"]).json() == {"head": found["head"], "unchanged": True}
+
+
+def test_words_of_instructions_are_places_in_turns(client):
+    dialog = ask(client, "/api/dialog", participant="P2", episode="1").json()
+    segment = dialog["segments"][1]
+    [turn, start, end] = segment["instructions"][0]["words"][0]
+    assert dialog["turns"][turn]["text"][start:end] in STRANGE
+    assert end - start > 2
+
+
+def test_accept_is_on_disk_when_acknowledged(fresh):
+    folder, client = fresh
+    found = decide(client, "P1", "1", "accept", comment="fine\x00\n <b>")
+    assert found.status_code == 200, found.text
+    [made] = Trail(folder).decisions
+    assert (made.kind, made.reviewer, made.participant, made.comment) == ("accept", "Ada", "P1", "fine <b>")
+    assert made.new == made.old
+    assert made.new.actions == ("W", "N", "N")
+    assert found.json()["header"]["n_mine"] == 1
+    assert verify_trail(folder).is_whole
+
+
+def test_edit_reject_withdraw(fresh):
+    folder, client = fresh
+    found = decide(client, "P1", "1", "edit", text="W N").json()
+    assert found["dialog"]["segments"][0]["program"] == "MOVE left 1; MOVE up 1"
+    assert found["dialog"]["segments"][0]["status"] == "reviewed"
+    assert [change["segment"] for change in found["changes"]], "the rest starts elsewhere"
+    assert decide(client, "P1", "3", "reject").json()["dialog"]["segments"][2]["status"] == "rejected"
+    back = decide(client, "P1", "1", "withdraw").json()["dialog"]["segments"][0]
+    assert back["mine"] is None
+    assert back["program"] == "MOVE left 1; MOVE up 2"
+    assert decide(client, "P1", "1", "withdraw").status_code == 422
+    assert [one.kind for one in Trail(folder).decisions] == ["edit", "reject", "withdraw"]
+
+
+def test_illegal_and_unchanged_edits_are_refused(fresh):
+    folder, client = fresh
+    found = decide(client, "P1", "1", "edit", text="MOVE up 9")
+    assert found.status_code == 422
+    assert "Legal there" in found.json()["error"]
+    assert decide(client, "P1", "1", "edit", text="MOVE left 1; MOVE up 2").status_code == 422
+    assert decide(client, "P1", "1", "edit", text="FLY home").status_code == 422
+    assert Trail(folder).decisions == ()
+
+
+def test_nobody_decides_without_a_name(fresh):
+    folder, client = fresh
+    for name in ("", "%20", "%00%E2%80%8B"):
+        assert decide(client, "P1", "1", "accept", who=name).status_code == 422
+    assert Trail(folder).decisions == ()
+
+
+def test_names_in_any_script_are_kept(fresh):
+    folder, client = fresh
+    assert decide(client, "P1", "1", "accept", who="%E9%BB%83%20%F0%A0%AE%B7").status_code == 200
+    assert Trail(folder).decisions[0].reviewer == "黃 𠮷"
+
+
+def test_what_changed_meanwhile_is_not_decided_on(fresh):
+    folder, client = fresh
+    seen = segment_of(client, "P1", "2")["seen"]
+    decide(client, "P1", "1", "edit", text="W N")
+    found = decide(client, "P1", "2", "accept", seen=seen)
+    assert found.status_code == 409
+    now = found.json()["dialog"]["segments"][1]["seen"]
+    assert now["start"] != seen["start"]
+    assert len(Trail(folder).decisions) == 1
+    assert decide(client, "P1", "2", "accept", seen=now).status_code == 200
+
+
+def test_another_process_is_noticed(fresh):
+    folder, client = fresh
+    other = TestClient(make_app(Desk(folder), port=PORT, token=TOKEN), base_url=ORIGIN)
+    seen = segment_of(client, "P1", "2")["seen"]
+    assert decide(other, "P1", "1", "edit", who="Bo", text="W N").status_code == 200
+    assert decide(client, "P1", "2", "accept", seen=seen).status_code == 409
+    assert verify_trail(folder).is_whole
+
+
+def test_others_are_hidden_until_one_has_judged(fresh):
+    _, client = fresh
+    decide(client, "P1", "1", "edit", who="Bo", text="W N", comment="only one up")
+    before = segment_of(client, "P1", "1")
+    assert before["others"] is None
+    assert before["program"] == "MOVE left 1; MOVE up 2"
+    assert before["status"] == "confident"
+    assert "only one up" not in json.dumps(before)
+    row = ask(client, "/api/list").json()["rows"][0]
+    assert row["mine"] is None
+    assert row["status"] == "confident"
+    assert decide(client, "P1", "1", "accept").status_code == 200
+    after = segment_of(client, "P1", "1")
+    assert [one["comment"] for one in after["others"]] == ["only one up"]
+    assert after["differ"]
+    assert after["status"] == "needs_review"
+
+
+def test_third_settles_what_two_differ_about(fresh):
+    folder, client = fresh
+    decide(client, "P1", "1", "accept")
+    decide(client, "P1", "1", "edit", who="Bo", text="W N")
+    assert segment_of(client, "P1", "1", "Cy")["others"] is None
+    seen = segment_of(client, "P1", "1", "Cy", settling="1")
+    assert {one["reviewer"] for one in seen["others"]} == {"Ada", "Bo"}
+    found = decide(client, "P1", "1", "edit", who="Cy", text="W N", settling=True, seen=seen["seen"])
+    if found.status_code == 422:  # it is the reading that stands there now
+        found = decide(client, "P1", "1", "accept", who="Cy", settling=True, seen=seen["seen"])
+    assert found.status_code == 200, found.text
+    assert Trail(folder).decisions[-1].settles
+    assert not segment_of(client, "P1", "1", "Cy")["differ"]
+    header = ask(client, "/api/list").json()["header"]
+    assert [(one["one"], one["other"], one["n"]) for one in header["agreements"]] == [("Ada", "Bo", 1)]
+
+
+def test_audit_is_blind_and_scored(fresh):
+    folder, client = fresh
+    decide(client, "P2", "2", "reject", who="Bo")
+    drawn = client.post("/api/sample", json={"n": 3, "seed": 1}, headers=headers()).json()
+    assert drawn["n_dialogs"] == 3
+    assert client.post("/api/sample", json={"n": 3, "seed": 1}, headers=headers()).json() == drawn
+    assert len(Trail(folder).samples) == 1
+    rows = ask(client, "/api/list", sample=drawn["name"]).json()["rows"]
+    assert len(rows) == 8
+    assert {row["status"] for row in rows} == {""}
+    assert not any(row["doubts"] for row in rows)
+    for participant, segment in ((row["participant"], row["segment"]) for row in rows):
+        seen = segment_of(client, participant, segment, sample=drawn["name"])
+        assert seen["others"] is None
+        assert not (seen["doubts"])
+        assert not (seen["issues"])
+        assert not (seen["readings"])
+        kind = "reject" if (participant, segment) == ("P1", "2") else "accept"
+        body = decide(client, participant, segment, kind, seen=seen["seen"], sample=drawn["name"])
+        assert body.status_code == 200
+    audit = body.json()["header"]["audit"]
+    assert (audit["n_dialogs"], audit["n_consistent"], audit["n_left"]) == (3, 2, 0)
+    assert 0 < audit["low"] < 2 / 3 < audit["high"] < 1
+    assert {one.sample for one in Trail(folder).decisions[1:]} == {drawn["name"]}
+
+
+def test_preview_says_what_would_change_and_writes_nothing(fresh):
+    folder, client = fresh
+    about = {
+        "participant": "P1",
+        "episode": "1",
+        "segment": "1",
+        "seen": segment_of(client, "P1", "1")["seen"],
+    }
+
+    def preview(text):
+        return client.post("/api/preview", json={**about, "text": text}, headers=headers()).json()
+
+    same = preview("MOVE left 1; MOVE up 2")
+    assert same["ok"]
+    assert same["same"]
+    assert same["changes"] == []
+    other = preview("W")
+    assert other["program"] == "MOVE left 1"
+    assert len(other["steps"]) == 1
+    assert {change["segment"] for change in other["changes"]} <= {"2", "3"}
+    assert other["changes"]
+    assert {one["add"] for one in other["legal"]} >= {"MOVE up 1", "MOVE left 1"}
+    assert not preview("MOVE up 9")["ok"]
+    assert preview("")["program"] == "NONE"
+    assert preview("GOTO meat")["steps"][0]["inferred"]
+    assert any(one["add"] == "BUY meat" and one["place"] == "meat" for one in preview("GOTO meat")["legal"])
+    assert not (folder / "grounding" / "review.jsonl").exists()
+
+
+def test_a_new_grounding_stops_decisions(fresh):
+    folder, client = fresh
+    make_study(folder, {"P1": ["go left one square"]})
+    found = decide(client, "P1", "1", "accept")
+    assert found.status_code == 422
+    assert "grounded again" in found.json()["error"]
+    assert Trail(folder).decisions == ()
+
+
+def test_errors_of_the_program_say_nothing_of_the_talk(fresh, caplog, monkeypatch):
+    _, client = fresh
+    gentle = TestClient(client.app, base_url=ORIGIN, raise_server_exceptions=False)
+
+    def broken(*_, **__):
+        raise RuntimeError("go up a bit")
+
+    monkeypatch.setattr("fidm.review.server._dialog", broken)
+    with caplog.at_level(logging.ERROR):
+        found = ask(gentle, "/api/dialog", participant="P1", episode="1")
+    assert found.status_code == 500
+    assert "go up a bit" not in found.text
+    assert "RuntimeError" in caplog.text
+    assert "go up a bit" not in caplog.text
+
+
+def test_lone_halves_of_characters_do_not_break_the_page(tmp_path):
+    desk = Desk(make_study(tmp_path / "s", {"P1": ["go left one square \u4e2d\U00020000"]}))
+    client = TestClient(make_app(desk, port=PORT, token=TOKEN), base_url=ORIGIN)
+    assert (
+        ask(client, "/api/dialog", participant="P1", episode="1")
+        .json()["turns"][1]["text"]
+        .endswith("\U00020000")
+    )
+
+
+def test_command_says_what_is_wrong(tmp_path, capsys):
+    assert main(["review", str(tmp_path / "none"), "--no-open"]) == 2
+    (tmp_path / "empty").mkdir()
+    assert main(["review", str(tmp_path / "empty"), "--no-open"]) == 2
+    assert main(["review", str(tmp_path / "empty"), "--no-open", "--sample", "0"]) == 2
+    assert main(["review", str(tmp_path / "empty"), "--no-open", "--port", "70000"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "is not a folder" in said
+    assert "--sample is 0" in said
+    assert "--port is 70000" in said
+
+
+def test_a_port_in_use_is_said():
+    with listen() as held, pytest.raises(Exception, match="cannot be used"):
+        listen(held.getsockname()[1])
+
+
+def test_missing_packages_are_named(tmp_path, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.startswith(("fidm.review", "uvicorn"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    assert main(["review", str(tmp_path), "--no-open"]) == 2
+    assert "pip install 'fidm[web]'" in capsys.readouterr().err

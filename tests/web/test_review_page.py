@@ -1,0 +1,390 @@
+"""The review page in a real browser, on a real server in a process of its own."""
+
+import re
+import signal
+
+import polars as pl
+import pytest
+from playwright.sync_api import expect
+from review_studies import STRANGE, Server, make_study, make_talks
+
+from fidm.cli.main import main
+from fidm.grounding.decisions import Trail
+
+WAY = ["go left one square and up two squares", "go up a bit", "go to the meat and take it"]
+SAID = {f"P{n}": WAY for n in (1, 3, 4, 5, 6, 7, 8)} | {
+    "P2": ["go left one square", STRANGE, "go up one square"]
+}
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    return make_study(tmp_path_factory.mktemp("study"), SAID)
+
+
+@pytest.fixture(scope="module")
+def server(study):
+    started = Server(study)
+    yield started
+    said, code = started.stop()
+    assert code == 0, said
+    assert "go up" not in said
+
+
+def enter(watched, server, who="Ada", find="", **options):
+    """Open the page as somebody, with the list cut down to one participant."""
+    page = watched.page(**options)
+    page.goto(server.address)
+    page.fill("#who-name", who)
+    page.press("#who-name", "Enter")
+    expect(page.locator("#count")).to_contain_text("segments")
+    page.select_option("#order", "order")
+    if find:
+        page.fill("#search", find)
+        page.locator("#search").blur()
+        expect(page.locator(".row")).to_have_count(3)
+        expect(page.locator("#talk-title")).to_contain_text(f"{find}, segment")
+    return page
+
+
+def said_last(page, words):
+    expect(page.locator("#said")).to_contain_text(words)
+
+
+def decisions(study, participant):
+    return [one for one in Trail(study).decisions if one.participant == participant]
+
+
+def test_open_filter_and_step_through(watched, server):
+    page = enter(watched, server)
+    assert server.token not in page.url
+    assert not [url for url in watched.requests if server.token in url]
+    assert {url.split("/")[2] for url in watched.requests if not url.startswith("data:")} == {
+        f"127.0.0.1:{server.port}"
+    }
+    expect(page.locator(".row")).to_have_count(24)
+    page.select_option("#status", "needs_review")
+    assert 0 < page.locator(".row").count() < 24
+    page.select_option("#status", "")
+    page.select_option("#which", "doubts")
+    assert page.locator(".row .mark.needs_review").count() == page.locator(".row").count() > 0
+    page.fill("#search", "nobody")
+    expect(page.locator(".rows")).to_contain_text("Nothing here")
+    expect(page.locator("#accept")).to_be_disabled()
+    page.select_option("#which", "")
+    page.fill("#search", "p6")
+    page.locator(".row").nth(0).click()
+    expect(page.locator("#talk-title")).to_have_text("P6, segment 1 of 3")
+    expect(page.locator(".turn.own .text")).to_have_text(WAY[0])
+    expect(page.locator("svg.map .walk .step")).to_have_count(3)
+    start = page.locator("svg.map .figure").get_attribute("transform")
+    page.click("#on")
+    expect(page.locator("#at-words")).to_have_text("1 of 3: W")
+    assert page.locator("svg.map .figure").get_attribute("transform") != start
+    expect(page.locator(".used.lit")).to_contain_text("left one square")
+    page.click("#play")
+    expect(page.locator("#at-words")).to_have_text("3 of 3: N")
+    expect(page.locator(".used.lit")).to_contain_text("up two squares")
+    page.locator(".turn.elsewhere", has_text="go up a bit").click()
+    expect(page.locator("#talk-title")).to_have_text("P6, segment 2 of 3")
+    expect(page.locator("#doubts")).to_contain_text("nobody said how far")
+
+
+def test_pointing_at_a_move_lights_its_words_and_back(watched, server):
+    page = enter(watched, server, find="P6")
+    page.locator("svg.map .walk .step .reach").nth(2).hover(force=True)
+    expect(page.locator(".used.lit")).to_have_text("up two squares")
+    expect(page.locator(".chip.lit")).to_have_text("MOVE up 2")
+    page.locator(".used", has_text="left one square").hover()
+    expect(page.locator("svg.map .walk .step.lit")).to_have_count(1)
+    page.locator("#talk-title").hover()
+    expect(page.locator(".lit")).to_have_count(0)
+
+
+def test_edit_by_clicking_and_find_it_after_reload(watched, server, study):
+    page = enter(watched, server, find="P1")
+    page.click("#edit")
+    expect(page.locator("#save")).to_be_disabled()
+    page.fill("#route", "")
+    expect(page.locator("#route-said")).to_contain_text("no moves")
+    figure = page.locator("svg.map .figure")
+    here = figure.get_attribute("transform")
+    x, y = (float(part) for part in re.findall(r"[\d.]+", here))
+    left = page.locator(f'svg.map .cell[x="{x - 20 - 80:g}"][y="{y - 20:g}"]')
+    left.click()
+    expect(page.locator("#route")).to_have_value("MOVE left 2")
+    page.locator('svg.map [data-place="meat"]').first.click()
+    expect(page.locator("#route")).to_have_value("MOVE left 2; GOTO meat")
+    expect(page.locator("#changes")).to_contain_text("also changes")
+    page.locator('svg.map [data-place="meat"]').first.click()
+    expect(page.locator("#route")).to_have_value("MOVE left 2; GOTO meat; BUY meat")
+    page.click("#undo")
+    expect(page.locator("#route")).to_have_value("MOVE left 2; GOTO meat")
+    assert page.locator("svg.map .step.inferred").count() > 0
+    page.fill("#comment", "went to the meat")
+    page.click("#save")
+    said_last(page, "Edited: P1, segment 1. It also changed")
+    expect(page.locator("#talk-title")).to_have_text("P1, segment 2 of 3")
+    page.reload()
+    expect(page.locator("#reviewer")).to_have_text("Ada")
+    page.fill("#search", "P1")
+    page.locator(".row").nth(0).click()
+    expect(page.locator("#verdicts")).to_contain_text(
+        "You edited it MOVE left 2; GOTO meat – went to the meat"
+    )
+    expect(page.locator("#status-line")).to_contain_text("reviewed")
+    [made] = decisions(study, "P1")
+    assert (made.kind, made.reviewer, made.new.program) == ("edit", "Ada", "MOVE left 2; GOTO meat")
+
+
+def test_only_legal_edits_can_be_saved(watched, server, study):
+    page = enter(watched, server, find="P7")
+    page.click("#edit")
+    page.fill("#route", "MOVE up 9")
+    expect(page.locator("#route-said")).to_contain_text("Legal there")
+    expect(page.locator("#save")).to_be_disabled()
+    page.press("#route", "Enter")
+    expect(page.locator("#trouble")).to_contain_text("cannot be done")
+    page.locator(".row").nth(2).click()
+    expect(page.locator("#trouble")).to_contain_text("Save the edit or leave it")
+    page.click("#leave")
+    expect(page.locator("#chips")).to_be_visible()
+    assert decisions(study, "P7") == []
+
+
+def test_reject_and_withdraw(watched, server, study):
+    page = enter(watched, server, find="P3")
+    page.fill("#comment", "cannot be told")
+    page.click("#reject")
+    said_last(page, "Rejected: P3, segment 1.")
+    page.reload()
+    page.fill("#search", "P3")
+    page.locator(".row").nth(0).click()
+    expect(page.locator("#status-line")).to_contain_text("rejected")
+    page.click("#withdraw")
+    said_last(page, "Withdrawn")
+    expect(page.locator("#withdraw")).to_be_hidden()
+    assert [one.kind for one in decisions(study, "P3")] == ["reject", "withdraw"]
+
+
+def test_two_reviewers_at_once(watched, server, study):
+    watched.expected.append("409")
+    ada, bo = enter(watched, server, "Ada", "P4"), enter(watched, server, "Bo", "P4")
+    bo.locator(".row").nth(1).click()
+    expect(bo.locator("#talk-title")).to_have_text("P4, segment 2 of 3")
+    ada.click("#edit")
+    ada.fill("#route", "W N")
+    ada.click("#save")
+    said_last(ada, "Edited")
+    bo.click("#accept")  # of something that starts elsewhere by now
+    expect(bo.locator("#trouble")).to_contain_text("changed meanwhile")
+    assert [one.reviewer for one in decisions(study, "P4")] == ["Ada"]
+    bo.locator(".row").nth(0).click()
+    expect(bo.locator("#chips")).to_have_text("MOVE left 1MOVE up 2")  # what Ada did is not shown
+    expect(bo.locator("#verdicts")).to_be_empty()
+    bo.click("#accept")
+    said_last(bo, "Accepted")
+    bo.locator(".row").nth(0).click()
+    expect(bo.locator("#verdicts")).to_contain_text("Ada edited it MOVE left 1; MOVE up 1")
+    expect(bo.locator("#status-line")).to_contain_text("reviewers differ")
+    expect(bo.locator("#agreement")).to_contain_text("Agreement with Ada 0 % of 1")
+    cy = enter(watched, server, "Cy")
+    cy.select_option("#which", "differ")
+    expect(cy.locator(".row")).to_have_count(1)
+    expect(cy.locator("#verdicts")).to_contain_text("Ada edited it")
+    cy.click("#accept")
+    said_last(cy, "Accepted")
+    assert decisions(study, "P4")[-1].settles
+    expect(cy.locator("#status-line")).to_contain_text("reviewed")
+
+
+def test_what_people_say_is_text(watched, server):
+    page = watched.page()
+    page.on("dialog", lambda dialog: pytest.fail("a script ran"))
+    page.goto(server.address)
+    page.fill("#who-name", "<b>Eve</b>")
+    page.press("#who-name", "Enter")
+    page.fill("#search", "P2")
+    page.locator(".row", has_text="<script>").click()
+    own = page.locator(".turn.own .text").first
+    expect(own).to_have_attribute("dir", "auto")
+    assert own.evaluate("element => element.textContent") == STRANGE
+    assert page.locator("#turns script, .row script").count() == 0
+    expect(page.locator("#reviewer")).to_have_text("<b>Eve</b>")
+    page.locator("svg.map .walk .step .reach").first.hover(force=True)
+    expect(page.locator(".used.lit")).to_contain_text("up two squares")
+
+
+def test_another_page_cannot_reach_it(watched, server):
+    watched.expected += ["CORS", "Failed to load resource", "ERR_FAILED", "Access to fetch"]
+    page = watched.page()
+    page.route("http://evil.example/", lambda route: route.fulfill(body="<p>evil", content_type="text/html"))
+    page.goto("http://evil.example/")
+    tried = """async ([address, token, mode]) => {
+        try {
+            const headers = mode === "cors" ? { "X-Fidm-Token": token } : {};
+            const answer = await fetch(address, { method: "POST", mode, headers, body: "{}" });
+            return answer.type + " " + (await answer.text());
+        } catch { return "refused"; }
+    }"""
+    for path in ("/api/decide", "/api/preview", "/api/sample"):
+        assert page.evaluate(tried, [server.origin + path, server.token, "cors"]) == "refused"
+        assert page.evaluate(tried, [server.origin + path, server.token, "no-cors"]) in ("refused", "opaque ")
+
+
+def test_a_wrong_token_shows_nothing(watched, server):
+    watched.expected.append("401")
+    page = watched.page()
+    page.goto(f"{server.origin}/#wrong")
+    expect(page.locator("#trouble")).to_contain_text("Open the address that fidm review printed")
+    expect(page.locator(".row")).to_have_count(0)
+
+
+def test_a_whole_review_with_the_keyboard(watched, server, study):
+    page = watched.page(reduced_motion="reduce")
+    page.goto(server.address)
+    expect(page.locator("#who")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.locator("#who")).to_be_visible()
+    keys = page.keyboard
+    keys.type("Kay")
+    keys.press("Enter")
+    expect(page.locator(".row").first).to_be_visible()
+    keys.press("?")
+    expect(page.locator("#help")).to_be_visible()
+    keys.press("Escape")
+    keys.press("/")
+    keys.type("P5")
+    expect(page.locator(".row")).to_have_count(3)
+    keys.type("a")  # typing in a field is never a decision
+    keys.press("Backspace")
+    keys.press("Escape")
+    expect(page.locator("#talk-title")).to_contain_text("P5")
+    for _ in range(3):
+        keys.press("k")
+    expect(page.locator("#talk-title")).to_have_text("P5, segment 2 of 3")  # the most doubtful
+    keys.press("e")
+    expect(page.locator("#editor")).to_be_visible()
+    for key in ("ArrowUp", "ArrowLeft", "ArrowLeft"):
+        before = page.input_value("#route")
+        keys.press(key)
+        expect(page.locator("#route")).not_to_have_value(before)
+    expect(page.locator("#route")).to_have_value("MOVE up 1; MOVE left 2")
+    keys.press("Backspace")
+    expect(page.locator("#route")).to_have_value("MOVE up 1; MOVE left 1")
+    keys.press("b")
+    said_last(page, "BUY is not possible here")
+    keys.press("Escape")
+    expect(page.locator("#editor")).to_be_hidden()
+    keys.press("1")  # from the other reading: nothing about the way
+    expect(page.locator("#route-said")).to_have_text("no moves")
+    keys.press("Enter")
+    said_last(page, "Edited: P5, segment 2")
+    keys.press(" ")
+    expect(page.locator("#at-words")).not_to_contain_text("start")
+    keys.press("c")
+    keys.type("not this")
+    keys.press("Escape")
+    keys.press("r")
+    said_last(page, "Rejected: P5")
+    keys.press("a")
+    said_last(page, "Accepted: P5")
+    made = decisions(study, "P5")
+    assert [one.kind for one in made] == ["edit", "reject", "accept"]
+    assert [one.comment for one in made] == ["", "not this", ""]
+    assert made[0].new.program == "NONE"
+    keys.press("w")
+    said_last(page, "Withdrawn")
+    keys.press("?")
+    page.locator("#keys-on").uncheck()
+    keys.press("Escape")
+    keys.press("r")
+    page.wait_for_timeout(150)
+    assert len(decisions(study, "P5")) == 4
+
+
+@pytest.mark.parametrize("size", [(1366, 768), (1920, 1080)])
+def test_everything_fits_and_axe_is_content(watched, server, axe, size):
+    page = enter(watched, server, "Ada", "P8", viewport={"width": size[0], "height": size[1]})
+    for name in ("#accept", "#edit", "#reject", "#comment", "svg.map", "#chips", ".not-a-diagnosis"):
+        expect(page.locator(name)).to_be_in_viewport(ratio=1)
+    wide = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    assert wide == list(size)
+    assert axe(page) == []
+    if size[0] > 1366:
+        return
+    page.click("#edit")
+    expect(page.locator("#route-said")).to_contain_text("as it stands")
+    assert axe(page) == []
+    page.click("#leave")
+    for button, window in (("#help-open", "#help"), ("#reviewer", "#who")):
+        page.click(button)
+        expect(page.locator(window)).to_be_visible()
+        assert axe(page) == []
+        page.keyboard.press("Escape")
+    page.select_option("#order", "draw")
+    expect(page.locator("#draw")).to_be_visible()
+    assert axe(page) == []
+
+
+def test_audit_sample_is_blind(watched, server, study):
+    page = enter(watched, server, "Dee")
+    page.select_option("#order", "draw")
+    page.fill("#draw-n", "2")
+    page.fill("#draw-seed", "5")
+    page.press("#draw-seed", "Enter")
+    said_last(page, "Drawn: 2 dialogs, seed 5.")
+    expect(page.locator(".row")).to_have_count(6)
+    expect(page.locator("#status")).to_be_disabled()
+    assert page.locator(".row .mark").all_text_contents() == [""] * 6
+    expect(page.locator("#status-line .tag")).to_have_count(0)
+    expect(page.locator("#audit")).to_have_text("Audit: 6 segments to judge")
+    for left in range(5, -1, -1):
+        page.keyboard.press("a")
+        expect(page.locator("#done-words")).to_have_text(f"{6 - left} of 6 judged")
+    expect(page.locator("#audit")).to_contain_text("2 of 2 dialogs right, 34–100 %")
+    assert len([one for one in Trail(study).decisions if one.sample]) == 6
+
+
+def test_killed_right_after_a_decision_and_fitted_later(watched, tmp_path, capsys):
+    study = make_talks(tmp_path / "s")
+    first = Server(study, "--reviewer", "Ada")
+    page = watched.page()
+    page.goto(first.address)
+    page.select_option("#order", "order")
+    expect(page.locator("#talk-title")).to_contain_text("P0000001, segment 1")
+    page.keyboard.press("e")
+    page.fill("#route", "W")
+    page.press("#route", "Enter")
+    said_last(page, "Edited: P0000001, segment 1.")
+    assert first.stop(signal.SIGKILL)[1] == -signal.SIGKILL
+    watched.expected.append("ERR_CONNECTION_REFUSED")
+    page.keyboard.press("a")
+    expect(page.locator("#trouble")).to_contain_text("does not answer")
+    assert main(["audit", "verify", str(study)]) == 0
+    before = pl.read_parquet(study / "steps.parquet")
+
+    second = Server(study, "--reviewer", "Ada")
+    page.goto(second.address)
+    page.select_option("#order", "order")
+    expect(page.locator("#verdicts")).to_contain_text("You edited it MOVE left 1")
+    assert second.stop(signal.SIGKILL)[1] == -signal.SIGKILL
+    assert pl.read_parquet(study / "steps.parquet").equals(before)
+    capsys.readouterr()
+    assert main(["fit", str(study)]) == 0
+    said = capsys.readouterr()
+    assert "reviewers decided" in " ".join((said.out + said.err).split())
+    after = pl.read_parquet(study / "steps.parquet")
+    own = after.filter((pl.col("participant") == "P0000001") & (pl.col("segment").cast(pl.String) == "1"))
+    assert own["action"].to_list() == ["W"]
+    assert not after.equals(before)
+
+    third = Server(study, "--reviewer", "Ada")
+    page.goto(third.address)
+    expect(page.locator("#reject")).to_be_enabled()
+    page.keyboard.press("r")
+    said_last(page, "Rejected")
+    said, code = third.stop(signal.SIGINT)
+    assert code == 0
+    assert "Wrote steps, segments and grounding" in said
+    assert "1 rejected and left out" in " ".join(said.split())
