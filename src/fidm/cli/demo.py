@@ -1,4 +1,4 @@
-"""``fidm demo``: the whole line on an embedded default: simulate, ground, fit, evidence, localize."""
+"""``fidm demo``: the whole line on an embedded default: simulate, ground, fit, evidence, localize, report."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from fidm.grounding.store import write_grounding
 from fidm.io.dialogs import read
 from fidm.io.study import read_cohort
 from fidm.record import write_result
+from fidm.report.report import write_report
 from fidm.study.paper import LOCALIZATION
 from fidm.study.twin import simulate_study
 from fidm.tasks.compile import load_task
@@ -39,7 +40,7 @@ TASK = "grocery"
 
 
 def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
-    """Simulate a whole study, read its dialogs, profile the people who spoke, and find the evidence.
+    """Simulate a whole study, read its dialogs, profile the people who spoke, and write the report.
 
     Parameters
     ----------
@@ -74,6 +75,7 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
         whom = most_astray(evidence) or people.ids[0]
         save_figure(plot.person_evidence(evidence, whom, task=task), [results / "evidence.png"])
         save_figure(plot.localization(astray, paper=LOCALIZATION), [results / "localize.png"])
+        report, _ = write_report(study, seed=seed, on_progress=bars.step)
     reasons = ", ".join(f"{reason} ({n})" for reason, n in made.reasons.items())
     console.print(
         f"\n[bold]A simulated study[/]: {count(made.n_people, 'participant')} and "
@@ -91,6 +93,11 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
     _show_localization(astray, console)
     pictures = f"{results / 'evidence.png'} and {results / 'localize.png'}"
     console.print(f"\nWrote {study}, with {pictures}", soft_wrap=True)
+    console.print(f"[bold]The report[/]: open {report.resolve().as_uri()}", soft_wrap=True)
+    note(
+        console,
+        f"to look at the groundings yourself, and correct them: fidm review {study} (needs the extra web)",
+    )
     console.print("Simulated people; research use only, not a diagnosis.", style="dim")
 
 

@@ -37,7 +37,7 @@ app.command(task_app)
 app.command(audit_app)
 app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
 app.command(
-    "fidm.cli.demo:demo", help="Simulate a study, read its dialogs, profile everybody, and find the evidence."
+    "fidm.cli.demo:demo", help="Simulate a study, read its dialogs, profile everybody, and write the report."
 )
 app.command(
     "fidm.cli.simulate:simulate", help="Write a whole study of simulated people, with dialogs and the truth."

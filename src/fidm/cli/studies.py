@@ -14,19 +14,15 @@ from fidm.cli.console import aside, count, note, printable, warn
 from fidm.cli.progress import Bars
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.fit.factorized import Model
-from fidm.fit.files import load_fit
 from fidm.fit.fitted import Fit
 from fidm.grounding.review import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.io.dialogs import read
 from fidm.io.excluded import count_reasons, say_reasons
 from fidm.io.study import Study
-from fidm.model.channels import paper_channels
 from fidm.study.folders import SIMULATION
-from fidm.study.learnable import fit_learnable
+from fidm.study.opening import part_of, read_people, study_fit, study_tasks
 from fidm.talk import Transcripts
-from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 
 MOST_NAMED = 8
@@ -62,15 +58,7 @@ class Opened:
 
     def part(self, split: str | None) -> tuple[Cohort, str]:
         """Return the people of a split and its name: ``train`` unless told otherwise, if there is one."""
-        has_split = (
-            "split" in self.cohort.participants.columns
-            and self.cohort.participants["split"].drop_nulls().len() > 0
-        )
-        if split is None and has_split:
-            split = "train"
-        if split is None or split == "all":
-            return self.cohort, "everybody"
-        return self.cohort.split(split), f"split {split!r}"
+        return part_of(self.cohort, split)
 
 
 def open_study(folder: Path, *, task: tuple[str, ...] = (), skip_bad: bool = False) -> Opened:
@@ -87,16 +75,8 @@ def open_study(folder: Path, *, task: tuple[str, ...] = (), skip_bad: bool = Fal
     """
     apply_decisions(folder)
     study = Study(folder)
-    tasks = tuple(load_task(name) for name in task) or study.load_tasks()
-    if not tasks:
-        raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(folder))
-    model = Model(tasks)
-    parts = [
-        model.check(batch, strict=not skip_bad) for batch in study.batches(tasks=tasks, strict=not skip_bad)
-    ]
-    cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
-    if not len(cohort):
-        raise DataError("has nobody whose data can be used.", source=str(folder))
+    tasks = study_tasks(study, task)
+    cohort = read_people(study, tasks, skip_bad=skip_bad)
     n_left_out = cohort.problems["participant"].n_unique()
     return Opened(folder, tasks, cohort, n_left_out, count_reasons(study.excluded()))
 
@@ -121,26 +101,8 @@ def find_fit(opened: Opened, use: Path | None, bars: Bars) -> tuple[Fit, str]:
 
     It is the file given, else the study's own ``fit.json``, else one made now from its training part.
     """
-    path = use if use is not None else opened.folder / "fit.json"
-    if use is not None or path.exists():
-        fitted = load_fit(path, opened.tasks)
-        said = f"learned earlier from {count(fitted.n_learned, 'participant')}, {path}"
-        if use is None and _is_older(path, opened.folder):
-            said += ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
-        return fitted, said
-    learners, part = opened.part(None)
     bars.step("what people share", 0, 1)
-    fitted, failures = fit_learnable(opened.tasks, learners, paper_channels())
-    said = f"learned now from {fitted.n_learned:,} ({part})"
-    for name, why in failures.items():
-        said += f". {name} is left out: {why.rstrip('.')}"
-    return fitted, said
-
-
-def _is_older(fit: Path, folder: Path) -> bool:
-    """Whether a fit was written before the tables of the study it is to be used on."""
-    tables = [path for name in ("steps", "segments") for path in folder.glob(f"{name}*")]
-    return any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables)
+    return study_fit(opened.folder, opened.tasks, opened.cohort, use=use)
 
 
 def read_talks(

@@ -15,7 +15,8 @@ from typing import Any
 ASSETS = ("base.css", "map.js")
 """The files that pages share."""
 
-_RISKY = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+RISKY = "<>&\u2028\u2029"
+"""What could end a script element, or a line of a script."""
 
 
 def script_json(value: Any) -> str:
@@ -29,7 +30,9 @@ def script_json(value: Any) -> str:
     '{"said":"\\u003c/script\\u003e"}'
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.translate(_RISKY).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    for letter in RISKY:  # far faster than str.translate
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def read_asset(name: str) -> str:

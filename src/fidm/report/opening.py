@@ -11,24 +11,16 @@ from typing import Any
 import polars as pl
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError
 from fidm.evidence.evidence import find_evidence
-from fidm.fit.factorized import Model
-from fidm.fit.files import load_fit
-from fidm.fit.fitted import Fit
 from fidm.grounding.review import bring_up_to_date
 from fidm.grounding.store import FOLDER, has_grounding
 from fidm.io.study import Study
-from fidm.model.channels import paper_channels
 from fidm.report.known import Key, Known
 from fidm.report.naming import draw_names, rename, renamed
 from fidm.report.parts import Progress
-from fidm.report.words import count
 from fidm.study.behind import Behind, places_behind
 from fidm.study.folders import SIMULATION
-from fidm.study.learnable import fit_learnable
-from fidm.tasks.compile import load_task
-from fidm.tasks.model import TaskModel
+from fidm.study.opening import read_people, study_fit, study_tasks
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,17 +85,15 @@ def open_for_report(
     say("reading", 0, 1)
     told = bring_up_to_date(folder, on_progress=on_progress)
     study = Study(folder)
-    tasks = tuple(load_task(name) for name in task) or study.load_tasks()
-    if not tasks:
-        raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(folder))
-    cohort = _read(study, tasks, skip_bad=skip_bad)
+    tasks = study_tasks(study, task)
+    cohort = read_people(study, tasks, skip_bad=skip_bad)
     excluded = study.excluded()
     names: dict[str, str] = {}
     if deidentify:
         everybody = [*cohort.ids, *excluded["participant"], *cohort.problems["participant"].drop_nulls()]
         names = draw_names(everybody, key=key)
         cohort, excluded = rename(cohort, names), renamed(excluded, names)
-    fit, source = _fit(folder, tasks, cohort, use)
+    fit, source = study_fit(folder, tasks, cohort, use=use, name_file=False, one_by_one=True)
     profile = fit.profile(cohort, workers=workers, on_progress=on_progress)
     found = find_evidence(fit, cohort, profile=profile, workers=workers, on_progress=on_progress)
     behind = places_behind(folder, found, names=names or None)
@@ -122,50 +112,6 @@ def open_for_report(
     grounded = _own(behind, cohort) if provenance else None
     notes = (*([told] if told else []), *behind.warnings)
     return Opened(folder, known, excluded, source, provenance, grounded, notes, names)
-
-
-def _read(study: Study, tasks: tuple[TaskModel, ...], *, skip_bad: bool) -> Cohort:
-    model = Model(tasks)
-    strict = not skip_bad
-    parts = [model.check(batch, strict=strict) for batch in study.batches(tasks=tasks, strict=strict)]
-    cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
-    if not len(cohort):
-        raise DataError("has nobody whose data can be used.", source=str(study.folder))
-    return cohort
-
-
-def _fit(folder: Path, tasks: tuple[TaskModel, ...], cohort: Cohort, use: Path | None) -> tuple[Fit, str]:
-    """What people share: the file given, the study's own, or learned now from the training part."""
-    path = use if use is not None else folder / "fit.json"
-    if use is not None or path.exists():
-        fit = load_fit(path, tasks)
-        said = f"learned earlier from {count(fit.n_learned, 'participant')}"
-        if use is None and _is_older(path, folder):
-            said += ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
-        return fit, said
-    people = cohort.participants
-    has_split = "split" in people.columns and bool((people["split"] == "train").any())
-    learners = cohort.split("train") if has_split else cohort
-    alone = ""
-    try:
-        fit, failures = fit_learnable(tasks, learners, paper_channels())
-    except (
-        FitError
-    ) as error:  # too few people to learn how they differ: each is taken alone, and that is said
-        fit, failures = fit_learnable(tasks, learners, paper_channels(), method="mle")
-        alone = f". People are estimated one by one: {error.message.rstrip('.')}"
-    said = f"learned now from {count(fit.n_learned, 'participant')}"
-    said += " (the part for training)" if has_split else ""
-    said += alone
-    for name, why in failures.items():
-        said += f". {name} is left out: {why.rstrip('.')}"
-    return fit, said
-
-
-def _is_older(fit: Path, folder: Path) -> bool:
-    """Whether a fit was written before the tables of the study it is used on."""
-    tables = [path for name in ("steps", "segments") for path in folder.glob(f"{name}*")]
-    return any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables)
 
 
 def _provenance(folder: Path) -> dict[str, Any]:
