@@ -413,6 +413,14 @@ def test_lone_halves_of_characters_do_not_break_the_page(tmp_path):
     )
 
 
+def test_a_study_without_talk_about_the_way_has_nothing_to_review(tmp_path):
+    desk = Desk(make_study(tmp_path / "s", {"P1": []}))
+    found = desk.listing("Ada")
+    assert found["rows"] == []
+    assert found["header"]["n"] == found["header"]["n_mine"] == 0
+    assert desk.dialog("Ada", "P1", "1")["segments"] == []
+
+
 def test_command_says_what_is_wrong(tmp_path, capsys):
     assert main(["review", str(tmp_path / "none"), "--no-open"]) == 2
     (tmp_path / "empty").mkdir()

@@ -64,8 +64,10 @@ class Server:
         """End it with a signal; returns everything it said, and its exit code."""
         if self.process.poll() is None:
             os.kill(self.process.pid, number)
-        rest, _ = self.process.communicate(timeout=60)
-        return "".join(self.said) + rest, self.process.returncode
+        if not self.process.stdout.closed:
+            rest, _ = self.process.communicate(timeout=60)
+            self.said.append(rest)
+        return "".join(self.said), self.process.returncode
 
 
 def make_talks(folder, n=6):

@@ -1,0 +1,417 @@
+"""A study on the reviewer's desk: proposals and decisions in memory, what the page is told, what it may do.
+
+What follows from decisions is worked out in :mod:`fidm.grounding.verdicts`; here it is kept in memory,
+brought up to date when somebody else adds to the trail, and turned into what the page shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fidm.errors import GroundingError
+from fidm.grounding.agreement import agreements, audit_of, draw_sample
+from fidm.grounding.decisions import Trail
+from fidm.grounding.edits import MOST_LETTERS, legal_actions, parse_edit
+from fidm.grounding.entries import MOST_COMMENT, Decision, Kind, Sample, clean_name
+from fidm.grounding.program import write_program
+from fidm.grounding.review import read_proposed
+from fidm.grounding.store import FOLDER, PROPOSALS
+from fidm.grounding.verdicts import ReviewedSegment, changed_after, decide
+from fidm.pages.scene import map_scene
+from fidm.review.meanings import MEANINGS
+from fidm.review.views import (
+    Viewer,
+    Walked,
+    change_view,
+    dialog_view,
+    instruction_views,
+    legal_views,
+    list_row,
+    place_view,
+    seen_of,
+    step_views,
+)
+from fidm.tasks.model import TaskModel
+
+Progress = Callable[[str, int, int], None]
+Key = tuple[str, str]
+
+
+class Seen(BaseModel):
+    """What the reviewer had before them."""
+
+    model_config = ConfigDict(extra="forbid")
+    start: int
+    program: str = Field(max_length=4 * MOST_LETTERS)
+    actions: list[str] = Field(max_length=10_000)
+
+
+class About(BaseModel):
+    """Which segment a request is about, and how it was looked at."""
+
+    model_config = ConfigDict(extra="forbid")
+    participant: str = Field(max_length=1_000)
+    episode: str = Field(max_length=1_000)
+    segment: str = Field(max_length=20)
+    sample: str = Field("", max_length=100)
+    settling: bool = False
+    seen: Seen
+    text: str = Field("", max_length=MOST_LETTERS)
+
+
+class Judged(About):
+    """A decision as the page sends it."""
+
+    kind: Kind
+    comment: str = Field("", max_length=4 * MOST_COMMENT)
+
+
+class Drawing(BaseModel):
+    """Dialogs to be drawn for an audit."""
+
+    model_config = ConfigDict(extra="forbid")
+    n: int = Field(ge=1, le=100_000)
+    seed: int = Field(ge=0, le=2**31 - 1)
+
+
+class MissingError(GroundingError):
+    """There is no such dialog, segment or sample."""
+
+
+class ChangedError(GroundingError):
+    """What the reviewer saw is not what is there now."""
+
+
+class Desk:
+    """A study that is being reviewed; several people may do so at once.
+
+    Parameters
+    ----------
+    study : path
+        A grounded study.
+    task : TaskModel, optional
+        Its task; by default the one that study.toml names.
+    reviewer : str
+        Who is reviewing, unless the page says otherwise.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    """
+
+    def __init__(
+        self,
+        study: str | Path,
+        *,
+        task: TaskModel | None = None,
+        reviewer: str = "",
+        on_progress: Progress | None = None,
+    ) -> None:
+        say = on_progress or (lambda doing, done, of: None)
+        say("reading", 0, 1)
+        self.study, self.reviewer = Path(study), clean_name(reviewer)
+        self.grounded = read_proposed(study, task)
+        self.terrain = self.grounded.terrain
+        self.scene = map_scene(self.terrain.task)
+        self.trail = Trail(study)
+        self.sample = ""
+        self._guard = threading.RLock()
+        self._proof = self._proposed_file()
+        self._n_known = len(self.trail.entries)
+        known = _by_dialog(self.trail.decisions)
+        self._walked: dict[Key, Walked] = {}
+        for done, dialog in enumerate(self.grounded.dialogs):
+            say("looking", done, len(self.grounded.dialogs))
+            key = (dialog.transcript.participant, dialog.transcript.episode)
+            self._walked[key] = Walked(dialog, known.get(key, ()), self.terrain)
+
+    @property
+    def n_segments(self) -> int:
+        """How many segments there are."""
+        return sum(len(walked.segments) for walked in self._walked.values())
+
+    def start(self) -> dict[str, Any]:
+        """Return what the page needs before anything else."""
+        with self._guard:
+            self._catch_up()
+            return {
+                "study": self.study.resolve().name,
+                "scene": self.scene,
+                "reviewer": self.reviewer,
+                "meanings": MEANINGS,
+                "samples": self._samples(),
+                "sample": self.sample,
+            }
+
+    def listing(self, reviewer: str, *, sample: str = "", head: str = "") -> dict[str, Any]:
+        """Return the list of segments; nothing but that it is the same if nobody added to the trail since."""
+        with self._guard:
+            self._catch_up()
+            if head and head == self.trail.head:
+                return {"head": head, "unchanged": True}
+            viewer = Viewer(reviewer, is_blind=bool(sample))
+            rows = [
+                list_row(walked, i, viewer)
+                for walked in self._within(sample)
+                for i in range(len(walked.segments))
+            ]
+            return {
+                "head": self.trail.head,
+                "rows": rows,
+                "header": self._header(viewer, sample),
+                "samples": self._samples(),
+            }
+
+    def dialog(
+        self, reviewer: str, participant: str, episode: str, *, sample: str = "", settling: bool = False
+    ) -> dict[str, Any]:
+        """Return a dialog as a reviewer may see it."""
+        with self._guard:
+            self._catch_up()
+            viewer = Viewer(reviewer, is_blind=bool(sample), is_settling=settling)
+            return dialog_view(self._find(participant, episode), viewer)
+
+    def preview(self, reviewer: str, about: About) -> dict[str, Any]:
+        """Return what an edit would come to, and what it would change in the rest of the dialog."""
+        with self._guard:
+            self._catch_up()
+            walked, i, viewer = self._about(reviewer, about)
+            shown = viewer.shown(walked, i)
+            told = walked.dialog.told
+            try:
+                edit = parse_edit(about.text.strip() or "NONE", self.terrain, shown.start, told=told)
+            except GroundingError as error:
+                return {"ok": False, "error": str(error)}
+            program, done = edit
+            made = decide(
+                walked.dialog,
+                shown,
+                self.terrain,
+                reviewer=reviewer or "?",
+                kind="edit",
+                edit=edit,
+                settles=_settles(viewer, walked.segments[i]),
+            )
+            after = walked.with_one_more(made)
+            names = legal_actions(self.terrain, done.end, told=told)
+            return {
+                "ok": True,
+                "program": write_program(program),
+                "same": write_program(program) == write_program(shown.program),
+                "instructions": instruction_views(program, done, None),
+                "steps": step_views(done, self.terrain),
+                "start": place_view(shown.start, self.terrain),
+                "end": place_view(done.end, self.terrain),
+                "legal": legal_views(names, done.end, self.terrain),
+                "changes": _changes(walked.segments, after, i),
+            }
+
+    def judge(self, reviewer: str, judged: Judged) -> dict[str, Any]:
+        """Write a decision down; when this returns it is on the disk."""
+        if not clean_name(reviewer):
+            raise GroundingError("Say who is reviewing first.")
+        with self._guard:
+            self._catch_up()
+            self._same_grounding()
+            made, walked, i = self._decision(reviewer, judged)
+            before = walked.segments
+            self.trail.append(made, check=lambda: self._still(reviewer, judged))
+            self._catch_up()
+            walked = self._walked[walked.key]
+            return {
+                **self.present(reviewer, judged),
+                "changes": _changes(before, walked.segments, i),
+            }
+
+    def present(self, reviewer: str, about: About) -> dict[str, Any]:
+        """Return a dialog, its rows of the list and the header as they are now."""
+        with self._guard:
+            viewer = Viewer(reviewer, is_blind=bool(about.sample), is_settling=about.settling)
+            walked = self._find(about.participant, about.episode)
+            return {
+                "head": self.trail.head,
+                "dialog": dialog_view(walked, viewer),
+                "rows": [list_row(walked, i, viewer) for i in range(len(walked.segments))],
+                "header": self._header(viewer, about.sample),
+                "changes": [],
+            }
+
+    def draw(self, reviewer: str, n: int, seed: int) -> dict[str, Any]:
+        """Draw dialogs for an audit, or find those that were drawn so before."""
+        with self._guard:
+            self._catch_up()
+            sample = draw_sample(self.study, n, seed, reviewer=reviewer)
+            if not any(_same_sample(known, sample) for known in self.trail.samples):
+                self.trail.append(sample)
+                self._catch_up()
+            return {"name": sample.name, "n_dialogs": len(sample.dialogs), "seed": sample.seed}
+
+    # What is below is called with the guard held.
+
+    def _catch_up(self) -> None:
+        """Read what others have added to the trail, and take it in."""
+        self.trail.refresh()
+        self._take_in()
+
+    def _take_in(self) -> None:
+        """Walk the dialogs again about which something was decided."""
+        entries = self.trail.entries
+        new = [entry for entry in entries[self._n_known :] if isinstance(entry, Decision)]
+        self._n_known = len(entries)
+        for key, decisions in _by_dialog(new).items():
+            walked = self._walked.get(key)
+            if walked is not None:
+                self._walked[key] = Walked(walked.dialog, (*walked.decisions, *decisions), self.terrain)
+
+    def _same_grounding(self) -> None:
+        """Raise if the study was grounded again since it was read."""
+        if self._proposed_file() != self._proof:
+            raise GroundingError(
+                "The study was grounded again meanwhile. Stop fidm review and start it again; "
+                "decisions made so far are kept."
+            )
+
+    def _proposed_file(self) -> bytes:
+        """The grounder's table, whichever file holds it, to see whether it is still the same."""
+        folder = self.study / FOLDER
+        path = folder / PROPOSALS
+        try:
+            return _digest(path if path.exists() else folder / "segments.parquet")
+        except OSError as error:
+            raise GroundingError(f"cannot be read: {error.strerror}.", source=str(folder)) from None
+
+    def _find(self, participant: str, episode: str) -> Walked:
+        found = self._walked.get((participant, episode))
+        if found is None:
+            raise MissingError("There is no such dialog.")
+        return found
+
+    def _about(self, reviewer: str, about: About) -> tuple[Walked, int, Viewer]:
+        """The segment a request is about; raises if the reviewer has seen something else."""
+        walked = self._find(about.participant, about.episode)
+        i = walked.place_of(about.segment)
+        if i is None:
+            raise MissingError("There is no such segment.")
+        viewer = Viewer(reviewer, is_blind=bool(about.sample), is_settling=about.settling)
+        if seen_of(viewer.shown(walked, i)) != about.seen.model_dump():
+            raise ChangedError("It has changed meanwhile.")
+        return walked, i, viewer
+
+    def _still(self, reviewer: str, about: About) -> None:
+        """Raise if what was decided on has changed while the decision was under way; the trail is held."""
+        self._take_in()
+        self._about(reviewer, about)
+
+    def _decision(self, reviewer: str, judged: Judged) -> tuple[Decision, Walked, int]:
+        walked, i, viewer = self._about(reviewer, judged)
+        shown, edit = viewer.shown(walked, i), None
+        if judged.kind == "withdraw" and viewer.own(walked.segments[i]) is None:
+            raise GroundingError("There is nothing of yours to withdraw here.")
+        if judged.kind == "edit":
+            text = judged.text.strip() or "NONE"
+            edit = parse_edit(text, self.terrain, shown.start, told=walked.dialog.told)
+            if write_program(edit[0]) == write_program(shown.program):
+                raise GroundingError("That is the reading as it stands. Accept it instead.")
+        made = decide(
+            walked.dialog,
+            shown,
+            self.terrain,
+            reviewer=reviewer,
+            kind=judged.kind,
+            edit=edit,
+            comment=judged.comment,
+            settles=judged.kind != "withdraw" and _settles(viewer, walked.segments[i]),
+            sample=judged.sample,
+        )
+        return made, walked, i
+
+    def _within(self, sample: str) -> Iterable[Walked]:
+        """The dialogs of an audit sample; all of them without one."""
+        if not sample:
+            return self._walked.values()
+        drawn = self._sample(sample).dialogs
+        return [self._walked[key] for key in drawn if key in self._walked]
+
+    def _sample(self, name: str) -> Sample:
+        found = [sample for sample in self.trail.samples if sample.name == name]
+        if not found:
+            raise MissingError("There is no such audit sample.")
+        return found[-1]
+
+    def _samples(self) -> list[dict[str, Any]]:
+        known = {sample.name: sample for sample in self.trail.samples}
+        return [
+            {"name": name, "seed": sample.seed, "n_dialogs": len(sample.dialogs)}
+            for name, sample in known.items()
+        ]
+
+    def _header(self, viewer: Viewer, sample: str) -> dict[str, Any]:
+        """How far the reviewer is, how far reviewers agree, and what the audit says."""
+        segments = [segment for walked in self._within(sample) for segment in walked.segments]
+        decisions = self.trail.decisions
+        audit = None
+        if sample:
+            score = audit_of(self._sample(sample), self.grounded, decisions, reviewer=viewer.reviewer)
+            audit = {
+                "n_dialogs": score.n_dialogs,
+                "n_consistent": score.n_consistent,
+                "low": _finite(score.dialogs[0]),
+                "high": _finite(score.dialogs[1]),
+                "n_left": score.n_left,
+            }
+        return {
+            "n": len(segments),
+            "n_mine": sum(viewer.own(segment) is not None for segment in segments),
+            "agreements": [
+                {
+                    "one": one.one,
+                    "other": one.other,
+                    "n": one.n,
+                    "n_same_verdict": one.n_same_verdict,
+                    "agreement": _finite(one.agreement),
+                    "low": _finite(one.low),
+                    "high": _finite(one.high),
+                    "kappa": _finite(one.kappa),
+                    "same_moves": _finite(one.same_moves),
+                }
+                for one in agreements(decisions)
+            ],
+            "audit": audit,
+        }
+
+
+def _settles(viewer: Viewer, segment: ReviewedSegment) -> bool:
+    """Whether a decision is made by somebody who sees that reviewers differ."""
+    return segment.reviewers_differ and viewer.sees_others(segment)
+
+
+def _changes(
+    before: tuple[ReviewedSegment, ...], after: tuple[ReviewedSegment, ...], own: int
+) -> list[dict[str, Any]]:
+    """What becomes of the other segments."""
+    number = before[own].proposed.segment.number
+    return [change_view(one) for one in changed_after(before, after) if one.segment != number]
+
+
+def _by_dialog(decisions: Iterable[Decision]) -> dict[Key, list[Decision]]:
+    found: dict[Key, list[Decision]] = {}
+    for decision in decisions:
+        found.setdefault((decision.participant, decision.episode), []).append(decision)
+    return found
+
+
+def _same_sample(one: Sample, other: Sample) -> bool:
+    return one.name == other.name and one.dialogs == other.dialogs
+
+
+def _digest(path: Path) -> bytes:
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

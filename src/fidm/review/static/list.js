@@ -1,0 +1,146 @@
+// The list of segments: what is in it, in which order, and which one is open.
+
+import { $, make, plural, reveal, STATUS, DONE } from "./dom.js";
+
+const CHUNK = 200;
+
+const KEEPS = {
+  "": () => true,
+  open: (row) => !row.mine,
+  mine: (row) => Boolean(row.mine),
+  doubts: (row) => row.doubts.length > 0,
+  differ: (row) => row.differ,
+  stale: (row) => row.stale,
+};
+
+const keyOf = ({ participant, episode, segment }) => JSON.stringify([participant, episode, segment]);
+
+const isSame = (one, other) => one && other && keyOf(one) === keyOf(other);
+
+export class List {
+  constructor(onOpen) {
+    this.onOpen = onOpen;
+    this.rows = [];
+    this.known = new Map();
+    this.shown = [];
+    this.drawn = 0;
+    this.at = -1;
+    this.several = false;
+    $("rows").addEventListener("click", (event) => {
+      const button = event.target.closest("button.row");
+      if (button) this.open(Number(button.dataset.i));
+    });
+    $("rows").addEventListener("scroll", () => this.more(), { passive: true });
+    for (const id of ["search", "status", "which"]) $(id).addEventListener("input", () => this.refilter());
+  }
+
+  get current() { return this.shown[this.at] || null; }
+
+  get filters() {
+    return { search: $("search").value.trim().toLowerCase(), status: $("status").value, which: $("which").value };
+  }
+
+  // All rows anew; the open one stays open if it is still there.
+  take(rows, order) {
+    this.rows = rows;
+    this.known = new Map(rows.map((row) => [keyOf(row), row]));
+    this.order = order;
+    this.several = new Set(rows.map((row) => row.episode)).size > 1;
+    this.refilter();
+  }
+
+  // Rows of one dialog as they are now; they keep their places, so that the list does not jump under one's eyes.
+  update(rows) {
+    const places = new Map(this.shown.map((row, i) => [row, i]));
+    for (const row of rows) {
+      const known = this.known.get(keyOf(row));
+      if (!known || JSON.stringify(known) === JSON.stringify(row)) continue;
+      Object.assign(known, row);
+      const i = places.has(known) ? places.get(known) : -1;
+      if (i >= 0 && i < this.drawn) $("rows").children[i].replaceChildren(this.button(known, i));
+    }
+    this.mark();
+  }
+
+  refilter() {
+    const kept = this.current;
+    const { search, status, which } = this.filters;
+    const blind = this.order === "sample";
+    this.shown = this.rows.filter((row) =>
+      (!search || row.participant.toLowerCase().includes(search))
+      && (blind || !status || row.status === status)
+      && KEEPS[which](row));
+    if (this.order === "doubtful") this.shown = [...this.shown].sort((a, b) => b.doubtfulness - a.doubtfulness);
+    this.at = kept ? this.shown.findIndex((row) => isSame(row, kept)) : -1;
+    this.drawn = 0;
+    $("rows").replaceChildren();
+    this.more(Math.max(0, this.at));
+    $("rows").scrollTop = 0;
+    const all = this.rows.length;
+    const n = this.shown.length;
+    $("count").textContent = n === all ? plural(all, "segment") : `${n.toLocaleString("en")} of ${plural(all, "segment")}`;
+    if (!n) $("rows").append(make("li", { class: "nothing", text: all ? "Nothing here with these filters." : "There is no segment to review." }));
+    if (this.at >= 0) this.mark();
+    else if (n) this.open(0, { quiet: true });
+    else this.onOpen(null);
+  }
+
+  more(upto = 0) {
+    const box = $("rows");
+    while (this.drawn < this.shown.length
+      && (this.drawn <= upto || this.drawn % CHUNK || box.scrollTop + 2 * box.clientHeight > box.scrollHeight || !this.drawn)) {
+      box.append(make("li", {}, this.button(this.shown[this.drawn], this.drawn)));
+      this.drawn += 1;
+    }
+  }
+
+  button(row, i) {
+    const status = STATUS[row.status] || { words: "", mark: "" };
+    const mine = row.mine ? DONE[row.mine] : null;
+    const name = `${row.participant}${this.several ? ` · ${row.episode}` : ""} · ${row.segment}`;
+    const said = [
+      `${row.participant}${this.several ? `, episode ${row.episode}` : ""}, segment ${row.segment}`, status.words,
+      mine ? `${mine.words} by you` : "", row.differ ? "reviewers differ" : "", row.stale ? "moved since review" : "",
+    ].filter(Boolean).join(", ");
+    const marks = `${mine ? mine.mark : ""}${row.differ ? " ≠" : ""}${row.stale ? " ↷" : ""}`;
+    return make("button", { type: "button", class: "row", "data-i": i, tabindex: i === this.at ? 0 : -1, title: said, "aria-label": said },
+      make("span", { class: `mark ${row.status || ""}`, text: status.mark }),
+      make("span", { class: "what", text: name }),
+      make("span", { class: `mine ${row.mine || ""}`, text: marks }),
+      make("span", { class: "snippet", text: row.said, dir: "auto", lang: row.language || null }));
+  }
+
+  open(i, { quiet = false } = {}) {
+    if (i < 0 || i >= this.shown.length) return false;
+    this.at = i;
+    this.more(i + 20);
+    this.mark();
+    this.onOpen(this.current, { quiet });
+    return true;
+  }
+
+  // Open a certain segment, even if a filter hides it.
+  find(row) {
+    const i = this.shown.findIndex((one) => isSame(one, row));
+    if (i >= 0) return this.open(i);
+    this.at = -1;
+    this.mark();
+    this.onOpen(row, {});
+    return true;
+  }
+
+  move(by) { return this.open(Math.max(0, Math.min(this.shown.length - 1, (this.at < 0 ? -by : this.at) + by))); }
+
+  mark() {
+    for (const old of $("rows").querySelectorAll('[aria-current="true"]')) {
+      old.removeAttribute("aria-current");
+      old.tabIndex = -1;
+    }
+    const item = $("rows").children[this.at];
+    const button = item ? item.firstElementChild : null;
+    if (!button || !button.classList.contains("row")) return;
+    button.setAttribute("aria-current", "true");
+    button.tabIndex = 0;
+    reveal(button);
+  }
+}
