@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from fidm.grounding.meanings import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.excluded import count_reasons, say_reasons
 from fidm.plot.maps import draw_map, value_field
@@ -15,7 +16,7 @@ from fidm.report.audits import audit_tables
 from fidm.report.opening import Opened
 from fidm.report.parts import PERCENT, Progress, column, figure, section, sentence, table, text_column
 from fidm.report.pictures import status_bar
-from fidm.report.words import DOUBTS, GROUNDED, count
+from fidm.report.words import GROUNDED, count
 from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
@@ -282,9 +283,7 @@ def _doubt_table(segments: pl.DataFrame) -> list[dict[str, Any]]:
     counts = Counter(code for codes in segments["doubts"].drop_nulls() for code in codes.split())
     if not counts:
         return []
-    rows = [
-        (DOUBTS.get(code, code.replace("_", " ")), n, n / segments.height) for code, n in counts.most_common()
-    ]
+    rows = [(doubt_in_words(code), n, n / segments.height) for code, n in counts.most_common()]
     return [
         table(
             "doubts",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fidm.fit.profile import SENSITIVITY
-from fidm.grounding.replay import MEANING
+from fidm.grounding.meanings import doubt_in_words
 
 NOT_A_DIAGNOSIS = "Research use only, not a diagnosis."
 
@@ -57,37 +57,6 @@ GROUNDED: Mapping[str, str] = {
 }
 """What became of a segment."""
 
-DOUBTS: Mapping[str, str] = {
-    **{str(code): said for code, said in MEANING.items()},
-    "ambiguous_place": "a name that several places have",
-    "bought_elsewhere": "something is taken that the place just named does not have",
-    "cut_off": "the model's answer was longer than it may be",
-    "disagree": "two readings, or samples of the model, disagree",
-    "full": "as many instructions as fit, so that some may be missing",
-    "maybe_repair": "words that may correct what was said before",
-    "missed": "an empty answer, though the words name a place or something to do",
-    "mixed_frames": "left and right of the figure and of the map are mixed",
-    "moved_since_review": "an earlier segment was corrected, so that this one starts elsewhere than reviewed",
-    "no_answer": "nothing usable came back from the model",
-    "not_in_reach": "something is taken that is not in reach",
-    "place_unused": "a place is named, and nothing is done with it",
-    "prompt_cut": "the model's server seems to have read only a part of what was sent",
-    "repaired": "the model's first answer did not fit the map; its second does",
-    "reviewers_differ": "reviewers differ",
-    "said_twice": "the same is said twice, and may be meant once",
-    "set_aside": "words that are taken back or set aside",
-    "too_long": "too long to be read as a whole",
-    "unknown_words": "words that are not known",
-    "unquoted": "an instruction whose words nobody said",
-    "unread_words": "words that were not read",
-    "unresolved_repair": "something is corrected, and it is not clear what",
-    "unsure": "the model's answer has a low probability",
-    "vague": "vague words about where or how far",
-    "what_to_buy": "something is taken, and it is not said what",
-    "where_to": "a movement without a direction",
-}
-"""Why a person should look at a segment."""
-
 COLUMNS: Mapping[str, str] = {
     "age_years": "age (years)",
     "education_years": "education (years)",
@@ -118,7 +87,7 @@ def channel_words(name: str, column: str = "") -> tuple[str, str]:
 
 def doubt_words(codes: str | None) -> list[str]:
     """Return a segment's doubts in words; a code nobody knows is shown as it is."""
-    return [DOUBTS.get(code, code.replace("_", " ")) for code in (codes or "").split()]
+    return [doubt_in_words(code) for code in (codes or "").split()]
 
 
 def column_words(name: str) -> str:

@@ -20,12 +20,12 @@ from fidm.grounding.agreement import agreements, audit_of, draw_sample
 from fidm.grounding.decisions import Trail
 from fidm.grounding.edits import MOST_LETTERS, legal_actions, parse_edit
 from fidm.grounding.entries import MOST_COMMENT, Decision, Kind, Sample, clean_name
+from fidm.grounding.meanings import MEANINGS
 from fidm.grounding.program import write_program
 from fidm.grounding.review import read_proposed
 from fidm.grounding.store import FOLDER, PROPOSALS
 from fidm.grounding.verdicts import ReviewedSegment, changed_after, decide
 from fidm.pages.scene import map_scene
-from fidm.review.meanings import MEANINGS
 from fidm.review.views import (
     Viewer,
     Walked,
@@ -143,7 +143,7 @@ class Desk:
                 "study": self.study.resolve().name,
                 "scene": self.scene,
                 "reviewer": self.reviewer,
-                "meanings": MEANINGS,
+                "meanings": dict(MEANINGS),
                 "samples": self._samples(),
                 "sample": self.sample,
             }

@@ -1,11 +1,13 @@
-"""What each doubt means, in words for people who look at a segment."""
+"""What each doubt about a segment means, in words for people who look at it."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from fidm.grounding.replay import MEANING
 from fidm.grounding.verdicts import REVIEW_MEANING
 
-DOUBTS: dict[str, str] = {
+OF_RULES: Mapping[str, str] = {
     "unknown_words": "too many words that are in no word list",
     "unread_words": "a word about the way, such as “left” or a number, was not used",
     "vague": "a distance or place that is none: “a bit”, “the corner”",
@@ -18,12 +20,16 @@ DOUBTS: dict[str, str] = {
     "mixed_frames": "“turn left, then go left”: the figure’s own left, and then the map’s?",
     "said_twice": "the same thing taken twice in a row; read as once",
     "bought_elsewhere": "something is said to be taken that is elsewhere",
-    "too_long": "more instructions than a program may have; the rest is left out",
+    "too_long": "more than can be read as a whole; the rest is left out",
     "what_to_buy": "“I take it”, with no section or several in reach",
     "where_to": "“go there”, with no place named before",
     "turn": "a turn that does not say where to",
     "back": "a way back that does not say where to",
     "along": "a way along something that does not say where to",
+}
+"""What the doubts of the rules mean."""
+
+OF_MODELS: Mapping[str, str] = {
     "no_answer": "the language model gave nothing usable",
     "cut_off": "the language model’s answer was cut off",
     "prompt_cut": "the language model seems to have read only a part",
@@ -33,12 +39,34 @@ DOUBTS: dict[str, str] = {
     "missed": "an empty answer, though the words name a place or something to do",
     "unquoted": "an instruction whose words nobody said",
     "full": "as many instructions as fit; some may be missing",
+    "not_json": "its answer is not in the form that was asked for",
+    "wrong_form": "its answer is not in the form that was asked for",
+    "unknown_place": "its answer names a place that the task does not have",
+    "timeout": "the server did not answer in time",
+    "busy": "the server was busy",
+    "server_error": "the server failed",
+    "broken_off": "the server’s answer broke off",
+    "garbage": "the server answered something that is no answer",
+    "too_large": "the server’s answer was too large",
+    "pending": "the question was put, and no answer is there yet",
 }
-"""What the doubts of the built-in grounders mean; other grounders may have their own."""
+"""What the doubts of language models mean, and what may stand beside ``no_answer``."""
 
-MEANINGS: dict[str, str] = {
+MEANINGS: Mapping[str, str] = {
     **{str(code): words for code, words in MEANING.items()},
-    **DOUBTS,
+    **OF_RULES,
+    **OF_MODELS,
     **REVIEW_MEANING,
 }
-"""Doubts, those that come from reviews, and issues of the replay."""
+"""All of them: issues of the replay, doubts of the built-in grounders, and those that come from reviews."""
+
+
+def doubt_in_words(code: str) -> str:
+    """Return what a doubt means; a code of somebody's own grounder is shown as it is.
+
+    Examples
+    --------
+    >>> doubt_in_words("unsure"), doubt_in_words("odd_accent")
+    ('the language model is unsure', 'odd accent')
+    """
+    return MEANINGS.get(code, code.replace("_", " "))

@@ -1,0 +1,29 @@
+"""Every doubt that the package can raise has words."""
+
+import re
+from importlib import resources
+
+from fidm.grounding import meanings
+from fidm.grounding.meanings import MEANINGS, doubt_in_words
+
+FOLDER = resources.files("fidm.grounding")
+SOURCES = "".join(f.read_text("utf-8") for f in FOLDER.iterdir() if f.name.endswith(".py"))
+
+
+def test_every_doubt_of_the_rules_has_words():
+    grammar = (FOLDER / "languages" / "grammar.toml").read_text("utf-8")
+    raised = set(re.findall(r'doubt\("([a-z_]+)"\)', SOURCES)) | set(
+        re.findall(r"=> doubt ([a-z_]+)", grammar)
+    )
+    assert len(raised) > 15
+    assert raised <= set(MEANINGS)
+    assert raised == set(meanings.OF_RULES)
+
+
+def test_every_failure_of_a_server_has_words():
+    raised = set(re.findall(r'(?:Unanswered|InvalidAnswer)Error\("([a-z_]+)"\)', SOURCES))
+    assert {"timeout", "wrong_form", "pending"} <= raised <= set(MEANINGS)
+
+
+def test_an_unknown_code_is_shown_as_it_is():
+    assert doubt_in_words("my_own_code") == "my own code"
