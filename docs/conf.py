@@ -67,6 +67,7 @@ PAGE_WIDTH = 80
 _log = logging.getLogger(__name__)
 standard_logging.getLogger("fidm").setLevel("WARNING")  # what commands log is no news of the build
 _folders: dict[str, tempfile.TemporaryDirectory[str]] = {}
+_pictures: dict[str, dict[str, Any]] = {}
 
 
 def _folder(page: str) -> Path:
@@ -172,23 +173,29 @@ class RunPython(SphinxDirective):
 
 
 class Picture(SphinxDirective):
-    """``{picture} ALTERNATIVE TEXT``: the ``figure`` that the Python code in it makes."""
+    """``{picture} ALTERNATIVE TEXT``: the ``figure`` that the Python code in it makes.
+
+    A page's pictures can use what its earlier ones have made. ``:code:`` also shows the code.
+    """
 
     required_arguments = 1
     final_argument_whitespace = True
     has_content = True
+    option_spec: ClassVar[dict[str, Any]] = {"code": directives.flag}
 
     def run(self) -> list[nodes.Node]:
         self.env.note_reread()
-        names: dict[str, Any] = {"fidm": fidm, "np": np, "Figure": Figure}
-        exec(compile("\n".join(self.content), f"picture in {self.env.docname}", "exec"), names)
+        names = _pictures.setdefault(self.env.docname, {"fidm": fidm, "np": np, "Figure": Figure})
+        shown = "\n".join(self.content)
+        exec(compile(shown, f"picture in {self.env.docname}", "exec"), names)
         drawn = io.BytesIO()
         with mpl.rc_context({"svg.hashsalt": "fidm"}):
             names["figure"].savefig(drawn, format="svg", bbox_inches="tight", metadata={"Date": None})
         data = base64.b64encode(drawn.getvalue()).decode()
         text = html.escape(" ".join(self.arguments[0].split()))
         image = f'<img alt="{text}" src="data:image/svg+xml;base64,{data}" style="max-width: 100%">'
-        return [nodes.raw("", f"<p>{image}</p>", format="html")]
+        code = [nodes.literal_block(shown, shown, language="python")] if "code" in self.options else []
+        return [*code, nodes.raw("", f"<p>{image}</p>", format="html")]
 
 
 def _mathml(formula: str, *, block: bool) -> str:
