@@ -10,7 +10,7 @@ import pytest
 
 import fidm
 from fidm.errors import GroundingError
-from fidm.grounding.agreement import agreements, audit_of, draw_sample
+from fidm.grounding.agreement import agreements, audit_of, audits, draw_sample
 from fidm.grounding.audit import drawn_dialogs, sample_audit
 from fidm.grounding.decisions import Decision, Kind, Outcome, Sample
 from fidm.grounding.ground import ground
@@ -83,9 +83,9 @@ def test_the_latest_about_the_same_reading_counts() -> None:
     ]
     (found,) = agreements(made)
     assert (found.n, found.n_same_verdict) == (1, 0)
-    (found,) = agreements([*made, said("Ann", 1, "withdraw"), said("Ann", 1, "accept")])
-    assert (found.n, found.n_same_verdict) == (1, 1)
-    assert agreements([*made, said("Bo", 1, "withdraw")]) == ()
+    later = [said("Ann", 1, "withdraw"), said("Ann", 1, "accept"), said("Bo", 1, "withdraw")]
+    (found,) = agreements([*made, *later])  # both could see the other's by then
+    assert (found.n, found.n_same_verdict) == (1, 0)
 
 
 def test_what_settles_a_difference_does_not_count() -> None:
@@ -122,40 +122,63 @@ def verdict(who: str, person: int, segment: int, kind: Kind, **more: Any) -> Dec
 
 
 def test_an_audit_counts_dialogs_that_are_judged_whole() -> None:
-    made = [verdict("Ann", p, s, "accept") for p in range(3) for s in range(2)]
-    made[1] = verdict("Ann", 0, 1, "reject")
-    found = audit_of(ALL, GROUNDED, made)
+    made = [verdict("Ann", p, s, "accept", sample=ALL.name) for p in range(3) for s in range(2)]
+    made[1] = verdict("Ann", 0, 1, "reject", sample=ALL.name)
+    found = audit_of(ALL, GROUNDED, made, reviewer="Ann")
     assert (found.n_dialogs, found.n_consistent, found.n_segments, found.n_right) == (3, 2, 6, 5)
     assert found.n_left == 2
     assert found.dialogs == wilson(2, 3)
     assert found.segments == wilson(5, 6)
-    assert audit_of(ALL, GROUNDED, made[:1]).n_dialogs == 0
-    assert audit_of(ALL, GROUNDED, []).dialogs == (0.0, 1.0)
-    assert audit_of(ALL, GROUNDED, made, level=0.5).dialogs == wilson(2, 3, 0.5)
+    assert audit_of(ALL, GROUNDED, made[:1], reviewer="Ann").n_dialogs == 0
+    assert audit_of(ALL, GROUNDED, [], reviewer="Ann").dialogs == (0.0, 1.0)
+    assert audit_of(ALL, GROUNDED, made, reviewer="Ann", level=0.5).dialogs == wilson(2, 3, 0.5)
     with pytest.raises(GroundingError, match="level"):
-        audit_of(ALL, GROUNDED, made, level=95)
+        audit_of(ALL, GROUNDED, made, reviewer="Ann", level=95)
 
 
-def test_an_audit_by_one_or_by_everybody() -> None:
+def test_each_reviewer_has_an_audit_of_their_own() -> None:
     one = Sample(name="x", seed=1, n=1, dialogs=(("P0", "1"),))
-    made = [verdict(who, 0, s, "accept") for who in ("Ann", "Bo") for s in range(2)]
-    made.append(verdict("Bo", 0, 1, "reject"))
+    made = [verdict(who, 0, s, "accept", sample="x") for who in ("Ann", "Bo") for s in range(2)]
+    made.append(verdict("Bo", 0, 1, "reject", sample="x"))
     assert audit_of(one, GROUNDED, made, reviewer="Ann").n_consistent == 1
     assert audit_of(one, GROUNDED, made, reviewer="Bo").n_consistent == 0
     assert audit_of(one, GROUNDED, made, reviewer="Cy").n_left == 2
-    assert audit_of(one, GROUNDED, made).n_consistent == 0
-    made.append(verdict("Cy", 0, 1, "accept", settles=True))
-    assert audit_of(one, GROUNDED, made).n_consistent == 1
+    scores = [(name, score.n_consistent) for _, name, score in audits([one, one], GROUNDED, made)]
+    assert scores == [("Ann", 1), ("Bo", 0)]
+
+
+def test_what_was_decided_outside_the_sample_is_no_audit() -> None:
+    one = Sample(name="x", seed=1, n=1, dialogs=(("P0", "1"),))
+    made = [verdict("Ann", 0, s, "accept") for s in range(2)]
+    assert audit_of(one, GROUNDED, made, reviewer="Ann").n_left == 2
+    made += [verdict("Ann", 0, s, "accept", sample="x") for s in range(2)]
+    made.append(verdict("Ann", 0, 1, "reject"))  # later, and not blind
+    assert audit_of(one, GROUNDED, made, reviewer="Ann").n_consistent == 1
+    made.append(verdict("Ann", 0, 1, "withdraw", sample="x"))
+    assert audit_of(one, GROUNDED, made, reviewer="Ann").n_left == 1
+
+
+def test_agreement_is_of_what_was_decided_before_seeing_the_other() -> None:
+    def share(*made: Decision) -> float:
+        (found,) = agreements(made)
+        return found.agreement
+
+    ann, bo = verdict("Ann", 0, 0, "accept"), verdict("Bo", 0, 0, "reject")
+    assert share(ann, bo) == 0
+    assert share(ann, bo, verdict("Bo", 0, 0, "accept")) == 0  # Bo has seen what Ann decided
+    assert share(ann, bo, verdict("Ann", 0, 0, "withdraw"), verdict("Ann", 0, 0, "reject")) == 0
+    assert share(ann, verdict("Ann", 0, 0, "reject"), bo) == 1  # nobody else had judged it yet
+    assert share(ann, verdict("Ann", 0, 0, "withdraw"), verdict("Ann", 0, 0, "reject"), bo) == 1
 
 
 def test_an_accepted_edit_does_not_make_the_grounder_right() -> None:
     from dataclasses import replace
 
-    made = verdict("Ann", 0, 0, "accept")
+    made = verdict("Ann", 0, 0, "accept", sample=ALL.name)
     assert made.new is not None
     own = replace(made.new, program="MOVE left 2", actions=("W", "W"))
     made = replace(made, old=own, new=own)
-    assert audit_of(ALL, GROUNDED, [made]).n_right == 0
+    assert audit_of(ALL, GROUNDED, [made], reviewer="Ann").n_right == 0
 
 
 def test_a_sample_has_the_dialogs_of_the_sheet(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from fidm.cli.console import count, note, page, printable, table_of, warn
 from fidm.errors import DataError
-from fidm.grounding.agreement import Agreement, agreements, audit_of
+from fidm.grounding.agreement import Agreement, agreements, audits
 from fidm.grounding.audit import AuditScore, sample_audit, score_audit
 from fidm.grounding.decisions import Sample, Trail, verify_trail
 from fidm.grounding.review import read_proposed
@@ -207,17 +207,7 @@ def _row(pair: Agreement) -> tuple[str, ...]:
 
 def _audits(study: Path, trail: Trail) -> list[tuple[Sample, str, AuditScore]]:
     """What each reviewer's decisions say of each sample drawn, samples drawn twice once."""
-    samples = {sample.name: sample for sample in trail.samples}
-    if not samples:
-        return []
-    grounded = read_proposed(study)
-    found = []
-    for sample in samples.values():
-        drawn = set(sample.dialogs)
-        judges = {d.reviewer for d in trail.decisions if (d.participant, d.episode) in drawn}
-        for reviewer in sorted(judges):
-            found.append((sample, reviewer, audit_of(sample, grounded, trail.decisions, reviewer=reviewer)))
-    return found
+    return audits(trail.samples, read_proposed(study), trail.decisions) if trail.samples else []
 
 
 def _show_audit(console: Console, sample: Sample, reviewer: str, score: AuditScore) -> None:

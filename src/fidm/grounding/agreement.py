@@ -2,7 +2,8 @@
 
 Two reviewers are compared on segments of which both judged the same reading: whether both found it right
 (agreement, and Cohen's kappa, which takes off what chance would give), and whether both ended at the same
-moves. Decisions by somebody who saw what the others had decided are left out.
+moves. What counts is what each decided before they could see the other's decision: people may change their
+minds as long as nobody else has judged the segment, and what they decide later does not enter.
 """
 
 from __future__ import annotations
@@ -82,14 +83,20 @@ def agreements(decisions: Sequence[Decision]) -> tuple[Agreement, ...]:
 
 
 def _by_reviewer(made: Iterable[Decision]) -> dict[str, dict[_Reading, Decision]]:
-    """The latest decision of each reviewer about each reading of a segment; taken back, none is left."""
+    """What each reviewer decided about each reading of a segment before they could see what others had."""
     found: dict[str, dict[_Reading, Decision]] = {}
+    judges: set[str] = set()
     for decision in made:
+        who, is_alone = decision.reviewer, judges <= {decision.reviewer}
+        judges.add(who)
         if decision.kind == "withdraw":
-            found.pop(decision.reviewer, None)
+            if is_alone:
+                found.pop(who, None)
         elif not decision.settles:
             reading = (decision.task, decision.start, decision.old.program, decision.old.actions)
-            found.setdefault(decision.reviewer, {})[reading] = decision
+            known = found.setdefault(who, {})
+            if is_alone or not known:
+                known[reading] = decision
     return found
 
 
@@ -150,13 +157,14 @@ def audit_of(
     grounded: Grounded,
     decisions: Sequence[Decision],
     *,
-    reviewer: str | None = None,
+    reviewer: str,
     level: float = 0.95,
 ) -> AuditScore:
-    """Return how many dialogs of an audit sample were grounded right, by what reviewers decided.
+    """Return how many dialogs of an audit sample were grounded right, by what one reviewer found.
 
-    A segment is right if it was accepted as the grounder proposed it, and wrong if it was edited or rejected.
-    A dialog counts once all its segments are judged, and is right if all of them are.
+    Only what they decided while they judged the sample counts, since there they see neither doubts nor what
+    others decided. A segment is right if it was accepted as the grounder proposed it, and wrong if it was
+    edited or rejected. A dialog counts once all its segments are judged, and is right if all of them are.
 
     Parameters
     ----------
@@ -166,9 +174,8 @@ def audit_of(
         The grounding as the grounder left it, see :func:`fidm.grounding.review.read_proposed`.
     decisions : sequence of Decision
         Decisions, oldest first.
-    reviewer : str, optional
-        By whose decisions; by default everybody's: what settled a difference, else right if nobody finds it
-        wrong.
+    reviewer : str
+        By whose decisions.
     level : float
         The level of the intervals.
     """
@@ -176,9 +183,7 @@ def audit_of(
         raise GroundingError(f"level is {level}; it must be between 0 and 1.")
     wanted = set(sample.dialogs)
     known = by_segment(
-        decision
-        for decision in decisions
-        if (decision.participant, decision.episode) in wanted and reviewer in (None, decision.reviewer)
+        decision for decision in decisions if (decision.sample, decision.reviewer) == (sample.name, reviewer)
     )
     whole, single, n_left = [], [], 0
     for dialog in grounded.dialogs:
@@ -206,9 +211,28 @@ def audit_of(
 
 
 def _found_right(known: dict[Key, list[Decision]], key: Key, proposed: str) -> bool | None:
-    """Whether people found a segment right as it was proposed; None where nobody has judged it."""
+    """Whether a segment was found right as it was proposed; None where it was not judged."""
     latest = latest_of_each(known.get(key, []))
-    if not latest:
-        return None
-    settling = [decision for decision in latest if decision.settles]
-    return all(d.new is not None and d.new.program == proposed for d in settling[-1:] or latest)
+    return latest[0].new is not None and latest[0].new.program == proposed if latest else None
+
+
+def audits(
+    samples: Iterable[Sample], grounded: Grounded, decisions: Sequence[Decision]
+) -> list[tuple[Sample, str, AuditScore]]:
+    """Return what each reviewer found in each audit sample; a sample that was drawn twice counts once.
+
+    Parameters
+    ----------
+    samples : iterable of Sample
+        The samples drawn.
+    grounded : Grounded
+        The grounding as the grounder left it, see :func:`fidm.grounding.review.read_proposed`.
+    decisions : sequence of Decision
+        Decisions, oldest first.
+    """
+    found = []
+    for sample in {one.name: one for one in samples}.values():
+        judges = {decision.reviewer for decision in decisions if decision.sample == sample.name}
+        for reviewer in sorted(judges):
+            found.append((sample, reviewer, audit_of(sample, grounded, decisions, reviewer=reviewer)))
+    return found

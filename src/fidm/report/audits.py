@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fidm.errors import FidmError
-from fidm.grounding.agreement import Agreement, agreements, audit_of
+from fidm.grounding.agreement import Agreement, agreements, audits
 from fidm.grounding.audit import AuditScore, score_audit
 from fidm.grounding.decisions import Trail
 from fidm.grounding.review import read_proposed
@@ -97,14 +97,11 @@ def _decisions(opened: Opened, rows: list[tuple[Any, ...]]) -> tuple[list[dict[s
     )
     if trail.samples and task is not None:
         proposed = read_proposed(opened.folder, task)
-        for sample in trail.samples:
-            score = audit_of(sample, proposed, decisions)
-            if score.n_segments:
-                rows.append(_score_row(f"review page, {sample.name}", score))
+        for sample, reviewer, score in audits(trail.samples, proposed, decisions):
+            rows.append(_score_row(f"{sample.name}, {names[reviewer]}", score))
             if score.n_left:
-                said.append(
-                    f"{count(score.n_left, 'segment')} of the sample {sample.name} are not judged yet."
-                )
+                left = f"{count(score.n_left, 'segment')} of the sample {sample.name}"
+                said.append(f"{names[reviewer]} has not judged {left} yet; dialogs count once judged whole.")
     pairs = agreements(decisions)
     if not pairs:
         return [], said

@@ -154,7 +154,7 @@ class Desk:
             self._catch_up()
             if head and head == self.trail.head:
                 return {"head": head, "unchanged": True}
-            viewer = Viewer(reviewer, is_blind=bool(sample))
+            viewer = Viewer(reviewer, sample)
             rows = [
                 list_row(walked, i, viewer)
                 for walked in self._within(sample)
@@ -173,7 +173,7 @@ class Desk:
         """Return a dialog as a reviewer may see it."""
         with self._guard:
             self._catch_up()
-            viewer = Viewer(reviewer, is_blind=bool(sample), is_settling=settling)
+            viewer = Viewer(reviewer, sample, settling)
             return dialog_view(self._find(participant, episode), viewer)
 
     def preview(self, reviewer: str, about: About) -> dict[str, Any]:
@@ -195,7 +195,7 @@ class Desk:
                 reviewer=reviewer or "?",
                 kind="edit",
                 edit=edit,
-                settles=_settles(viewer, walked.segments[i]),
+                settles=_settles(viewer, walked, i),
             )
             after = walked.with_one_more(made)
             names = legal_actions(self.terrain, done.end, told=told)
@@ -231,7 +231,7 @@ class Desk:
     def present(self, reviewer: str, about: About) -> dict[str, Any]:
         """Return a dialog, its rows of the list and the header as they are now."""
         with self._guard:
-            viewer = Viewer(reviewer, is_blind=bool(about.sample), is_settling=about.settling)
+            viewer = Viewer(reviewer, about.sample, about.settling)
             walked = self._find(about.participant, about.episode)
             return {
                 "head": self.trail.head,
@@ -297,7 +297,7 @@ class Desk:
         i = walked.place_of(about.segment)
         if i is None:
             raise MissingError("There is no such segment.")
-        viewer = Viewer(reviewer, is_blind=bool(about.sample), is_settling=about.settling)
+        viewer = Viewer(reviewer, about.sample, about.settling)
         if seen_of(viewer.shown(walked, i)) != about.seen.model_dump():
             raise ChangedError("It has changed meanwhile.")
         return walked, i, viewer
@@ -310,7 +310,7 @@ class Desk:
     def _decision(self, reviewer: str, judged: Judged) -> tuple[Decision, Walked, int]:
         walked, i, viewer = self._about(reviewer, judged)
         shown, edit = viewer.shown(walked, i), None
-        if judged.kind == "withdraw" and viewer.own(walked.segments[i]) is None:
+        if judged.kind == "withdraw" and viewer.own(walked, i) is None:
             raise GroundingError("There is nothing of yours to withdraw here.")
         if judged.kind == "edit":
             text = judged.text.strip() or "NONE"
@@ -325,7 +325,7 @@ class Desk:
             kind=judged.kind,
             edit=edit,
             comment=judged.comment,
-            settles=judged.kind != "withdraw" and _settles(viewer, walked.segments[i]),
+            settles=judged.kind != "withdraw" and _settles(viewer, walked, i),
             sample=judged.sample,
         )
         return made, walked, i
@@ -352,7 +352,11 @@ class Desk:
 
     def _header(self, viewer: Viewer, sample: str) -> dict[str, Any]:
         """How far the reviewer is, how far reviewers agree, and what the audit says."""
-        segments = [segment for walked in self._within(sample) for segment in walked.segments]
+        judged = [
+            viewer.own(walked, i) is not None
+            for walked in self._within(sample)
+            for i in range(len(walked.segments))
+        ]
         decisions = self.trail.decisions
         audit = None
         if sample:
@@ -365,8 +369,8 @@ class Desk:
                 "n_left": score.n_left,
             }
         return {
-            "n": len(segments),
-            "n_mine": sum(viewer.own(segment) is not None for segment in segments),
+            "n": len(judged),
+            "n_mine": sum(judged),
             "agreements": [
                 {
                     "one": one.one,
@@ -385,9 +389,9 @@ class Desk:
         }
 
 
-def _settles(viewer: Viewer, segment: ReviewedSegment) -> bool:
+def _settles(viewer: Viewer, walked: Walked, i: int) -> bool:
     """Whether a decision is made by somebody who sees that reviewers differ."""
-    return segment.reviewers_differ and viewer.sees_others(segment)
+    return walked.segments[i].reviewers_differ and viewer.sees_others(walked, i)
 
 
 def _changes(

@@ -63,6 +63,16 @@ class Walked:
             self._bare[i] = review_dialog(self.dialog, others, self.terrain)[i]
         return self._bare[i]
 
+    def judged_by(self, i: int, reviewer: str, *, sample: str = "") -> Decision | None:
+        """Return what a reviewer decided about a segment; with a sample, what they decided in that audit."""
+        if not sample:
+            return next((one for one in self.segments[i].decisions if one.reviewer == reviewer), None)
+        key = segment_key(self.dialog, self.dialog.segments[i])
+        made = [
+            one for one in self.decisions if (one.key, one.reviewer, one.sample) == (key, reviewer, sample)
+        ]
+        return None if not made or made[-1].kind == "withdraw" else made[-1]
+
     def place_of(self, segment: str) -> int | None:
         """Return a segment's place in the dialog by its number; None where there is none."""
         numbers = [str(one.proposed.segment.number) for one in self.segments]
@@ -77,37 +87,42 @@ class Viewer:
     ----------
     reviewer : str
         Who.
-    is_blind : bool
-        Whether an audit sample is judged.
+    sample : str
+        The audit sample that is judged, blind; empty if none is.
     is_settling : bool
         Whether segments are looked at because reviewers differ.
     """
 
     reviewer: str
-    is_blind: bool = False
+    sample: str = ""
     is_settling: bool = False
 
-    def own(self, segment: ReviewedSegment) -> Decision | None:
-        """Return what this reviewer decided about a segment."""
-        return next((one for one in segment.decisions if one.reviewer == self.reviewer), None)
+    @property
+    def is_blind(self) -> bool:
+        """Whether an audit sample is judged."""
+        return bool(self.sample)
 
-    def sees_others(self, segment: ReviewedSegment) -> bool:
+    def own(self, walked: Walked, i: int) -> Decision | None:
+        """Return what this reviewer decided about a segment; in an audit, what they decided in it."""
+        return walked.judged_by(i, self.reviewer, sample=self.sample)
+
+    def sees_others(self, walked: Walked, i: int) -> bool:
         """Whether what others decided is shown."""
         if self.is_blind:
             return False
-        return self.own(segment) is not None or (self.is_settling and segment.reviewers_differ)
+        differs = self.is_settling and walked.segments[i].reviewers_differ
+        return differs or self.own(walked, i) is not None
 
     def shown(self, walked: Walked, i: int) -> ReviewedSegment:
         """Return a segment as this reviewer may see it."""
-        segment = walked.segments[i]
-        return segment if self.sees_others(segment) else walked.bare(i)
+        return walked.segments[i] if self.sees_others(walked, i) else walked.bare(i)
 
 
 def list_row(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
     """Return a segment as a row of the list."""
     dialog, segment = walked.dialog, walked.segments[i]
     shown = viewer.shown(walked, i)
-    mine = viewer.own(segment)
+    mine = viewer.own(walked, i)
     is_blind = viewer.is_blind
     text = " ".join(shown.grounded.segment.text.split())
     return {
@@ -166,7 +181,7 @@ def _segment_view(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
     shown = viewer.shown(walked, i)
     grounded, is_blind = shown.grounded, viewer.is_blind
     program = grounded.proposal.program
-    mine = viewer.own(segment)
+    mine = viewer.own(walked, i)
     others = [one for one in segment.decisions if one.reviewer != viewer.reviewer]
     return {
         "segment": str(grounded.segment.number),
@@ -187,7 +202,7 @@ def _segment_view(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
         "readings": _reading_views(shown, dialog, terrain, is_blind=is_blind),
         "seen": seen_of(shown),
         "mine": None if mine is None else decision_view(mine),
-        "others": [decision_view(one) for one in others] if viewer.sees_others(segment) else None,
+        "others": [decision_view(one) for one in others] if viewer.sees_others(walked, i) else None,
         "differ": not is_blind and segment.reviewers_differ,
         "stale": not is_blind and shown.is_stale,
     }
