@@ -47,7 +47,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     said = [
         f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
         f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {how}, with "
-        f"{profile.level:.0%} intervals; what people share was {opened.source}.",
+        f"{profile.level * 100:g} % intervals; what people share was {opened.source}.",
         *(sentence(note.replace("_", " ")) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [

@@ -239,7 +239,7 @@ def grounding_section(opened: Opened) -> dict[str, Any]:
                 "What became of the segments",
                 status_bar(ordered),
                 alt="One bar: "
-                + ", ".join(f"{GROUNDED.get(k, k)} {n / total:.0%}" for k, n in ordered.items()),
+                + ", ".join(f"{GROUNDED.get(k, k)} {100 * n / total:.0f} %" for k, n in ordered.items()),
                 table="statuses",
             )
         )
@@ -273,7 +273,7 @@ def _inferred_words(opened: Opened) -> list[str]:
     if not n:
         return []
     return [
-        f"{n / actions.height:.1%} of the steps were filled in by a planner and not said (“I go to the "
+        f"{100 * n / actions.height:.1f} % of all steps were filled in by a planner and not said (“I go to the "
         "vegetables”). "
         f"In action sensitivity they count with weight {opened.known.fit.inferred:g}."
     ]

@@ -125,10 +125,16 @@ const fidmPerson = (() => {
     const colon = row.label.indexOf(":") + 1;
     const [first, rest] = [row.label.slice(0, colon), row.label.slice(colon)];
     const more = [];
-    if (row.known && row.percentile !== null) more.push(`above ${Math.round(row.percentile)} % of this person's steps`);
+    if (row.known && row.percentile !== null) more.push(ranked(row.percentile));
     if (row.best && row.q_gap > 0) more.push(`best here: ${inWords(row.best)}`);
     const where = row.where ? ` At ${inWords(row.where)}.` : "";
     return [el("strong", "", first), `${[rest, ...more].join("; ")}.`, el("span", "quiet", where)];
+  }
+
+  // The place of a step among the person's own, from 0 to 100.
+  function ranked(percentile) {
+    if (percentile >= 100) return "the most unexpected of this person's steps";
+    return `more unexpected than ${Math.round(percentile)} % of this person's steps`;
   }
 
   function toldSegment(target, steps, episode) {
