@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,11 +170,19 @@ def test_agreement_is_of_what_was_decided_before_seeing_the_other() -> None:
     assert share(ann, bo, verdict("Ann", 0, 0, "withdraw"), verdict("Ann", 0, 0, "reject")) == 0
     assert share(ann, verdict("Ann", 0, 0, "reject"), bo) == 1  # nobody else had judged it yet
     assert share(ann, verdict("Ann", 0, 0, "withdraw"), verdict("Ann", 0, 0, "reject"), bo) == 1
+    settled = [verdict("Cy", 0, 0, "accept", settles=True), verdict("Cy", 0, 0, "reject")]
+    assert [(one.one, one.other) for one in agreements([ann, bo, *settled])] == [("Ann", "Bo")]
+
+
+def test_verdicts_about_another_map_or_from_another_start_are_no_audit() -> None:
+    one = Sample(name="x", seed=1, n=1, dialogs=(("P0", "1"),))
+    made = [verdict("Ann", 0, s, "accept", sample="x") for s in range(2)]
+    assert audit_of(one, GROUNDED, made, reviewer="Ann").n_left == 0
+    for other in (replace(made[1], task="f" * 64), replace(made[1], start=made[1].start + 1)):
+        assert audit_of(one, GROUNDED, [made[0], other], reviewer="Ann").n_left == 1
 
 
 def test_an_accepted_edit_does_not_make_the_grounder_right() -> None:
-    from dataclasses import replace
-
     made = verdict("Ann", 0, 0, "accept", sample=ALL.name)
     assert made.new is not None
     own = replace(made.new, program="MOVE left 2", actions=("W", "W"))

@@ -36,6 +36,7 @@ from fidm.grounding.review import (
 from fidm.grounding.store import (
     PROPOSALS,
     PROPOSED,
+    PROPOSED_MOVES,
     alone_in,
     has_grounding,
     read_grounding,
@@ -212,14 +213,53 @@ def test_the_latest_of_each_reviewer_counts_and_can_be_taken_back() -> None:
 
 def test_reviewers_who_agree_in_the_moves_agree() -> None:
     desk = Desk()
-    desk.do("Ann", 2, "accept")
-    second = desk.do("Bo", 2, "edit", "N N N")
+    desk.do("Ann", 2, "edit", "MOVE up 2")
+    second = desk.do("Bo", 2, "edit", "MOVE up 1; MOVE up 1")
     now = desk.now()[1]
     assert now.decision == second
-    assert not any(now.replay.inferred)
     assert len(now.grounded.proposal.readings) == 1
     desk.do("Cy", 2, "reject")
     assert desk.now()[1].reviewers_differ
+
+
+@pytest.mark.parametrize("order", [("Ann", "Bo"), ("Bo", "Ann")])
+def test_reviewers_who_differ_in_what_was_said_and_what_inferred_differ(order: tuple[str, str]) -> None:
+    """The same moves, but whether they were said decides whether they count: no matter who came last."""
+    desk = Desk()
+    read = {"Ann": "GOTO meat; BUY meat", "Bo": " ".join(desk.now()[3].actions)}
+    for who in order:
+        desk.do(who, 4, "edit", read[who])
+        assert any(desk.now()[3].replay.inferred) == (who == "Ann") or who == order[1]
+    now = desk.now()[3]
+    assert (now.reviewers_differ, now.decision) == (True, None)
+
+
+def test_words_of_an_edit_are_those_of_the_nearest_reading_or_of_the_longest_turn() -> None:
+    turns = [
+        Turn("PAR", 0.0, 0.5, "er", "participant"),
+        Turn("PAR", 1.0, 2.0, "go left one square", "participant"),
+        Turn("PAR", 2.5, 3.0, "uh", "participant"),
+    ]
+    desk = Desk(grounded(Transcript("P1", tuple(turns), language="en")))
+    desk.do("Ann", 1, "edit", "W W")
+    moves = desk.applied().grounded.moves
+    assert moves["turn"].to_list() == [2, 2]
+    said = turns[1].text[moves["word_start"][0] : moves["word_end"][0]]
+    assert "left" in said
+    desk.do("Ann", 1, "edit", "W N")
+    moves = desk.applied().grounded.moves
+    assert moves["turn"].to_list() == [2, 2]
+    assert (moves["word_start"][1], moves["word_end"][1]) == (0, len(turns[1].text))
+
+
+def test_accepting_that_nothing_was_said_does_not_say_where_the_figure_is() -> None:
+    said = ("go left one square", "well I am thinking", "go left one square")
+    desk = Desk(grounded(talk(said=said)))
+    desk.do("Ann", 1, "reject")
+    desk.do("Ann", 2, "accept")
+    assert weights(desk.applied().grounded, 3) == [0.0]
+    desk.do("Ann", 3, "accept")
+    assert weights(desk.applied().grounded, 3) == [1.0]
 
 
 def test_reviewers_who_differ_leave_it_in_doubt_until_somebody_settles_it() -> None:
@@ -376,7 +416,7 @@ def test_taking_everything_back_brings_the_first_tables_back(study: Path) -> Non
     decided(study, ("Ann", 2, "withdraw", ""), ("Bo", 1, "withdraw", ""))
     assert bring_up_to_date(study) is not None
     after = tables(study)
-    del after[f"grounding/{PROPOSALS}"]
+    del after[f"grounding/{PROPOSALS}"], after[f"grounding/{PROPOSED_MOVES}"]
     assert same(after, before)
 
 
@@ -415,7 +455,7 @@ def test_an_interrupted_write_brings_everything_back(study: Path, monkeypatch: p
         bring_up_to_date(study)
     monkeypatch.undo()
     after = tables(study)
-    del after[f"grounding/{PROPOSALS}"]
+    del after[f"grounding/{PROPOSALS}"], after[f"grounding/{PROPOSED_MOVES}"]
     assert same(after, before)
     assert has_grounding(study)
     assert bring_up_to_date(study) is not None
@@ -490,11 +530,12 @@ def test_whoever_holds_the_study_is_waited_for(study: Path, monkeypatch: pytest.
     assert bring_up_to_date(study) is not None
 
 
-def test_sheets_drawn_before_and_after_a_review_can_be_scored(study: Path, tmp_path: Path) -> None:
+def test_sheets_drawn_before_and_after_a_review_are_about_the_grounder(study: Path, tmp_path: Path) -> None:
     sheets = [sample_audit(study, 9, seed=1, path=tmp_path / "before.csv")]
     decided(study, ("Ann", 2, "edit", "N"))
     bring_up_to_date(study)
     sheets.append(sample_audit(study, 9, seed=1, path=tmp_path / "after.csv"))
+    assert sheets[0].read_bytes() == sheets[1].read_bytes()
     for sheet in sheets:
         text = sheet.read_text("utf-8-sig").splitlines()
         judged = [line[: line.rindex(",", 0, line.rindex(","))] + ",ok," for line in text[1:]]

@@ -19,7 +19,8 @@ from fidm.grounding.audit import AuditScore, drawn_dialogs
 from fidm.grounding.decisions import Decision, Sample
 from fidm.grounding.ground import Grounded
 from fidm.grounding.program import write_program
-from fidm.grounding.verdicts import Key, by_segment, latest_of_each, segment_key
+from fidm.grounding.terrain import Terrain
+from fidm.grounding.verdicts import ReviewedSegment, by_segment, latest_of_each, review_dialog, segment_key
 from fidm.proportion import wilson
 
 _Reading = tuple[str, int, str, tuple[str, ...]]
@@ -86,13 +87,16 @@ def _by_reviewer(made: Iterable[Decision]) -> dict[str, dict[_Reading, Decision]
     """What each reviewer decided about each reading of a segment before they could see what others had."""
     found: dict[str, dict[_Reading, Decision]] = {}
     judges: set[str] = set()
+    settlers: set[str] = set()
     for decision in made:
         who, is_alone = decision.reviewer, judges <= {decision.reviewer}
         judges.add(who)
-        if decision.kind == "withdraw":
+        if decision.settles:  # who settles a difference has seen what others decided
+            settlers.add(who)
+        elif decision.kind == "withdraw":
             if is_alone:
                 found.pop(who, None)
-        elif not decision.settles:
+        elif who not in settlers:
             reading = (decision.task, decision.start, decision.old.program, decision.old.actions)
             known = found.setdefault(who, {})
             if is_alone or not known:
@@ -189,9 +193,10 @@ def audit_of(
     for dialog in grounded.dialogs:
         if (dialog.transcript.participant, dialog.transcript.episode) not in wanted or not dialog.segments:
             continue
+        proposed = review_dialog(dialog, (), grounded.terrain)
         verdicts = [
-            _found_right(known, segment_key(dialog, one), write_program(one.proposal.program))
-            for one in dialog.segments
+            _found_right(known.get(segment_key(dialog, one.proposed), []), one, grounded.terrain)
+            for one in proposed
         ]
         judged = [verdict for verdict in verdicts if verdict is not None]
         n_left += len(verdicts) - len(judged)
@@ -210,10 +215,12 @@ def audit_of(
     )
 
 
-def _found_right(known: dict[Key, list[Decision]], key: Key, proposed: str) -> bool | None:
-    """Whether a segment was found right as it was proposed; None where it was not judged."""
-    latest = latest_of_each(known.get(key, []))
-    return latest[0].new is not None and latest[0].new.program == proposed if latest else None
+def _found_right(made: Sequence[Decision], proposed: ReviewedSegment, terrain: Terrain) -> bool | None:
+    """Whether a segment was found right as it was proposed; None where that was not judged."""
+    latest = latest_of_each(made)
+    if not latest or (latest[0].task, latest[0].start) != (terrain.task.fingerprint, proposed.start.state):
+        return None
+    return latest[0].new is not None and latest[0].new.program == write_program(proposed.program)
 
 
 def audits(

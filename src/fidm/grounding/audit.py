@@ -17,7 +17,7 @@ import polars as pl
 
 from fidm.errors import DataError, GroundingError, Problem
 from fidm.files import whole_file
-from fidm.grounding.store import FOLDER, PROPOSED, has_grounding
+from fidm.grounding.store import FOLDER, PROPOSALS, PROPOSED, PROPOSED_MOVES, has_grounding
 from fidm.proportion import wilson
 
 COLUMNS = (
@@ -73,7 +73,7 @@ def drawn_dialogs(study: str | Path, n: int, *, seed: int) -> tuple[tuple[str, s
     seed : int
         The same seed draws the same dialogs, whatever their order.
     """
-    (segments,) = _tables(study, "segments")
+    (segments,) = _proposed(study, "segments")
     return tuple((who, episode) for who, episode in _drawn(segments, n, seed).iter_rows())
 
 
@@ -85,7 +85,9 @@ def _drawn(segments: pl.DataFrame, n: int, seed: int) -> pl.DataFrame:
 
 
 def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | None = None) -> Path:
-    """Write the sheet for a manual audit of randomly drawn dialogs.
+    """Write the sheet for a manual audit of randomly drawn dialogs, as the grounder read them.
+
+    What people have decided on the review page since is not in it: an audit is about the grounder.
 
     Parameters
     ----------
@@ -98,7 +100,7 @@ def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | Non
     path : path, optional
         The sheet; by default ``grounding/audit-SEED.csv`` in the study, readable by its owner alone.
     """
-    segments, turns, moves = _tables(study, "segments", "turns", "moves")
+    segments, turns, moves = _proposed(study, "segments", "turns", "moves")
     drawn = _drawn(segments, n, seed)
     said = {
         (row["participant"], row["episode"], row["turn"]): row["text"] for row in turns.iter_rows(named=True)
@@ -150,12 +152,14 @@ def _safe(cell: str) -> str:
     return f"'{cell}" if cell.startswith(_RISKY) else cell
 
 
-def _tables(study: str | Path, *names: str) -> list[pl.DataFrame]:
+def _proposed(study: str | Path, *names: str) -> list[pl.DataFrame]:
+    """Tables of a grounding as the grounder left it, whatever people decided since."""
     if not has_grounding(study):
         raise GroundingError("has no grounding. Run: fidm ground STUDY.", source=str(study))
     folder = Path(study) / FOLDER
+    kept = {"segments": PROPOSALS, "moves": PROPOSED_MOVES} if (folder / PROPOSED).exists() else {}
     try:
-        return [pl.read_parquet(folder / f"{name}.parquet", glob=False) for name in names]
+        return [pl.read_parquet(folder / kept.get(name, f"{name}.parquet"), glob=False) for name in names]
     except (OSError, pl.exceptions.PolarsError) as error:
         raise GroundingError(f"cannot be read ({type(error).__name__}).", source=str(folder)) from None
 
@@ -174,13 +178,11 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
     """
     if not 0 < level < 1:
         raise GroundingError(f"level is {level}; it must be between 0 and 1.")
-    # A sheet may have been drawn before or after people decided on segments.
-    names = ["segments", *(["proposals"] if (Path(study) / FOLDER / PROPOSED).exists() else [])]
-    now: dict[tuple[str, ...], set[str]] = {}
-    for table in _tables(study, *names):
-        for r in table.iter_rows(named=True):
-            key = tuple(r[name].removeprefix("'") for name in ("participant", "episode", "segment"))
-            now.setdefault(key, set()).add(r["program"])
+    (segments,) = _proposed(study, "segments")
+    now = {
+        tuple(r[name].removeprefix("'") for name in ("participant", "episode", "segment")): r["program"]
+        for r in segments.iter_rows(named=True)
+    }
     try:
         text = Path(sheet).read_text("utf-8-sig")
     except UnicodeDecodeError:
@@ -211,7 +213,7 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
         seen.add(key)
         if key not in now:
             problems.append(Problem("is about a segment the study does not have.", where))
-        elif (row["program"] or "").removeprefix("'") not in now[key]:
+        elif now[key] != (row["program"] or "").removeprefix("'"):
             problems.append(Problem("was drawn from an older grounding; the program has changed.", where))
         elif said not in (*OK, *WRONG):
             what = "has no verdict" if not said else "has a verdict that is neither ok nor wrong"

@@ -2,7 +2,7 @@
 
 The position is carried from segment to segment. After a segment that needs review or was rejected the
 position is in doubt, and so are the moves that follow, until the participant names a place and the figure is
-there, or somebody has reviewed a segment that starts there: from then on they count again.
+there, or somebody has reviewed moves that start there: from then on they count again.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def follow_path(
         position = done.end
         kept = -1
         is_out = one.status == "rejected"
-        if one.status == "reviewed":  # somebody saw where it starts
+        if one.status == "reviewed" and len(done):  # somebody saw where these moves start
             is_sure = True
         if not is_out and (
             weighing.keep_talk or len(done) or program[0].op != "NONE" or one.status == "needs_review"

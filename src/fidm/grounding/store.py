@@ -14,6 +14,7 @@
         answers.sqlite          a language model's answers, if one was asked
         review.jsonl            what people decided about segments, if anybody did
         proposals.parquet       the segments as the grounder left them, once decisions were applied
+        proposals-moves.parquet their moves
         proposals.json          the provenance of those
 
 Only the owner of the study can read the folder ``grounding``.
@@ -58,9 +59,9 @@ ANSWERS = "answers.sqlite"
 VECTORS = "language.sqlite"
 """What stays when a grounding is written anew: answers of a language model, and vectors of what was said."""
 
-PROPOSALS, PROPOSED = "proposals.parquet", "proposals.json"
-"""The segments as the grounder left them, and their provenance, where people have decided on some since.
-While the second is there, the first, the turns and the dialogs belong together."""
+PROPOSALS, PROPOSED_MOVES, PROPOSED = "proposals.parquet", "proposals-moves.parquet", "proposals.json"
+"""The segments as the grounder left them, their moves and their provenance, where people have decided on some
+since. While the last is there, the others, the turns and the dialogs belong together."""
 
 DIALOG_SCHEMA = {
     "participant": pl.String,
@@ -153,7 +154,8 @@ def write_grounding(
         with _unproven(folder, proofs), StudyWriter(study, tasks=tasks, overwrite=True) as writer:
             writer.add(cohort)
         if not keep_proposals:
-            (folder / PROPOSALS).unlink(missing_ok=True)
+            for name in (PROPOSALS, PROPOSED_MOVES):
+                (folder / name).unlink(missing_ok=True)
         (folder / "problems.csv").unlink(missing_ok=True)
         for file in sorted(part.iterdir(), key=lambda file: file.name == "provenance.json"):
             file.chmod(0o600)
@@ -192,8 +194,9 @@ def put_by_proposals(study: str | Path) -> None:
     folder = Path(study) / FOLDER
     if (folder / PROPOSED).exists():
         return
-    # The second file says that the first is whole.
-    for source, target in (("segments.parquet", PROPOSALS), ("provenance.json", PROPOSED)):
+    # The last file says that the others are whole.
+    kept = {"segments.parquet": PROPOSALS, "moves.parquet": PROPOSED_MOVES, "provenance.json": PROPOSED}
+    for source, target in kept.items():
         with whole_file(folder / target, mode=0o600) as part:
             shutil.copyfile(folder / source, part)
 

@@ -8,16 +8,16 @@ moved the figure, somebody must look again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from fidm.errors import GroundingError
-from fidm.grounding.base import Proposal
+from fidm.grounding.base import Proposal, Segment
 from fidm.grounding.decisions import Decision, Kind, Outcome, words_hash
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Status
 from fidm.grounding.edits import action_names
-from fidm.grounding.program import Program, parse_program, same_program, write_program
+from fidm.grounding.program import Instruction, Program, parse_program, same_program, write_program
 from fidm.grounding.replay import DOUBTFUL, Replay, replay
 from fidm.grounding.terrain import Position, Terrain
 
@@ -196,7 +196,7 @@ def _judged(
         return None
     holding = tuple(d for d in latest if _holds(d, here, told, terrain))
     counted = _unsettled(holding or latest)
-    differ = len({_verdict(d) for d in counted}) > 1
+    differ = len({_verdict(d, here, told, terrain) for d in counted}) > 1
     stale = not holding
     decision = None if differ and not stale else counted[-1]
     if decision is not None and decision.kind == "reject" and not stale:
@@ -226,9 +226,13 @@ def _unsettled(decisions: tuple[Decision, ...]) -> tuple[Decision, ...]:
     return decisions[settling[-1] :] if settling else decisions
 
 
-def _verdict(decision: Decision) -> tuple[str, ...] | None:
-    """What a decision comes to; the same for decisions that agree."""
-    return None if decision.new is None else decision.new.actions
+def _verdict(decision: Decision, here: Position, told: frozenset[str], terrain: Terrain) -> Hashable:
+    """What a decision comes to, the same for those that agree: the moves, and which of them are inferred."""
+    if decision.new is None:
+        return None
+    program = _parsed(decision.new, terrain)
+    inferred = () if program is None else replay(program, terrain, here, told=told).inferred
+    return decision.new.actions, tuple(inferred)
 
 
 def _holds(decision: Decision, here: Position, told: frozenset[str], terrain: Terrain) -> bool:
@@ -262,20 +266,34 @@ def _program(decision: Decision, one: GroundedSegment, terrain: Terrain) -> Prog
 def with_spans(program: Program, one: GroundedSegment) -> Program:
     """Return a program with the words of each instruction.
 
-    An instruction that the grounder has read too keeps its words; any other came from the whole segment.
+    An instruction that the grounder has read too keeps its words, and one that it has read with another
+    number of squares has the words of that. Any other is led back to the whole of the longest turn.
     """
     spans: list[tuple[int, int] | None] = [None] * len(program)
-    wanted = [str(step) for step in program]
     readings = sorted(one.proposal.readings, key=lambda r: not same_program(r.program, program))
-    for reading in readings:
-        known = [str(step) for step in reading.program]
-        for block in SequenceMatcher(None, wanted, known, autojunk=False).get_matching_blocks():
-            for k in range(block.size):
-                spans[block.a + k] = spans[block.a + k] or reading.program[block.b + k].span
-    whole = (0, len(one.segment.text))
+    for alike in (str, _kind_of):
+        wanted = [alike(step) for step in program]
+        for reading in readings:
+            known = [alike(step) for step in reading.program]
+            for block in SequenceMatcher(None, wanted, known, autojunk=False).get_matching_blocks():
+                for k in range(block.size):
+                    spans[block.a + k] = spans[block.a + k] or reading.program[block.b + k].span
+    longest = _longest_turn(one.segment)
     return tuple(
-        replace(step, span=span or whole, probability=1.0) for step, span in zip(program, spans, strict=True)
+        replace(step, span=span or longest, probability=1.0)
+        for step, span in zip(program, spans, strict=True)
     )
+
+
+def _kind_of(step: Instruction) -> str:
+    """An instruction without its number of squares."""
+    return str(replace(step, squares=None, to_end=False))
+
+
+def _longest_turn(segment: Segment) -> tuple[int, int]:
+    """The stretch of a segment's text that is its longest turn."""
+    ends = (*(start - 1 for start in segment.starts[1:]), len(segment.text))
+    return max(zip(segment.starts, ends, strict=True), key=lambda span: span[1] - span[0])
 
 
 def _codes(done: Replay) -> tuple[str, ...]:

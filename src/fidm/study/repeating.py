@@ -373,8 +373,9 @@ def _few(rows: list[dict[str, Any]]) -> list[str]:
         elif row["without"]:
             share = row["without"] / (row["n"] + row["without"])
             more = ", which is too many to rely on it; see the rank correlation" if share > MANY else ""
+            people = "person" if row["without"] == 1 else "people"
             said.append(
-                f"{row['kind']}: {row['without']:,} {'person' if row['without'] == 1 else 'people'} left out for "
-                f"want of a {label} in one of the {where}{more}"
+                f"{row['kind']}: {row['without']:,} {people} left out for want of a {label} in one of the "
+                f"{where}{more}"
             )
     return said
