@@ -131,3 +131,14 @@ def test_agreement_is_a_table_and_audits_follow(study: Path, capsys: pytest.Capt
     assert [(a["name"], a["reviewer"], a["n_segments"]) for a in found["audits"]] == [("audit-1-4", "Bo", 3)]
     assert found["pairs"][0]["kappa"] == 0.0
     assert main(["audit", "agreement", str(study / "nowhere")]) == 2
+
+
+def test_a_trail_that_was_deleted_whole_is_noticed(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judge(study, "Ann", "accept", 0)
+    assert main(["fit", str(study)]) == 0
+    for name in ("review.jsonl", "review.head"):
+        (study / "grounding" / name).unlink()
+    capsys.readouterr()
+    assert main(["fit", str(study)]) == 2
+    assert "fidm audit verify" in capsys.readouterr().err
+    assert main(["audit", "verify", str(study)]) == 1

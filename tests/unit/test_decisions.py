@@ -326,3 +326,49 @@ def test_several_processes_and_a_killed_one_keep_the_chain_whole(tmp_path: Path)
     assert Trail(tmp_path).append(decision()).number == found.n_entries + 1
     assert verify_trail(tmp_path).is_whole
     assert len(list((tmp_path / "grounding").glob("review.torn-*"))) == 1
+
+
+def test_a_disk_that_is_full_for_the_head_alone_loses_and_breaks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda held, line: write(held, line if len(line) > 65 else b""))
+    trail = Trail(tmp_path)
+    with pytest.raises(DataError, match="Nothing was decided"):
+        trail.append(decision("Ann"))
+    monkeypatch.undo()
+    assert (tmp_path / "grounding" / FILE).read_bytes() == b""
+    assert trail.append(decision("Ann")).number == 1
+    assert sorted(path.name for path in (tmp_path / "grounding").iterdir()) == [HEAD, FILE]
+    assert verify_trail(tmp_path).is_whole
+
+
+def test_an_empty_or_missing_head_is_a_note(tmp_path: Path) -> None:
+    filled(tmp_path, 2)
+    for content in (b"", None):
+        (tmp_path / "grounding" / HEAD).unlink() if content is None else (
+            tmp_path / "grounding" / HEAD
+        ).write_bytes(content)
+        found = verify_trail(tmp_path)
+        assert found.is_whole
+        assert "not there" in found.notes[0]
+
+
+@pytest.mark.parametrize("name", [FILE, HEAD])
+def test_a_link_out_of_the_study_is_never_followed(tmp_path: Path, name: str) -> None:
+    study, other = tmp_path / "study", tmp_path / "other.txt"
+    (study / "grounding").mkdir(parents=True)
+    other.write_text("somebody else's")
+    (study / "grounding" / name).symlink_to(other)
+    with pytest.raises(DataError, match="it is a link"):
+        Trail(study)
+    with pytest.raises(DataError, match="it is a link"):
+        verify_trail(study)
+    assert other.read_text() == "somebody else's"
+
+
+def test_a_pipe_in_place_of_the_trail_does_not_hang(tmp_path: Path) -> None:
+    (tmp_path / "grounding").mkdir()
+    os.mkfifo(tmp_path / "grounding" / FILE)
+    with pytest.raises(DataError, match="it is no file"):
+        verify_trail(tmp_path)

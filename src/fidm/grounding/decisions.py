@@ -12,8 +12,10 @@ at once. What a process that was killed left of a line nobody was told about goe
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import stat
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -128,7 +130,7 @@ class Trail:
         """Read what others have added; return how many entries are new."""
         with self._guard:
             try:
-                held = os.open(self.path, os.O_RDONLY | _BINARY)
+                held = _open(self.path, os.O_RDONLY)
             except FileNotFoundError:
                 if self._read or _kept_head(self.study) is not None:
                     raise _broken(self.path, "is not there any more") from None
@@ -158,7 +160,7 @@ class Trail:
         with self._guard:
             private_folder(self.study)
             try:
-                held = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _BINARY, 0o600)
+                held = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
             except OSError as error:
                 raise _unwritable(self.path, error) from None
             try:
@@ -208,8 +210,11 @@ class Trail:
             except FileExistsError:
                 continue
             try:
-                os.write(aside, torn)
+                _write_whole(aside, torn)
                 os.fsync(aside)
+            except OSError:
+                (folder / f"review.torn-{number}").unlink(missing_ok=True)
+                raise
             finally:
                 os.close(aside)
             break
@@ -227,11 +232,14 @@ class Trail:
             entry = replace(entry, comment=clean_text(entry.comment, MOST_COMMENT))
         line = write_line(entry, self._hashes[-1])
         is_first = self._read == 0
-        if os.write(held, line + b"\n") != len(line) + 1:
-            raise OSError(28, "the disk is full")
-        os.fsync(held)
         head = line_hash(line)
-        _keep_head(self.path.parent, head)
+        try:
+            _write_whole(held, line + b"\n")
+            os.fsync(held)
+            _keep_head(self.path.parent, head)
+        except OSError:  # nobody was told of it
+            os.ftruncate(held, self._read)
+            raise
         if is_first:
             _sync_folder(self.path.parent)
         self._entries.append(entry)
@@ -256,7 +264,7 @@ def verify_trail(study: str | Path, *, expect: str | None = None) -> Verified:
     path = folder / FILE
     kept = _kept_head(study)
     try:
-        held = os.open(path, os.O_RDONLY | _BINARY)
+        held = _open(path, os.O_RDONLY)
     except FileNotFoundError:
         content = b""
     except OSError as error:
@@ -282,6 +290,10 @@ def verify_trail(study: str | Path, *, expect: str | None = None) -> Verified:
         )
     elif torn:
         notes.append("The last line is not whole: its writer was stopped before anybody was told of it.")
+    if lines and kept is None:
+        notes.append(f"{HEAD} is not there, so that nothing tells whether the last lines were removed.")
+    elif kept in hashes and kept != hashes[-1]:
+        notes.append(f"{HEAD} is of an earlier line: whoever wrote the last line was stopped after it.")
     used = _used_head(study)
     if used is not None and used not in hashes:
         problems.append("The decisions that the study's tables were made with are not all in the trail.")
@@ -302,21 +314,48 @@ def _read_from(held: int, place: int) -> bytes:
 
 
 def _kept_head(study: str | Path) -> str | None:
+    path = Path(study) / FOLDER / HEAD
     try:
-        return (Path(study) / FOLDER / HEAD).read_text("ascii", errors="replace").strip()
+        held = _open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unreadable(Path(study) / FOLDER / HEAD, error) from None
+        raise _unreadable(path, error) from None
+    try:
+        return os.read(held, 1000).decode("ascii", errors="replace").strip() or None
+    finally:
+        os.close(held)
 
 
 def _keep_head(folder: Path, head: str) -> None:
-    held = os.open(folder / HEAD, os.O_WRONLY | os.O_CREAT | _BINARY, 0o600)
+    """Write the head whole or not at all; a link in its place is replaced, and never followed."""
+    part = folder / f".{HEAD}-new"
+    part.unlink(missing_ok=True)
+    held = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
     try:
-        os.write(held, f"{head}\n".encode("ascii"))
+        _write_whole(held, f"{head}\n".encode("ascii"))
         os.fsync(held)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
     finally:
         os.close(held)
+    os.replace(part, folder / HEAD)
+
+
+def _open(path: Path, flags: int) -> int:
+    """Open a file of the trail: no link to somewhere else, and nothing but a file."""
+    only_here = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    held = os.open(path, flags | only_here | _BINARY, 0o600)
+    if not stat.S_ISREG(os.fstat(held).st_mode):
+        os.close(held)
+        raise OSError(errno.EINVAL, "it is no file")
+    return held
+
+
+def _write_whole(held: int, content: bytes) -> None:
+    if os.write(held, content) != len(content):
+        raise OSError(errno.ENOSPC, "the disk is full")
 
 
 def _used_head(study: str | Path) -> str | None:
@@ -361,11 +400,12 @@ def _broken(path: Path, what: str) -> GroundingError:
 
 
 def _unreadable(path: Path, error: OSError) -> DataError:
-    return DataError(f"cannot be read: {error.strerror}.", source=str(path))
+    why = "it is a link" if error.errno == errno.ELOOP else error.strerror
+    return DataError(f"cannot be read: {why}.", source=str(path))
 
 
 def _unwritable(path: Path, error: OSError) -> DataError:
+    why = "it is a link" if error.errno == errno.ELOOP else error.strerror
     return DataError(
-        f"cannot be written: {error.strerror}. The decision may be lost; look and decide again.",
-        source=str(path),
+        f"cannot be written: {why}. Nothing was decided; look, and decide again.", source=str(path)
     )

@@ -31,6 +31,9 @@ MOST_LETTERS = 4000
 MAX_ACTIONS = 2000
 """The longest way one segment can stand for."""
 
+MOST_QUOTED = 40
+"""How much of what a reviewer wrote is repeated to them."""
+
 _MOVE = re.compile(r"([NSEW])(?:[×X*]?([0-9]{1,6}))?")
 _WIDE = str.maketrans("；，、　", ";,, ")
 """What a Chinese keyboard writes between words."""
@@ -117,17 +120,25 @@ def parse_edit(
     """
     if len(text) > MOST_LETTERS:
         raise GroundingError(f"An edit has at most {MOST_LETTERS:,} letters, not {len(text):,}.")
-    program = _placed(_written(text.translate(_WIDE), terrain), terrain, position, told)
+    written, numbers = _written(text.translate(_WIDE), terrain)
+    program = _placed(written, numbers, terrain, position, told)
     done = replay(program, terrain, position, told=told)
     wrong = [issue for issue in done.issues if issue.code in DOUBTFUL or issue.code == "after_end"]
     if wrong:
-        raise GroundingError(_refusal(wrong[0], program, done, terrain, told))
+        raise GroundingError(_refusal(wrong[0], program, numbers, done, terrain, told))
     if len(done) > MAX_ACTIONS:
         raise GroundingError(f"That is {len(done):,} actions; one segment has at most {MAX_ACTIONS:,}.")
     return program, done
 
 
-def _refusal(issue: Issue, program: Program, done: Replay, terrain: Terrain, told: frozenset[str]) -> str:
+def _refusal(
+    issue: Issue,
+    program: Program,
+    numbers: Sequence[int],
+    done: Replay,
+    terrain: Terrain,
+    told: frozenset[str],
+) -> str:
     """What cannot be done, why, and what can be done there."""
     after = [
         state
@@ -138,49 +149,66 @@ def _refusal(issue: Issue, program: Program, done: Replay, terrain: Terrain, tol
     step = program[issue.instruction]
     legal = ", ".join(legal_actions(terrain, place, told=told)) or "nothing; the task has ended"
     return (
-        f"Instruction {issue.instruction + 1}, {step}, cannot be done: {MEANING[issue.code]}. "
+        f"Instruction {numbers[issue.instruction]}, {step}, cannot be done: {MEANING[issue.code]}. "
         f"Legal there: {legal}."
     )
 
 
-def _written(text: str, terrain: Terrain) -> Program:
-    """The instructions of a text; a move by name is a MOVE, and the same ones in a row are one."""
+def _written(text: str, terrain: Terrain) -> tuple[Program, list[int]]:
+    """The instructions of a text, and the number each one has as it was written.
+
+    A move by name is a MOVE, and the same ones in a row are one: the number is that of the first.
+    """
     found: list[Instruction] = []
+    numbers: list[int] = []
+    number = 0
     for part in re.split(r"[;,\n]", text):
         words = part.split()
         at = 0
         while at < len(words):
+            number += 1
             move = _MOVE.fullmatch(words[at].upper())
             if move is not None:
-                _add_moves(found, MOVES.index(move[1]), int(move[2] or 1))
+                _add_moves(found, MOVES.index(move[1]), int(move[2] or 1), number=number)
                 at += 1
-                continue
-            end = next((i for i in range(at + 1, len(words)) if _starts(words, i, terrain)), len(words))
-            found.append(_instruction(words[at:end], len(found) + 1, terrain))
-            at = end
-    kept = tuple(step for step in found if step.op != "NONE")
-    if len(kept) > MAX_INSTRUCTIONS:
-        raise GroundingError(f"A program has at most {MAX_INSTRUCTIONS} instructions, not {len(kept)}.")
+            else:
+                end = next((i for i in range(at + 1, len(words)) if _starts(words, i, terrain)), len(words))
+                found.append(_instruction(words[at:end], number, terrain))
+                at = end
+            numbers += [number] * (len(found) - len(numbers))
     if not found:
         raise GroundingError("Nothing is written. Write NONE if nothing was said about the way.")
-    return kept or NOTHING
+    kept = [(step, of) for step, of in zip(found, numbers, strict=True) if step.op != "NONE"]
+    if len(kept) > MAX_INSTRUCTIONS:
+        raise GroundingError(f"A program has at most {MAX_INSTRUCTIONS} instructions, not {len(kept)}.")
+    if not kept:
+        return NOTHING, [1]
+    return tuple(step for step, _ in kept), [of for _, of in kept]
 
 
-def _placed(program: Program, terrain: Terrain, position: Position, told: frozenset[str]) -> Program:
+def _placed(
+    program: Program, numbers: Sequence[int], terrain: Terrain, position: Position, told: frozenset[str]
+) -> Program:
     """The program, where tasks have one action for all places with the place that is in reach."""
     found: list[Instruction] = []
-    for step in program:
+    for number, step in zip(numbers, program, strict=True):
         if step.op == "BUY" and not step.place:
             here = replay(found, terrain, position, told=told).end
             place = _at_hand(terrain.buying(""), here.state, terrain)
             if place is None:
                 legal = ", ".join(legal_actions(terrain, here, told=told))
                 raise GroundingError(
-                    f"Instruction {len(found) + 1}: nothing is in reach there. Legal there: {legal}."
+                    f"Instruction {number}: nothing is in reach there. Legal there: {legal}."
                 )
             step = replace(step, place=place)
         found.append(step)
     return tuple(found)
+
+
+def _quoted(words: Sequence[str]) -> str:
+    """What the reviewer wrote, so that they find it: nothing that cannot be seen, and not much of it."""
+    text = "".join(letter for letter in " ".join(words) if letter.isprintable())
+    return f"“{text}”" if len(text) <= MOST_QUOTED else f"“{text[:MOST_QUOTED]}…”"
 
 
 def _starts(words: Sequence[str], at: int, terrain: Terrain) -> bool:
@@ -194,12 +222,14 @@ def _starts(words: Sequence[str], at: int, terrain: Terrain) -> bool:
     return word.upper() in verbs or _MOVE.fullmatch(word.upper()) is not None
 
 
-def _add_moves(found: list[Instruction], heading: int, squares: int) -> None:
-    way = HEADING_NAMES[heading]
+def _add_moves(found: list[Instruction], heading: int, squares: int, *, number: int | None = None) -> None:
+    way, own = HEADING_NAMES[heading], squares
     if found and found[-1].op == "MOVE" and found[-1].way == way and found[-1].squares is not None:
         squares += found.pop().squares or 0
-    if not 1 <= squares <= MAX_SQUARES:
-        raise GroundingError(f"Instruction {len(found) + 1}: a number of squares is 1 to {MAX_SQUARES}.")
+    if own < 1 or squares > MAX_SQUARES:
+        raise GroundingError(
+            f"Instruction {number or len(found) + 1}: a number of squares is 1 to {MAX_SQUARES}."
+        )
     found.append(Instruction("MOVE", way, squares))  # type: ignore[arg-type]
 
 
@@ -218,12 +248,13 @@ def _instruction(words: Sequence[str], number: int, terrain: Terrain) -> Instruc
         return named[said]
     if words[0].upper() not in OPS:
         known = ", ".join(dict.fromkeys((*OPS, *MOVES, *(name.split()[0] for name in terrain.task.actions))))
-        raise GroundingError(f"Instruction {number} has no known name. Known: {known}.")
+        raise GroundingError(f"Instruction {number}, {_quoted(words)}, has no known name. Known: {known}.")
     try:
         return parse_program(" ".join(words), terrain.places)[0]
     except GroundingError as error:
-        told = error.message.removeprefix("Instruction 1").lstrip(":")
-        raise GroundingError(f"Instruction {number}:{told}") from None
+        told = error.message.removeprefix("Instruction 1")
+        between = "" if told.startswith(":") else ","
+        raise GroundingError(f"Instruction {number}, {_quoted(words)}{between}{told}") from None
 
 
 def program_of(

@@ -9,6 +9,7 @@ bring it up to date first.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -241,7 +242,8 @@ def bring_up_to_date(study: str | Path, *, on_progress: Progress | None = None) 
         Called as ``on_progress(doing, done, of)``.
     """
     folder = Path(study)
-    if not any((folder / FOLDER / name).exists() for name in (FILE, HEAD)):
+    is_there = any(os.path.lexists(folder / FOLDER / name) for name in (FILE, HEAD))
+    if not is_there and not (has_grounding(folder) and "review" in _provenance(folder)):
         return None
     if _n_new(folder) is None:
         return None
@@ -273,7 +275,7 @@ def _n_new(folder: Path) -> int | None:
     used = _provenance(folder).get("review")
     if used is None:
         return len(trail.decisions) or None
-    place = trail.place_of(str(used.get("head")))
+    place = trail.place_of(str(used.get("head") if isinstance(used, dict) else used))
     if place is None:
         raise GroundingError(
             "lacks decisions that the study's tables were made with. See fidm audit verify; bring the file "

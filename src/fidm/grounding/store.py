@@ -367,6 +367,8 @@ def read_grounding(
         As the grounder left it, whatever people decided since.
     """
     folder = Path(study) / FOLDER
+    if folder.is_symlink():
+        raise DataError("is a link. What participants said stays in the study itself.", source=str(folder))
     is_apart = proposed and (folder / PROPOSED).is_file()
     if not is_apart and not has_grounding(study):
         raise GroundingError("has no grounding. Run: fidm ground STUDY.", source=str(study))
