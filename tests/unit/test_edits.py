@@ -70,9 +70,13 @@ def test_a_way_left_to_the_planner_is_inferred() -> None:
         ("MOVE left", "Instruction 1, MOVE left, cannot be done: nobody said how far"),
         ("TURN left", "the figure faces nowhere"),
         ("BACK", "cannot be done"),
-        ("BUY nowhere", "Instruction 1:? names no place of the task"),
-        ("W; FLY up", "Instruction 2 has no known name. Known: MOVE.*BUY"),
-        ("W; MOVE sideways 2", "Instruction 2: MOVE needs one of"),
+        ("BUY nowhere", "Instruction 1, “BUY nowhere”, names no place of the task"),
+        ("W; FLY up", "Instruction 2, “FLY up”, has no known name. Known: MOVE.*BUY"),
+        ("W; MOVE sideways 2", "Instruction 2, “MOVE sideways 2”: MOVE needs one of"),
+        ("W W, N; FLY", "Instruction 4, “FLY”, has no known name"),  # as it was written, not as it is kept
+        ("W W N×50", "Instruction 3, MOVE up 50, cannot be done"),
+        ("NONE; W; S", "Instruction 3, MOVE down 1, cannot be done"),
+        ("W W W×0", "Instruction 3: a number of squares"),
         ("W0", "1 to 999"),
         ("W×1000", "1 to 999"),
         ("MOVE left 1 2", "more than it takes"),
@@ -85,10 +89,13 @@ def test_what_cannot_be_done_is_refused_with_what_can(text: str, said: str) -> N
         parse_edit(text, GROCERY, START)
 
 
-def test_the_message_holds_nothing_of_what_was_written() -> None:
+def test_the_message_quotes_little_of_what_was_written_and_nothing_unseen() -> None:
+    with pytest.raises(GroundingError, match="“FLYhome”, has no known name"):
+        parse_edit("W; FLY\u202e\x07home", GROCERY, START)
     with pytest.raises(GroundingError) as caught:
-        parse_edit("W; my name is Jane", GROCERY, START)
-    assert "Jane" not in str(caught.value)
+        parse_edit("W; " + "x" * 3000, GROCERY, START)
+    assert "“" + "x" * 40 + "…”" in str(caught.value)
+    assert len(str(caught.value)) < 200
 
 
 def test_after_the_end_only_leaving_is_legal() -> None:

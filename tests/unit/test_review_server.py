@@ -310,9 +310,20 @@ def test_third_settles_what_two_differ_about(fresh):
     folder, client = fresh
     decide(client, "P1", "1", "accept")
     decide(client, "P1", "1", "edit", who="Bo", text="W N")
-    assert segment_of(client, "P1", "1", "Cy")["others"] is None
+    unaware = segment_of(client, "P1", "1", "Cy")
+    assert (unaware["others"], unaware["differ"], unaware["overrules"]) == (None, False, None)
+    assert unaware["probability"] > 0
     seen = segment_of(client, "P1", "1", "Cy", settling="1")
     assert {one["reviewer"] for one in seen["others"]} == {"Ada", "Bo"}
+    assert sorted(seen["overrules"]) == ["Ada", "Bo"]
+    assert (seen["read_by"], seen["probability"]) == (["Ada"], None)  # a person's reading has no probability
+    [other] = [one for one in seen["readings"] if one["by"]]
+    assert (other["by"], other["program"], other["probability"]) == (
+        ["Bo"],
+        "MOVE left 1; MOVE up 1",
+        None,
+    )
+    assert segment_of(client, "P1", "1", "Ada")["overrules"] == ["Bo"]  # who has judged would settle it too
     found = decide(client, "P1", "1", "edit", who="Cy", text="W N", settling=True, seen=seen["seen"])
     assert found.status_code == 200, found.text
     assert Trail(folder).decisions[-1].settles
@@ -321,9 +332,20 @@ def test_third_settles_what_two_differ_about(fresh):
     assert [(one["one"], one["other"], one["n"]) for one in header["agreements"]] == [("Ada", "Bo", 1)]
 
 
+def test_known_reviewers_are_named(fresh):
+    _, client = fresh
+    assert ask(client, "/api/start").json()["reviewers"] == []
+    for who in ("Bo", "Ada", "Bo"):
+        decide(client, "P1", "1", "accept", who=who)
+    for path in ("/api/start", "/api/list"):
+        assert ask(client, path).json()["reviewers"] == ["Ada", "Bo"]
+
+
 def test_audit_is_blind_and_scored(fresh):
     folder, client = fresh
+    starts = [segment_of(client, "P1", number)["seen"]["start"] for number in ("1", "2", "3")]
     decide(client, "P2", "2", "reject", who="Bo")
+    decide(client, "P1", "1", "edit", who="Bo", text="W")  # moves all that follows, but not in an audit
     drawn = client.post("/api/sample", json={"n": 3, "seed": 1}, headers=headers()).json()
     assert drawn["n_dialogs"] == 3
     assert client.post("/api/sample", json={"n": 3, "seed": 1}, headers=headers()).json() == drawn
@@ -338,13 +360,17 @@ def test_audit_is_blind_and_scored(fresh):
         assert not (seen["doubts"])
         assert not (seen["issues"])
         assert not (seen["readings"])
+        assert (seen["probability"], seen["read_by"]) == (None, [])
+        if participant == "P1":
+            assert seen["seen"]["start"] == starts[int(segment) - 1]
         kind = "reject" if (participant, segment) == ("P1", "2") else "accept"
         body = decide(client, participant, segment, kind, seen=seen["seen"], sample=drawn["name"])
         assert body.status_code == 200
+        assert body.json()["changes"] is None  # which would tell the status of others
     audit = body.json()["header"]["audit"]
     assert (audit["n_dialogs"], audit["n_consistent"], audit["n_left"]) == (3, 2, 0)
     assert 0 < audit["low"] < 2 / 3 < audit["high"] < 1
-    assert {one.sample for one in Trail(folder).decisions[1:]} == {drawn["name"]}
+    assert {one.sample for one in Trail(folder).decisions[2:]} == {drawn["name"]}
 
 
 def test_preview_says_what_would_change_and_writes_nothing(fresh):

@@ -67,6 +67,10 @@ def said_last(page, words):
     expect(page.locator("#said")).to_contain_text(words)
 
 
+def colour(page, name):
+    return page.locator(name).evaluate("element => getComputedStyle(element).backgroundColor")
+
+
 def decisions(study, participant):
     return [one for one in Trail(study).decisions if one.participant == participant]
 
@@ -159,13 +163,96 @@ def test_only_legal_edits_can_be_saved(watched, server, study):
     page.fill("#route", "MOVE up 9")
     expect(page.locator("#route-said")).to_contain_text("Legal there")
     expect(page.locator("#save")).to_be_disabled()
+    assert colour(page, "#save") != colour(page, "#accept")  # it looks as disabled as it is
+    expect(page.locator("#legal button:enabled")).to_have_count(0)
+    expect(page.locator(".earlier-version")).to_have_count(3)  # buttons, changes and map step back
+    page.locator('svg.map [data-place="meat"]').first.click()
+    expect(page.locator("#trouble")).to_contain_text("Mend the route first")
+    expect(page.locator("#route")).to_have_value("MOVE up 9")
     page.press("#route", "Enter")
     expect(page.locator("#trouble")).to_contain_text("cannot be done")
     page.locator(".row").nth(2).click()
     expect(page.locator("#trouble")).to_contain_text("Save the edit or leave it")
+    page.click("#undo")
+    expect(page.locator("#route")).to_have_value("MOVE left 1; MOVE up 2")
+    expect(page.locator(".earlier-version")).to_have_count(0)
+    expect(page.locator("#trouble")).to_be_empty()
+    page.fill("#route", "FLY home")
+    expect(page.locator("#route-said")).to_contain_text("Instruction 1, “FLY home”, has no known name")
+    page.press("#route", "Enter")
+    expect(page.locator("#trouble")).to_contain_text("FLY home")
     page.click("#leave")
     expect(page.locator("#chips")).to_be_visible()
+    expect(page.locator("#trouble")).to_be_empty()  # it is over
     assert decisions(study, "P7") == []
+
+
+def test_keys_never_walk_into_a_shelf(watched, server):
+    page = enter(watched, server, find="P7")
+    page.click("#edit")
+    page.fill("#route", "")
+    expect(page.locator("#route-said")).to_contain_text("no moves")
+    page.locator("#map").focus()
+    for key in ("ArrowUp", "ArrowLeft", "ArrowDown"):  # a wall, a square, a wall
+        page.keyboard.press(key)
+    expect(page.locator("#trouble")).to_have_text("A shelf or wall is there.")
+    expect(page.locator("#route")).to_have_value("MOVE left 1")
+    expect(page.locator("#route-said")).to_have_text("W")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#route")).to_have_value("MOVE left 2")
+    expect(page.locator("#trouble")).to_be_empty()
+    for value in ("MOVE left 1", "", "MOVE left 1; MOVE up 2"):
+        page.keyboard.press("Backspace")
+        expect(page.locator("#route")).to_have_value(value)
+
+
+def test_what_was_decided_is_said_after_going_on_to_another_dialog(watched, server):
+    page = enter(watched, server, "Lee")
+    page.locator(".row", has_text="P6 · 3").click()
+    expect(page.locator("#talk-title")).to_have_text("P6, segment 3 of 3")
+    page.click("#accept")
+    expect(page.locator("#talk-title")).to_have_text("P7, segment 1 of 3")
+    said_last(page, "Accepted: P6, segment 3.")
+    page.keyboard.press("j")
+    expect(page.locator("#talk-title")).to_have_text("P7, segment 2 of 3")
+    expect(page.locator("#said")).to_be_empty()
+
+
+def test_a_comment_waits_at_its_segment(watched, server):
+    page = enter(watched, server, find="P7")
+    page.fill("#comment", "hard to hear")
+    page.locator(".row").nth(1).click()
+    expect(page.locator("#talk-title")).to_have_text("P7, segment 2 of 3")
+    expect(page.locator("#comment")).to_have_value("")
+    page.locator(".row").nth(0).click()
+    expect(page.locator("#comment")).to_have_value("hard to hear")
+    page.on("dialog", lambda asked: asked.dismiss())  # a reload asks first
+    assert page.evaluate("!window.dispatchEvent(new Event('beforeunload', { cancelable: true }))")
+    page.fill("#comment", "")
+    assert page.evaluate("window.dispatchEvent(new Event('beforeunload', { cancelable: true }))")
+
+
+def test_nobody_goes_by_two_names_unasked(watched, server):
+    page = watched.page()
+    page.goto(server.address)
+    for _ in range(3):  # browsers close a window at the second Esc
+        page.keyboard.press("Escape")
+        expect(page.locator("#who")).to_be_visible()
+    assert "Ada" in page.locator("#who-names option").evaluate_all("all => all.map(one => one.value)")
+    page.fill("#who-name", "ada")
+    page.press("#who-name", "Enter")
+    expect(page.locator("#who-same")).to_contain_text("Ada has decided here before. Is that you?")
+    page.fill("#who-name", "ADA ")
+    expect(page.locator("#who-same")).to_be_hidden()
+    page.press("#who-name", "Enter")
+    page.click("#who-known")
+    expect(page.locator("#who")).to_be_hidden()
+    expect(page.locator("#reviewer")).to_have_text("Ada")
+    page.click("#reviewer")
+    page.fill("#who-name", "ada")
+    page.press("#who-name", "Enter")
+    page.click("#who-new")
+    expect(page.locator("#reviewer")).to_have_text("ada")
 
 
 def test_reject_and_withdraw(watched, server, study):
@@ -183,7 +270,7 @@ def test_reject_and_withdraw(watched, server, study):
     assert [one.kind for one in decisions(study, "P3")] == ["reject", "withdraw"]
 
 
-def test_two_reviewers_at_once(watched, server, study):
+def test_two_reviewers_at_once(watched, server, study, axe):
     watched.expected.append("409")
     ada, bo = enter(watched, server, "Ada", "P4"), enter(watched, server, "Bo", "P4")
     bo.locator(".row").nth(1).click()
@@ -204,14 +291,30 @@ def test_two_reviewers_at_once(watched, server, study):
     expect(bo.locator("#verdicts")).to_contain_text("Ada edited it MOVE left 1; MOVE up 1")
     expect(bo.locator("#status-line")).to_contain_text("reviewers differ")
     expect(bo.locator("#agreement")).to_contain_text("Agreement with Ada 0 % of 1")
-    cy = enter(watched, server, "Cy")
+    cy = enter(watched, server, "Cy", "P4")
+    expect(cy.locator(".row .mine", has_text="≠")).to_have_count(0)  # who has not judged is not told
+    cy.locator(".row").nth(0).click()
+    expect(cy.locator("#accept")).to_have_text("Accept a")
+    expect(cy.locator("#status-line")).not_to_contain_text("differ")
     cy.select_option("#which", "differ")
     expect(cy.locator(".row")).to_have_count(1)
+    expect(cy.locator(".row .mine")).to_contain_text("≠")
+    cy.reload()  # settling is not ended by that
+    expect(cy.locator(".row")).to_have_count(1)
     expect(cy.locator("#verdicts")).to_contain_text("Ada edited it")
+    expect(cy.locator("#settling")).to_have_text(
+        "You are settling: your decision overrules Ada and Bo. The map shows how Ada read it."
+    )
+    expect(cy.locator("#status-line")).to_contain_text("read by Ada")
+    expect(cy.locator("#status-line")).not_to_contain_text("%")
+    expect(cy.locator(".alternative.by-people")).to_contain_text("MOVE left 1; MOVE up 2Bo: W, N×2")
+    expect(cy.locator("#reject")).to_have_text("Settle: reject r")
+    assert axe(cy) == []
     cy.click("#accept")
-    said_last(cy, "Accepted")
+    said_last(cy, "Settled, accepted: P4, segment 1.")
     assert decisions(study, "P4")[-1].settles
     expect(cy.locator("#status-line")).to_contain_text("reviewed")
+    expect(cy.locator("#settling")).to_be_hidden()
 
 
 def test_what_people_say_is_text(watched, server):
@@ -289,7 +392,8 @@ def test_a_whole_review_with_the_keyboard(watched, server, study):
     keys.press("Backspace")
     expect(page.locator("#route")).to_have_value("MOVE up 1; MOVE left 2")
     keys.press("p")
-    said_last(page, "PAY is not possible here")
+    expect(page.locator("#trouble")).to_have_text("PAY is not possible here.")
+    expect(page.locator("#said")).to_be_empty()
     keys.press("Escape")
     expect(page.locator("#editor")).to_be_hidden()
     keys.press("1")  # from the other reading: nothing about the way
@@ -360,6 +464,11 @@ def test_audit_sample_is_blind(watched, server, study):
         expect(page.locator("#done-words")).to_have_text(f"{6 - left} of 6 judged")
         expect(page.locator("#accept")).to_be_enabled()
     expect(page.locator("#audit")).to_contain_text("2 of 2 dialogs right, 34–100 %")
+    words = """async () => {
+        const { decimal, named } = await import("/dom.js");
+        return [decimal(-0.25, 2), decimal(-0.001, 2), decimal(0.5, 2), named(["A"]), named(["A", "B", "C"])];
+    }"""
+    assert page.evaluate(words) == ["−0.25", "0.00", "0.50", "A", "A, B and C"]
     assert len([one for one in Trail(study).decisions if one.sample]) == 6
 
 
@@ -370,6 +479,11 @@ def test_killed_right_after_a_decision_and_fitted_later(watched, start, tmp_path
     page.goto(first.address)
     page.select_option("#order", "order")
     expect(page.locator("#talk-title")).to_contain_text("P0000001, segment 1")
+    assert page.locator(".turn .go").count() >= 10
+    lines = page.locator(".turn .when").evaluate_all(
+        "all => all.map(one => [one.scrollWidth > one.clientWidth, one.querySelector('.go')?.offsetTop - one.offsetTop > 12])"
+    )
+    assert lines.count([False, False]) == len(lines)  # two digits stand beside the time too
     page.click("#edit")
     page.fill("#route", "W")
     page.press("#route", "Enter")

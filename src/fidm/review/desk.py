@@ -144,6 +144,7 @@ class Desk:
                 "scene": self.scene,
                 "reviewer": self.reviewer,
                 "meanings": dict(MEANINGS),
+                "reviewers": self._reviewers(),
                 "samples": self._samples(),
                 "sample": self.sample,
             }
@@ -164,6 +165,7 @@ class Desk:
                 "head": self.trail.head,
                 "rows": rows,
                 "header": self._header(viewer, sample),
+                "reviewers": self._reviewers(),
                 "samples": self._samples(),
             }
 
@@ -195,7 +197,7 @@ class Desk:
                 reviewer=reviewer or "?",
                 kind="edit",
                 edit=edit,
-                settles=_settles(viewer, walked, i),
+                settles=viewer.settles(walked, i),
             )
             after = walked.with_one_more(made)
             names = legal_actions(self.terrain, done.end, told=told)
@@ -208,7 +210,7 @@ class Desk:
                 "start": place_view(shown.start, self.terrain),
                 "end": place_view(done.end, self.terrain),
                 "legal": legal_views(names, done.end, self.terrain),
-                "changes": _changes(walked.segments, after, i),
+                "changes": None if viewer.is_blind else _changes(walked.segments, after, i),
             }
 
     def judge(self, reviewer: str, judged: Judged) -> dict[str, Any]:
@@ -225,7 +227,7 @@ class Desk:
             walked = self._walked[walked.key]
             return {
                 **self.present(reviewer, judged),
-                "changes": _changes(before, walked.segments, i),
+                "changes": None if judged.sample else _changes(before, walked.segments, i),
             }
 
     def present(self, reviewer: str, about: About) -> dict[str, Any]:
@@ -325,7 +327,7 @@ class Desk:
             kind=judged.kind,
             edit=edit,
             comment=judged.comment,
-            settles=judged.kind != "withdraw" and _settles(viewer, walked, i),
+            settles=judged.kind != "withdraw" and viewer.settles(walked, i),
             sample=judged.sample,
         )
         return made, walked, i
@@ -349,6 +351,10 @@ class Desk:
             {"name": name, "seed": sample.seed, "n_dialogs": len(sample.dialogs)}
             for name, sample in known.items()
         ]
+
+    def _reviewers(self) -> list[str]:
+        """Who has decided something in this study, so that nobody goes by two names."""
+        return sorted({decision.reviewer for decision in self.trail.decisions})
 
     def _header(self, viewer: Viewer, sample: str) -> dict[str, Any]:
         """How far the reviewer is, how far reviewers agree, and what the audit says."""
@@ -387,11 +393,6 @@ class Desk:
             ],
             "audit": audit,
         }
-
-
-def _settles(viewer: Viewer, walked: Walked, i: int) -> bool:
-    """Whether a decision is made by somebody who sees that reviewers differ."""
-    return walked.segments[i].reviewers_differ and viewer.sees_others(walked, i)
 
 
 def _changes(

@@ -41,7 +41,7 @@ MOST_BYTES = 256 * 1024
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 OWN = (
     "review.html", "review.css", "review.js", "api.js", "dom.js", "list.js", "talk.js", "walk.js", "edit.js",
-    "keys.js",
+    "keys.js", "who.js",
 )  # fmt: skip
 """The files of the page itself."""
 

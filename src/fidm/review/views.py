@@ -1,7 +1,8 @@
 """What the page is told about dialogs and segments, as plain data.
 
 Whoever has not judged a segment sees it as the grounder proposed it, from where the figure stands now; what
-others decided about it is not shown. Whoever judges an audit sample sees nothing but words and moves.
+others decided about it is not shown. Whoever judges an audit sample sees nothing but words and the moves that
+the grounder proposed, from where its own moves lead.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ from fidm.grounding.base import Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment
 from fidm.grounding.edits import action_names
 from fidm.grounding.entries import Decision
-from fidm.grounding.program import EXIT, FINISH, Program, same_program, write_program
+from fidm.grounding.program import EXIT, FINISH, Program, write_program
 from fidm.grounding.replay import Replay, replay
 from fidm.grounding.terrain import HEADING_NAMES, HEADINGS, Position, Terrain
-from fidm.grounding.verdicts import Change, ReviewedSegment, doubtfulness, review_dialog, segment_key
+from fidm.grounding.verdicts import (
+    BY_HAND,
+    Change,
+    ReviewedSegment,
+    doubtfulness,
+    review_dialog,
+    segment_key,
+)
 from fidm.tasks.grid import MOVES
 
 SNIPPET = 70
@@ -43,6 +51,7 @@ class Walked:
         self.dialog, self.decisions, self.terrain = dialog, tuple(decisions), terrain
         self.segments = review_dialog(dialog, self.decisions, terrain)
         self._bare: dict[int, ReviewedSegment] = {}
+        self._proposed: tuple[ReviewedSegment, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
@@ -62,6 +71,12 @@ class Walked:
             others = [decision for decision in self.decisions if decision.key != key]
             self._bare[i] = review_dialog(self.dialog, others, self.terrain)[i]
         return self._bare[i]
+
+    def proposed(self, i: int) -> ReviewedSegment:
+        """Return a segment as the grounder left it, from where the grounder's own moves lead."""
+        if not self._proposed:
+            self._proposed = review_dialog(self.dialog, (), self.terrain)
+        return self._proposed[i]
 
     def judged_by(self, i: int, reviewer: str, *, sample: str = "") -> Decision | None:
         """Return what a reviewer decided about a segment; with a sample, what they decided in that audit."""
@@ -113,8 +128,14 @@ class Viewer:
         differs = self.is_settling and walked.segments[i].reviewers_differ
         return differs or self.own(walked, i) is not None
 
+    def settles(self, walked: Walked, i: int) -> bool:
+        """Whether a decision would be made in sight of reviewers who differ, and so overrule them."""
+        return walked.segments[i].reviewers_differ and self.sees_others(walked, i)
+
     def shown(self, walked: Walked, i: int) -> ReviewedSegment:
-        """Return a segment as this reviewer may see it."""
+        """Return a segment as this reviewer may see it; in an audit, as the grounder left it."""
+        if self.is_blind:
+            return walked.proposed(i)
         return walked.segments[i] if self.sees_others(walked, i) else walked.bare(i)
 
 
@@ -183,6 +204,8 @@ def _segment_view(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
     program = grounded.proposal.program
     mine = viewer.own(walked, i)
     others = [one for one in segment.decisions if one.reviewer != viewer.reviewer]
+    known = segment.decisions if viewer.sees_others(walked, i) else ()
+    is_by_hand = grounded.proposal.grounder == BY_HAND
     return {
         "segment": str(grounded.segment.number),
         "turns": list(grounded.segment.turns),
@@ -193,17 +216,19 @@ def _segment_view(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
         "doubts": [] if is_blind else list(grounded.doubts),
         "issues": [] if is_blind else list(dict.fromkeys(issue.code for issue in shown.replay.issues)),
         "grounder": "" if is_blind else grounded.proposal.grounder,
-        "probability": grounded.proposal.sureness,
+        "probability": None if is_blind or is_by_hand else grounded.proposal.sureness,
+        "read_by": _readers(known, shown.actions) if is_by_hand else [],
         "start": place_view(shown.start, terrain),
         "end": place_view(shown.replay.end, terrain),
         "program": write_program(program),
         "instructions": instruction_views(program, shown.replay, grounded.segment, tells=not is_blind),
         "steps": step_views(shown.replay, terrain),
-        "readings": _reading_views(shown, dialog, terrain, is_blind=is_blind),
+        "readings": _reading_views(shown, known, dialog, terrain, is_blind=is_blind),
         "seen": seen_of(shown),
         "mine": None if mine is None else decision_view(mine),
         "others": [decision_view(one) for one in others] if viewer.sees_others(walked, i) else None,
-        "differ": not is_blind and segment.reviewers_differ,
+        "differ": viewer.settles(walked, i),
+        "overrules": [one.reviewer for one in others] if viewer.settles(walked, i) else None,
         "stale": not is_blind and shown.is_stale,
     }
 
@@ -312,24 +337,50 @@ def change_view(change: Change) -> dict[str, Any]:
     }
 
 
+def _readers(decisions: Sequence[Decision], actions: Sequence[str]) -> list[str]:
+    """Who decided that it comes to these actions."""
+    return [one.reviewer for one in decisions if one.new is not None and one.new.actions == tuple(actions)]
+
+
 def _reading_views(
-    shown: ReviewedSegment, dialog: GroundedDialog, terrain: Terrain, *, is_blind: bool
+    shown: ReviewedSegment,
+    decisions: Sequence[Decision],
+    dialog: GroundedDialog,
+    terrain: Terrain,
+    *,
+    is_blind: bool,
 ) -> list[dict[str, Any]]:
-    """The readings of the grounder, the shown one excepted."""
-    found = []
+    """The readings of people that may be seen, then those of the grounder; the shown one excepted."""
+    if is_blind:
+        return []
+    found: list[dict[str, Any]] = []
+    passed = {write_program(shown.grounded.proposal.program)}
+    for one in decisions:
+        if one.new is not None and one.new.actions != shown.actions and one.new.program not in passed:
+            passed.add(one.new.program)
+            found.append(
+                {
+                    "program": one.new.program,
+                    "by": _readers(decisions, one.new.actions),
+                    "probability": None,
+                    "actions": list(one.new.actions),
+                    "issues": [],
+                }
+            )
     for reading in shown.proposed.proposal.readings:
-        if same_program(reading.program, shown.grounded.proposal.program):
+        if write_program(reading.program) in passed:
             continue
         done = replay(reading.program, terrain, shown.start, told=dialog.told)
         found.append(
             {
                 "program": write_program(reading.program),
+                "by": [],
                 "probability": reading.probability,
                 "actions": list(action_names(terrain, done.actions)),
                 "issues": list(dict.fromkeys(issue.code for issue in done.issues)),
             }
         )
-    return [] if is_blind else found
+    return found
 
 
 def _facts(grounded: GroundedSegment) -> list[str]:

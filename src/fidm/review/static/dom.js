@@ -24,6 +24,15 @@ export const plural = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1
 
 export const percent = (share) => `${Math.round(100 * share)} %`;
 
+// A number with so many digits, and a minus that is one.
+export const decimal = (value, digits) => {
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text.replace("-", "−");
+};
+
+// "Ann, Bo and Cy"
+export const named = (names) => (names.length < 2 ? names.join("") : `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`);
+
 // "N×3, E, BUY meat"
 export function shortMoves(actions) {
   const found = [];

@@ -5,6 +5,7 @@ import { $, make, plural, shortMoves, STATUS } from "./dom.js";
 import { movesTo } from "./walk.js";
 
 const TYPING_MS = 180;
+const ENDED = "The task has ended here; nothing more can be done.";
 
 // Put instructions behind a program; two moves the same way become one.
 export function joined(program, more) {
@@ -30,7 +31,7 @@ export class Editor {
     });
     $("route").addEventListener("input", () => {
       clearTimeout(this.typing);
-      this.typing = setTimeout(() => this.take($("route").value), TYPING_MS);
+      this.typing = setTimeout(() => this.then(() => this.read()), TYPING_MS);
     });
     $("route").addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.isComposing) return;
@@ -45,7 +46,7 @@ export class Editor {
     $("map").addEventListener("click", (event) => this.click(event.target));
   }
 
-  get isDirty() { return this.isOpen && this.text !== this.first; }
+  get isDirty() { return this.isOpen && $("route").value !== this.first; }
 
   // One change after the other: whoever presses keys faster than the server answers loses none of them.
   then(work) {
@@ -56,9 +57,13 @@ export class Editor {
   open(text) {
     this.isOpen = true;
     this.first = text === "NONE" ? "" : text;
-    this.history = [];
-    this.good = null;
-    this.text = null;
+    this.history = [];  // versions that could be walked, the oldest first
+    this.good = null;  // what the server says of the last of them
+    this.goodText = null;
+    this.legal = [];
+    this.picking = [];
+    this.wrong(false);
+    $("route").value = this.first;
     $("editor").hidden = false;
     $("editing").hidden = false;
     $("shown").hidden = true;
@@ -77,35 +82,53 @@ export class Editor {
     this.isOpen = false;
     clearTimeout(this.typing);
     this.asked += 1;
+    this.wrong(false);
     $("editor").hidden = true;
     $("editing").hidden = true;
     $("shown").hidden = false;
     $("judge").hidden = false;
     $("map").classList.remove("edits");
-    $("route").removeAttribute("aria-invalid");
   }
 
-  // Let the server read a version; it becomes the present one if it can be walked.
-  async take(text, { isUndo = false, keepField = null } = {}) {
+  // While the text cannot be walked, everything that belongs to an earlier version steps back.
+  wrong(isWrong) {
+    this.isWrong = isWrong;
+    $("route-said").classList.toggle("wrong", isWrong);
+    if (isWrong) $("route").setAttribute("aria-invalid", "true");
+    else $("route").removeAttribute("aria-invalid");
+    for (const id of ["legal", "changes", "map"]) $(id).classList.toggle("earlier-version", isWrong);
+    for (const button of $("legal").children) button.disabled = isWrong;
+  }
+
+  // Let the server read a version; it becomes the present one if it can be walked. What keys and clicks add
+  // (onlyIfGood) leaves no trace otherwise; what somebody typed stays in the field, to be mended.
+  async take(text, { isUndo = false, keepField = null, onlyIfGood = false } = {}) {
     const asked = (this.asked += 1);
-    if (this.text !== null && !isUndo && text !== this.text) this.history.push(this.text);
-    this.text = text;
-    const field = keepField === null ? text : keepField;
-    if ($("route").value !== field) $("route").value = field;
+    const put = () => {
+      this.text = text;
+      this.field = keepField === null ? text : keepField;
+      if ($("route").value !== this.field) $("route").value = this.field;
+    };
+    if (!onlyIfGood) put();
     const found = await this.preview(text);
     if (asked !== this.asked || !found || !this.isOpen) return;
-    const said = $("route-said");
-    said.classList.toggle("wrong", !found.ok);
-    $("route").toggleAttribute("aria-invalid", false);
+    if (!found.ok && onlyIfGood) {
+      this.say(found.error, true);
+      return;
+    }
+    put();
+    this.wrong(!found.ok);
     if (!found.ok) {
-      $("route").setAttribute("aria-invalid", "true");
-      said.textContent = found.error;
+      $("route-said").textContent = found.error;
       $("save").disabled = true;
       return;
     }
+    this.say("");
+    if (this.goodText !== null && !isUndo && text !== this.goodText) this.history.push(this.goodText);
+    this.goodText = text;
     this.good = found;
     $("save").disabled = found.same;
-    said.textContent = keepField === null
+    $("route-said").textContent = keepField === null
       ? `${shortMoves(found.steps.map((step) => step.action))}${found.same ? " – as it stands" : ""}`
       : "The reading cannot be walked as it is; mend it above, or draw the way anew.";
     this.offer(found.legal);
@@ -122,6 +145,10 @@ export class Editor {
 
   tell(changes) {
     const box = $("changes");
+    if (changes === null) {  // in an audit nothing is told about other segments
+      box.replaceChildren();
+      return;
+    }
     if (!changes.length) {
       box.replaceChildren(make("p", { class: "quiet", text: "Nothing else in this dialog changes." }));
       return;
@@ -132,40 +159,72 @@ export class Editor {
         changes.length > 6 ? make("li", { text: `and ${changes.length - 6} more` }) : null));
   }
 
-  add(instructions) {
-    if (!instructions.length) return;
-    this.then(() => (this.good ? this.take(joined(this.good.program, instructions)) : null));
+  // Read what was typed since.
+  async read() {
+    clearTimeout(this.typing);
+    if ($("route").value !== this.field) await this.take($("route").value);
   }
 
+  // Whether something can be added now: what was typed must be read first, and must be right.
+  async isReady() {
+    await this.read();
+    if (this.isWrong) this.say("Mend the route first, or undo.", true);
+    return Boolean(this.good) && !this.isWrong;
+  }
+
+  add(instructions) {
+    if (!instructions.length) return;
+    this.then(async () => {
+      if (await this.isReady()) await this.take(joined(this.good.program, instructions), { onlyIfGood: true });
+    });
+  }
+
+  // One square, if nothing is in the way.
+  step(way) {
+    this.then(async () => {
+      if (!(await this.isReady())) return;
+      const move = `MOVE ${way} 1`;
+      if (this.legal.some((one) => one.add === move)) await this.take(joined(this.good.program, [move]), { onlyIfGood: true });
+      else this.say(this.good.end.cell < 0 ? ENDED : "A shelf or wall is there.", true);
+    });
+  }
+
+  // Back to the version before; from one that cannot be walked, to the last that can.
   undo() {
-    this.then(() => (this.history.length ? this.take(this.history.pop(), { isUndo: true }) : null));
+    this.then(async () => {
+      clearTimeout(this.typing);
+      if (this.goodText === null) return;
+      if (this.isWrong || $("route").value !== this.field) await this.take(this.goodText, { isUndo: true });
+      else if (this.history.length) await this.take(this.history.pop(), { isUndo: true });
+      else this.say("There is nothing to undo.", true);
+    });
   }
 
   click(target) {
-    if (!this.isOpen || !this.good) return;
     const box = target.closest("[data-cell], [data-place]");
-    if (!box) return;
+    if (this.isOpen && box) this.then(async () => { if (await this.isReady()) await this.reach(box.dataset); });
+  }
+
+  // To a square that was clicked, or to a shelf; what is in reach is taken.
+  async reach({ place, cell }) {
     const at = this.good.end.cell;
-    const { place, cell } = box.dataset;
-    if (place && (this.scene.places[place] || []).includes(at)) {
-      const use = this.legal.find((one) => one.place === place);
-      if (use) { this.add([use.add]); return; }
-    }
-    if (at < 0) this.say("The task has ended here; nothing more can be done.");
-    else if (cell !== undefined) this.add(movesTo(this.scene, at, Number(cell)));
-    else if (!(this.scene.places[place] || []).includes(at)) this.add([`GOTO ${place}`]);
-    else this.say("That cannot be done here.");
+    const isHere = (this.scene.places[place] || []).includes(at);
+    const use = isHere ? this.legal.find((one) => one.place === place) : null;
+    const more = use ? [use.add] : at < 0 ? [] : cell !== undefined ? movesTo(this.scene, at, Number(cell)) : isHere ? [] : [`GOTO ${place}`];
+    if (more.length) await this.take(joined(this.good.program, more), { onlyIfGood: true });
+    else if (at < 0) this.say(ENDED, true);
+    else if (Number(cell) !== at) this.say("That cannot be done here.", true);
   }
 
   // Add what is legal and begins so; where there are several, digits choose.
   use(op) {
-    this.then(() => this.offerUse(op));
+    this.then(async () => { if (await this.isReady()) this.offerUse(op); });
   }
 
   offerUse(op) {
     const found = this.legal.filter((one) => one.add === op || one.add.startsWith(`${op} `));
     if (found.length === 1) this.add([found[0].add]);
-    else if (!found.length) this.say(`${op} is not possible here.`);
+    else if (!found.length) this.say(`${op} is not possible here.`, true);
     else {
       this.picking = found;
       for (const button of $("legal").children) {
@@ -186,7 +245,7 @@ export class Editor {
   save() {
     clearTimeout(this.typing);
     return this.then(async () => {
-      if ($("route").value.trim() !== this.text.trim()) await this.take($("route").value);
+      if ($("route").value !== this.text) await this.take($("route").value);
       if ($("save").disabled) this.say($("route-said").textContent, true);
       else this.onSave(this.good.program);
     });

@@ -77,7 +77,7 @@ function looking({ key, repeat }, page) {
 
 function editing({ key, repeat }, page) {
   const { editor } = page;
-  if (WAYS[key]) return () => editor.add([`MOVE ${WAYS[key]} 1`]);
+  if (WAYS[key]) return () => editor.step(WAYS[key]);
   if (/^[1-9]$/.test(key)) return () => editor.pick(Number(key)) || page.takeReading(Number(key));
   return {
     b: () => editor.use("BUY"),

@@ -3,6 +3,7 @@
 import { $, make, plural, reveal, STATUS, DONE } from "./dom.js";
 
 const CHUNK = 200;
+const FILTERS = "fidm-review-filters";
 
 const KEEPS = {
   "": () => true,
@@ -31,7 +32,19 @@ export class List {
       if (button) this.open(Number(button.dataset.i));
     });
     $("rows").addEventListener("scroll", () => this.more(), { passive: true });
-    for (const id of ["search", "status", "which"]) $(id).addEventListener("input", () => this.refilter());
+    this.restore();
+    for (const id of ["search", "status", "which"]) {
+      $(id).addEventListener("input", () => {
+        sessionStorage.setItem(FILTERS, JSON.stringify({ ...this.filters, search: $("search").value }));
+        this.refilter();
+      });
+    }
+  }
+
+  // The filters that were set before the page was loaded again.
+  restore() {
+    const kept = JSON.parse(sessionStorage.getItem(FILTERS) || "{}");
+    for (const id of ["search", "status", "which"]) $(id).value = kept[id] || "";
   }
 
   get current() { return this.shown[this.at] || null; }
@@ -97,12 +110,14 @@ export class List {
   button(row, i) {
     const status = STATUS[row.status] || { words: "", mark: "" };
     const mine = row.mine ? DONE[row.mine] : null;
+    // Whoever has not judged it is not told that others differ, except where they came to settle it.
+    const isTold = row.differ && (row.mine || this.filters.which === "differ");
     const name = `${row.participant}${this.several ? ` · ${row.episode}` : ""} · ${row.segment}`;
     const said = [
       `${row.participant}${this.several ? `, episode ${row.episode}` : ""}, segment ${row.segment}`, status.words,
-      mine ? `${mine.words} by you` : "", row.differ ? "reviewers differ" : "", row.stale ? "moved since review" : "",
+      mine ? `${mine.words} by you` : "", isTold ? "reviewers differ" : "", row.stale ? "moved since review" : "",
     ].filter(Boolean).join(", ");
-    const marks = `${mine ? mine.mark : ""}${row.differ ? " ≠" : ""}${row.stale ? " ↷" : ""}`;
+    const marks = `${mine ? mine.mark : ""}${isTold ? " ≠" : ""}${row.stale ? " ↷" : ""}`;
     return make("button", { type: "button", class: "row", "data-i": i, tabindex: i === this.at ? 0 : -1, title: said, "aria-label": said },
       make("span", { class: `mark ${row.status || ""}`, text: status.mark }),
       make("span", { class: "what", text: name }),

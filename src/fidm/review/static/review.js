@@ -1,12 +1,13 @@
 // The review page: opens segments, shows what they were read as, and sends decisions.
 
-import { $, make, plural, percent, shortMoves, STATUS, DONE } from "./dom.js";
+import { $, make, plural, percent, decimal, named, shortMoves, STATUS, DONE } from "./dom.js";
 import { get, post, reviewer } from "./api.js";
 import { List } from "./list.js";
 import { Talk } from "./talk.js";
 import { Walk } from "./walk.js";
 import { Editor, changeWords } from "./edit.js";
 import { listen } from "./keys.js";
+import { Who } from "./who.js";
 
 const LOOK_MS = 15000;
 const PLACE = "fidm-review-place";
@@ -23,6 +24,8 @@ class Page {
     this.opening = 0;
     this.loading = 0;
     this.isBusy = false;
+    this.isCutOff = false;
+    this.drafts = new Map();  // comments that belong to no decision yet, by segment
     $("study").textContent = start.study;
     document.title = `Review ${start.study} · fidm`;
     this.list = new List((row, how) => this.open(row, how));
@@ -34,6 +37,7 @@ class Page {
       onSave: (text) => this.decide("edit", text),
       say: (words, isTrouble) => (isTrouble ? this.trouble(words) : this.say(words)),
     });
+    this.who = new Who(start.reviewers, (name) => this.begin(name));
     this.listenToButtons();
     listen(this);
   }
@@ -52,9 +56,13 @@ class Page {
 
   async trying(work) {
     try {
-      return await work();
+      const found = await work();
+      if (this.isCutOff) this.say("");  // the server answers again
+      this.isCutOff = false;
+      return found;
     } catch (error) {
       if (error.name !== "Error" || error.status === undefined) throw error;
+      this.isCutOff = error.status === 0;
       this.trouble(error.message);
       return null;
     }
@@ -88,6 +96,7 @@ class Page {
     const found = await this.trying(() => get("/api/list", { sample: this.sample }));
     if (!found || loading !== this.loading) return;  // something else was asked for meanwhile
     this.head = found.head;
+    this.who.names = found.reviewers;
     this.offerOrders(found.samples);
     this.showHeader(found.header);
     $("status").disabled = Boolean(this.sample);
@@ -113,6 +122,7 @@ class Page {
     const found = await this.trying(() => get("/api/list", { sample: this.sample, head: this.head }));
     if (!found || found.unchanged || loading !== this.loading || this.isBusy) return;
     this.head = found.head;
+    this.who.names = found.reviewers;
     this.offerOrders(found.samples);
     this.showHeader(found.header);
     this.list.update(found.rows);
@@ -136,21 +146,22 @@ class Page {
       this.trouble("Save the edit or leave it first.");
       return;
     }
+    if (!quiet) this.say("");  // before anything is waited for: what is said from now on stays
     this.editor.close();
-    const key = [row.participant, row.episode, this.sample, this.isSettling, reviewer.name].join("\n");
+    const settling = this.isSettling;
+    const key = [row.participant, row.episode, this.sample, settling, reviewer.name].join("\n");
     const opening = (this.opening += 1);
     this.allow(false);  // nobody decides on what is not shown yet
     if (!this.dialog || this.dialog.key !== key) {
-      const query = { participant: row.participant, episode: row.episode, sample: this.sample, settling: this.isSettling ? "1" : "" };
+      const query = { participant: row.participant, episode: row.episode, sample: this.sample, settling: settling ? "1" : "" };
       const found = await this.trying(() => get("/api/dialog", query));
       if (!found || opening !== this.opening) return;
-      this.dialog = { ...found, key };
+      this.dialog = { ...found, key, settling };
     }
     const segment = this.dialog.segments.find((one) => one.segment === row.segment);
     if (!segment) { this.trouble("This segment is not in the dialog any more. Load the page again."); return; }
     sessionStorage.setItem(PLACE, JSON.stringify({ participant: row.participant, episode: row.episode, segment: row.segment }));
     this.show(segment);
-    if (!quiet) $("said").textContent = "";
   }
 
   openInDialog(segment) {
@@ -164,6 +175,8 @@ class Page {
     for (const id of ["talk-facts", "status-line", "chips", "doubts", "verdicts", "others", "turns"]) $(id).replaceChildren();
     this.walk.show({ start: null, steps: [], earlier: [] });
     this.allow(false);
+    this.showSettling({ overrules: null });
+    $("comment").value = "";
     $("withdraw").hidden = true;
   }
 
@@ -183,9 +196,10 @@ class Page {
     this.showStatus(segment);
     this.showVerdicts(segment);
     this.showReadings(segment);
+    this.showSettling(segment);
     this.allow(true);
     $("withdraw").hidden = !segment.mine;
-    $("comment").value = "";
+    $("comment").value = this.drafts.get(this.draftKey) || "";
     document.querySelector(".below").scrollTop = 0;
   }
 
@@ -200,12 +214,38 @@ class Page {
     $("chips").replaceChildren(...chips);
   }
 
-  showStatus({ status, probability, grounder, doubts, issues, start, stale, differ }) {
+  // Whose comment it is, and about what.
+  get draftKey() { return JSON.stringify([reviewer.name, this.dialog.participant, this.dialog.episode, this.segment.segment, this.sample]); }
+
+  keepDraft() {
+    if (!this.segment) return;
+    if ($("comment").value.trim()) this.drafts.set(this.draftKey, $("comment").value);
+    else this.drafts.delete(this.draftKey);
+  }
+
+  // Where a decision would overrule others, the page says whom, and whose reading it shows.
+  showSettling({ overrules, read_by: by }) {
+    const isSettling = Boolean(overrules);
+    const line = $("settling");
+    line.hidden = !isSettling;
+    if (isSettling) {
+      const others = named(overrules.filter((name) => name !== reviewer.name));
+      const whose = by.length ? named(by.map(youOr)) : "the grounder";
+      line.textContent = `You are settling: your decision overrules ${others}. The map shows how ${whose} read it.`;
+    }
+    for (const [id, words] of [["accept", "Accept"], ["edit", "Edit"], ["reject", "Reject"], ["save", "Save edit"]]) {
+      const text = isSettling ? `Settle: ${words.toLowerCase()} ` : `${words} `;
+      $(id).firstChild.textContent = text;
+    }
+  }
+
+  showStatus({ status, probability, grounder, read_by: by, doubts, issues, start, stale, differ }) {
     const line = [];
     if (status) line.push(make("span", { class: `tag ${status}`, text: STATUS[status].words }));
     if (differ) line.push(make("span", { class: "tag differ", text: "reviewers differ" }));
     if (stale) line.push(make("span", { class: "tag differ", text: "moved since review" }));
-    if (grounder) line.push(make("span", { class: "quiet", text: `read by ${grounder}${probability < 0.995 ? `, ${percent(probability)}` : ""}` }));
+    const share = probability !== null && probability < 0.995 ? `, ${percent(probability)}` : "";
+    if (grounder) line.push(make("span", { class: "quiet", text: `read by ${by.length ? named(by.map(youOr)) : grounder}${share}` }));
     if (start.phase) line.push(make("span", { class: "quiet", text: `phase: ${start.phase}` }));
     $("status-line").replaceChildren(...line);
     const codes = [...new Set([...doubts, ...issues])];
@@ -227,12 +267,13 @@ class Page {
 
   showReadings({ readings }) {
     if (!readings.length) { $("others").replaceChildren(); return; }
-    $("others").replaceChildren(
-      make("h3", { class: "part-title", text: "Other readings" }),
-      ...readings.map((one, i) => make("button", { type: "button", class: "alternative", "data-n": i + 1, title: "Edit from this reading" },
-        make("kbd", { text: i + 1 }),
-        make("span", {}, make("span", { class: "share", text: percent(one.probability) })),
-        make("span", { class: "program" }, one.program, make("span", { class: "moves", text: one.issues.length ? `${shortMoves(one.actions)} – ${one.issues.map((code) => this.start.meanings[code] || code).join("; ")}` : shortMoves(one.actions) })))));
+    const moves = ({ actions, issues }) => [shortMoves(actions), issues.map((code) => this.start.meanings[code] || code).join("; ")].filter(Boolean).join(" – ");
+    const button = (one, i) => make("button", { type: "button", class: `alternative${one.by.length ? " by-people" : ""}`, "data-n": i + 1, title: "Edit from this reading" },
+      make("kbd", { text: i + 1 }),
+      one.by.length ? null : make("span", { class: "share", text: percent(one.probability) }),
+      make("span", { class: "program" }, one.program,
+        make("span", { class: "moves", text: one.by.length ? `${named(one.by.map(youOr))}: ${moves(one)}` : moves(one) })));
+    $("others").replaceChildren(make("h3", { class: "part-title", text: "Other readings" }), ...readings.map(button));
   }
 
   light(instructions) {
@@ -246,6 +287,7 @@ class Page {
 
   edit(text = this.segment && this.segment.program) {
     if (!this.segment || !this.isShown || this.isBusy) return;
+    this.say("");
     this.walk.pause();
     this.talk.light(null);
     this.editor.open(text);
@@ -267,6 +309,7 @@ class Page {
 
   leaveEdit() {
     this.editor.close();
+    this.say("");
     if (this.segment) this.showWay(this.segment);
     $("segment").focus({ preventScroll: true });
   }
@@ -292,42 +335,53 @@ class Page {
   where() {
     return {
       participant: this.dialog.participant, episode: this.dialog.episode, segment: this.segment.segment,
-      sample: this.sample, settling: this.isSettling, seen: this.segment.seen,
+      sample: this.sample, settling: this.dialog.settling, seen: this.segment.seen,
     };
   }
 
   async decide(kind, text = "") {
     if (!this.segment || !this.isShown || this.isBusy || (kind === "withdraw" && !this.segment.mine)) return;
-    if (!reviewer.name) { this.askWho(); return; }
+    if (!reviewer.name) { this.who.ask(); return; }
     this.isBusy = true;
+    const { opening, draftKey, list } = this;
     const { participant } = this.dialog;
-    const { segment } = this.segment;
+    const { segment, overrules } = this.segment;
     try {
       const found = await post("/api/decide", { ...this.where(), kind, text, comment: $("comment").value });
-      this.editor.close();
       this.isBusy = false;
+      this.drafts.delete(draftKey);
+      const said = `${decidedWords(kind, overrules)}: ${participant}, segment ${segment}.${alsoWords(found.changes)}`;
+      if (opening !== this.opening) {  // somebody went on meanwhile, and stays where they are
+        this.known(found);
+        this.say(said);
+        return;
+      }
+      this.editor.close();
       this.taken(found);
-      const words = { accept: "Accepted", edit: "Edited", reject: "Rejected", withdraw: "Withdrawn" }[kind];
-      const also = found.changes.length ? ` It also changed: ${found.changes.slice(0, 3).map(changeWords).join(". ")}.` : "";
-      const isLast = this.list.at + 1 >= this.list.shown.length;
+      const isLast = list.at + 1 >= list.shown.length;
       $("segment").focus({ preventScroll: true });
-      if (kind === "withdraw" || isLast || this.list.at < 0) this.show(this.dialog.segments.find((one) => one.segment === segment));
-      else this.list.move(1);
-      this.say(`${words}: ${participant}, segment ${segment}.${also}${isLast && kind !== "withdraw" ? " This was the last in the list." : ""}`);
+      if (kind === "withdraw" || isLast || list.at < 0) this.show(this.dialog.segments.find((one) => one.segment === segment));
+      else list.move(1);
+      this.say(`${said}${isLast && kind !== "withdraw" ? " This was the last in the list." : ""}`);
     } catch (error) {
       if (error.status === undefined) throw error;
-      if (error.status === 409) this.changedMeanwhile(error.body);
+      this.isCutOff = error.status === 0;
+      if (error.status === 409 && opening === this.opening) this.changedMeanwhile(error.body);
       else this.trouble(error.message);
     } finally {
       this.isBusy = false;
     }
   }
 
-  taken(found) {
+  known(found) {
     this.head = found.head;
-    this.dialog = { ...found.dialog, key: this.dialog.key };
     this.showHeader(found.header);
     this.list.update(found.rows);
+  }
+
+  taken(found) {
+    this.dialog = { ...found.dialog, key: this.dialog.key, settling: this.dialog.settling };
+    this.known(found);
   }
 
   changedMeanwhile(found) {
@@ -368,15 +422,14 @@ class Page {
     $("chips").addEventListener("pointerleave", () => this.light(null));
     $("which").addEventListener("input", () => { if (this.list.current) this.open(this.list.current); });
     $("order").addEventListener("change", () => this.reorder());
-    $("reviewer").addEventListener("click", () => this.askWho());
-    $("who").addEventListener("cancel", (event) => { if (!reviewer.name) event.preventDefault(); });
-    $("who-form").addEventListener("submit", () => this.begin($("who-name").value));
+    $("comment").addEventListener("input", () => this.keepDraft());
+    $("reviewer").addEventListener("click", () => this.who.ask());
     $("help-open").addEventListener("click", () => $("help").showModal());
     $("help-close").addEventListener("click", () => $("help").close());
     $("draw-leave").addEventListener("click", () => $("draw").close("leave"));
     $("draw").addEventListener("close", () => { if ($("order").value === "draw") this.offerBack(); });
     $("draw-form").addEventListener("submit", () => this.drawSample(Number($("draw-n").value), Number($("draw-seed").value)));
-    window.addEventListener("beforeunload", (event) => { if (this.editor.isDirty) event.preventDefault(); });
+    window.addEventListener("beforeunload", (event) => { if (this.editor.isDirty || this.drafts.size) event.preventDefault(); });
   }
 
   offerBack() { $("order").value = this.sample ? `sample:${this.sample}` : this.chosen; }
@@ -403,30 +456,33 @@ class Page {
     this.say(`Drawn: ${plural(found.n_dialogs, "dialog")}, seed ${seed}.`);
   }
 
-  askWho() {
-    $("who-name").value = reviewer.name;
-    $("who").showModal();
-    $("who-name").select();
-  }
-
   begin(name) {
-    const clean = name.trim();
-    if (!clean) return;
-    reviewer.name = clean;
-    $("reviewer").textContent = clean;
-    $("reviewer").setAttribute("aria-label", `Reviewer: ${clean}. Change`);
+    reviewer.name = name;
+    $("reviewer").textContent = name;
+    $("reviewer").setAttribute("aria-label", `Reviewer: ${name}. Change`);
     this.load();
   }
 }
 
+const youOr = (name) => (name === reviewer.name ? "you" : name);
+
+function decidedWords(kind, overrules) {
+  if (overrules && kind !== "withdraw") return `Settled, ${DONE[kind].words}`;
+  return { accept: "Accepted", edit: "Edited", reject: "Rejected", withdraw: "Withdrawn" }[kind];
+}
+
+function alsoWords(changes) {
+  return changes && changes.length ? ` It also changed: ${changes.slice(0, 3).map(changeWords).join(". ")}.` : "";
+}
+
 function agreementWords({ one, other, agreement, n, kappa }) {
   const with_ = one === reviewer.name ? `Agreement with ${other} ` : other === reviewer.name ? `Agreement with ${one} ` : `Agreement of ${one} and ${other} `;
-  return [with_, make("b", { text: percent(agreement) }), ` of ${n}`, ...(kappa === null ? [] : [", κ ", make("b", { text: kappa.toFixed(2) })])];
+  return [with_, make("b", { text: percent(agreement) }), ` of ${n}`, ...(kappa === null ? [] : [", κ ", make("b", { text: decimal(kappa, 2) })])];
 }
 
 function auditWords({ n_dialogs: n, n_consistent: right, low, high, n_left: left }) {
   if (!n) return [`Audit: ${plural(left, "segment")} to judge`];
-  return ["Audit: ", make("b", { text: `${right} of ${n}` }), " dialogs right, ", make("b", { text: `${Math.round(100 * low)}–${percent(high)}` }), left ? `, ${plural(left, "segment")} left` : ""];
+  return ["Audit: ", make("b", { text: `${right} of ${n}` }), ` ${n === 1 ? "dialog" : "dialogs"} right, `, make("b", { text: `${Math.round(100 * low)}–${percent(high)}` }), left ? `, ${plural(left, "segment")} left` : ""];
 }
 
 async function begin() {
@@ -442,8 +498,8 @@ async function begin() {
   const page = new Page(start);
   page.offerOrders(start.samples);
   setInterval(() => page.look(), LOOK_MS);
-  if (reviewer.name || start.reviewer) page.begin(reviewer.name || start.reviewer);
-  else page.askWho();
+  if (reviewer.name) page.begin(reviewer.name);
+  else page.who.offer(start.reviewer);
 }
 
 begin();
