@@ -330,6 +330,24 @@ def test_third_settles_what_two_differ_about(fresh):
     assert not segment_of(client, "P1", "1", "Cy")["differ"]
     header = ask(client, "/api/list").json()["header"]
     assert [(one["one"], one["other"], one["n"]) for one in header["agreements"]] == [("Ada", "Bo", 1)]
+    changed = decide(client, "P1", "1", "reject", who="Cy")  # a change of mind settles it too
+    assert changed.status_code == 200
+    assert Trail(folder).decisions[-1].settles
+    assert not segment_of(client, "P1", "1", "Cy")["differ"]
+
+
+def test_a_sample_that_is_not_there_or_has_not_the_dialog_is_refused_before_anything_is_written(fresh):
+    folder, client = fresh
+    seen = segment_of(client, "P1", "1")["seen"]
+    for sample in ("nope", "<b>\n"):
+        found = decide(client, "P1", "1", "accept", seen=seen, sample=sample)
+        assert found.status_code == 404
+    drawn = client.post("/api/sample", json={"n": 1, "seed": 1}, headers=headers()).json()["name"]
+    (inside,) = Trail(folder).samples[-1].dialogs
+    outside = next(who for who in ("P1", "P2", "P3") if who != inside[0])
+    seen = segment_of(client, outside, "1")["seen"]
+    assert decide(client, outside, "1", "accept", seen=seen, sample=drawn).status_code == 404
+    assert Trail(folder).decisions == ()
 
 
 def test_known_reviewers_are_named(fresh):

@@ -85,6 +85,12 @@ def review(
                 note(console, "no browser could be opened; open the address yourself")
                 _flush(console)
             serve(make_app(desk, port=chosen, token=token), sock)
+    if desk.trail.entries and not desk.trail.path.exists():
+        raise DataError(
+            "is not there any more: the study was moved or deleted while it was reviewed. What was decided "
+            "is wherever it went; run fidm fit on the study where it is now.",
+            source=str(desk.trail.path),
+        )
     return _finish(console, study)
 
 

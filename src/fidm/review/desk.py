@@ -246,6 +246,7 @@ class Desk:
     def draw(self, reviewer: str, n: int, seed: int) -> dict[str, Any]:
         """Draw dialogs for an audit, or find those that were drawn so before."""
         with self._guard:
+            self._same_grounding()
             self._catch_up()
             sample = draw_sample(self.study, n, seed, reviewer=reviewer)
             if not any(_same_sample(known, sample) for known in self.trail.samples):
@@ -299,6 +300,8 @@ class Desk:
         i = walked.place_of(about.segment)
         if i is None:
             raise MissingError("There is no such segment.")
+        if about.sample and walked.key not in self._sample(about.sample).dialogs:
+            raise MissingError("This dialog is not in the audit sample.")
         viewer = Viewer(reviewer, about.sample, about.settling)
         if seen_of(viewer.shown(walked, i)) != about.seen.model_dump():
             raise ChangedError("It has changed meanwhile.")

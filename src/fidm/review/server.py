@@ -23,7 +23,7 @@ from pydantic import BaseModel, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -136,7 +136,10 @@ def _post(kind: type[AModel], work: Callable[[str, AModel], dict[str, Any]], des
     async def take(request: Request) -> Response:
         if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
             return _answer({"error": "JSON is expected."}, 415)
-        body = await _body(request)
+        try:
+            body = await _body(request)
+        except ClientDisconnect:  # nobody is left to be told
+            return _answer({"error": "The request broke off."}, 400)
         if body is None:
             return _answer({"error": "That is too long."}, 413)
         try:

@@ -129,7 +129,13 @@ class Viewer:
         return differs or self.own(walked, i) is not None
 
     def settles(self, walked: Walked, i: int) -> bool:
-        """Whether a decision would be made in sight of reviewers who differ, and so overrule them."""
+        """Whether a decision would be made in sight of reviewers who differ, and so overrule them.
+
+        So does one that takes the place of a decision by which the same person settled it before.
+        """
+        mine = None if self.is_blind else self.own(walked, i)
+        if mine is not None and mine.settles:
+            return True
         return walked.segments[i].reviewers_differ and self.sees_others(walked, i)
 
     def shown(self, walked: Walked, i: int) -> ReviewedSegment:
@@ -227,7 +233,7 @@ def _segment_view(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
         "seen": seen_of(shown),
         "mine": None if mine is None else decision_view(mine),
         "others": [decision_view(one) for one in others] if viewer.sees_others(walked, i) else None,
-        "differ": viewer.settles(walked, i),
+        "differ": segment.reviewers_differ and viewer.sees_others(walked, i),
         "overrules": [one.reviewer for one in others] if viewer.settles(walked, i) else None,
         "stale": not is_blind and shown.is_stale,
     }
