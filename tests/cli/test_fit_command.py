@@ -11,6 +11,9 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
+from fidm.grounding.decisions import Trail
+from fidm.grounding.review import decide, read_proposed, review_dialog
+from fidm.io.dialogs import write
 from fidm.io.study import StudyWriter
 from fidm.io.tables import tables_of
 
@@ -191,3 +194,32 @@ def test_a_repaired_study_leaves_no_old_list_of_problems(study, cohort, capsys):
     assert main(["fit", str(study)]) == 0
     assert not (study / "problems.csv").exists()
     capsys.readouterr()
+
+
+def test_it_says_how_much_of_the_study_is_as_reviewers_read_it(tmp_path, capsys):
+    folder = tmp_path / "study"
+    (folder / "talks").mkdir(parents=True)
+    for transcript in fidm.simulate_talks(fidm.load_task("grocery"), 4, seed=4, language="en").transcripts:
+        write(transcript, folder / "talks" / f"{transcript.participant}.csv", format="csv")
+    (folder / "study.toml").write_text('schema = 1\ntasks = ["grocery"]\n', "utf-8")
+    assert main(["ground", str(folder)]) == 0
+    capsys.readouterr()
+    assert main(["fit", str(folder), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["review"] is None
+    grounded, trail = read_proposed(folder), Trail(folder)
+    n_segments = grounded.segments.height
+    segments = review_dialog(grounded.dialogs[0], (), grounded.terrain)
+    for segment, kind in zip(segments[:3], ("accept", "accept", "reject"), strict=True):
+        trail.append(decide(grounded.dialogs[0], segment, grounded.terrain, reviewer="Ann", kind=kind))
+    said = f"2 of the study's {n_segments} segments are as reviewers read them, 1 is rejected and left out"
+    for _ in range(2):  # when they are applied, and later
+        assert main(["fit", str(folder)]) == 0
+        assert said in capsys.readouterr().out
+    assert main(["fit", str(folder), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["review"]
+    assert found == {"n_segments": n_segments, "n_decisions": 3, "n_reviewed": 2, "n_rejected": 1}
+
+
+def test_a_study_without_a_grounding_says_nothing_of_reviewers(study, capsys):
+    assert main(["fit", str(study)]) == 0
+    assert "reviewers" not in capsys.readouterr().out

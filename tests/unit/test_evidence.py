@@ -312,7 +312,7 @@ def test_whether_there_was_a_pause_has_no_panel_and_others_a_unit(found, task):
     figure = plot.person_evidence(found, "P0000002", task=task)
     labels = [ax.get_ylabel() for ax in figure.get_axes()]
     assert [label for label in labels if "log ratio" in label] == [
-        f"{name}\nlog ratio" for name in ("duration", "characters", "turns", "pause")
+        f"{name}\nlog ratio" for name in ("speech duration", "character count", "turn count", "pause length")
     ]
     assert not [label for label in labels if "presence" in label]
     assert plot.effort_residuals(found, "P0000002", "pause_presence").get_ylabel().endswith("difference")

@@ -15,12 +15,15 @@ from matplotlib.patches import FancyArrowPatch
 import fidm
 from fidm import plot
 from fidm.evidence.evidence import find_evidence
+from fidm.evidence.localizing import localize
 from fidm.plot.action_evidence import UNCOUNTED
 from fidm.plot.diagram import ARROWS, NODES
-from fidm.plot.effort_evidence import HEAVY, LIGHT, shade
-from fidm.plot.profiles import DOTS
-from fidm.plot.style import LOOKS, lightness
+from fidm.plot.effort_evidence import residual_shade, shade
+from fidm.plot.fitted import FittedText
+from fidm.plot.profiles import DOTS, _rank_words
+from fidm.plot.style import LESS, LOOKS, MORE, lightness
 from fidm.plot.talk import said_along
+from fidm.study.recovered import LABELS
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +127,36 @@ def test_people_on_a_map_differ_in_more_than_colour(task, cohort):
 # ---------------------------------------------------------------------- action evidence
 
 
+@pytest.mark.parametrize(("width", "height", "panels"), [(7.0, 3.0, 2), (4.0, 2.0, 2), (12.0, 8.0, 1)])
+def test_names_on_a_map_fit_into_their_places(width, height, panels):
+    task = fidm.load_task("grocery")
+    figure = Figure(figsize=(width, height), dpi=200, layout="constrained")
+    ax = figure.subplots(1, panels, squeeze=False)[0, 0]
+    trace = fidm.walk(task, fidm.solve(task), 9.0, seed=1)
+    plot.routes(task, trace, ax=ax)
+    FigureCanvasAgg(figure).draw()
+    names = [text for text in ax.texts if isinstance(text, FittedText)]
+    sections = {name.replace("_", " "): s for s, name in task.grid.spec.place_names.items()}
+    assert len(names) >= len(sections)
+    cell = abs(np.diff(ax.transData.transform([(0, 0), (1, 0)])[:, 0])[0])
+    for text in names:
+        box = text.get_window_extent()
+        assert box.width <= text.room[0] * cell + 1, text.get_text()  # letters end at pixels
+        assert box.height <= text.room[1] * cell + 1, text.get_text()
+        symbol = sections.get(text.get_text().replace("\n", " "))
+        if symbol is not None:
+            assert text.room[0] <= (task.grid.grid.symbol == symbol).any(axis=0).sum()
+    largest = max(text.get_fontsize() for text in names)
+    assert largest == 6.5 if width > 7 else largest <= 6.5
+
+
+def test_the_legend_of_localization_lies_outside_the_bars(found, cohort):
+    figure = plot.localization(localize(found, cohort, bootstrap=20))
+    FigureCanvasAgg(figure).draw()
+    for ax in figure.axes:
+        assert ax.get_legend().get_window_extent().y0 >= ax.get_window_extent().y1
+
+
 def test_action_evidence_has_a_row_per_person_on_one_scale(found, cohort):
     people = cohort.ids[:2].to_list()
     figure = plot.action_evidence(found, people)
@@ -201,10 +234,36 @@ def test_effort_evidence_shows_what_was_observed_beside_its_residual(found, coho
     np.testing.assert_allclose(expected, own["characters_expected"])
     labels = [label.get_text() for label in left.get_yticklabels()]
     assert labels == [f"{s} ({n})" for s, n in zip(own["segment"], own["n_moves"], strict=True)]
-    for ax in (left, right):
-        widths = np.array([bar.get_width() for bar in ax.patches])
-        shades = grey([bar.get_facecolor() for bar in ax.patches])
-        assert (np.diff(shades[np.argsort(widths)]) <= 1e-9).all(), "the larger, the darker"
+    widths = np.array([bar.get_width() for bar in left.patches])
+    shades = grey([bar.get_facecolor() for bar in left.patches])
+    assert (np.diff(shades[np.argsort(widths)]) <= 1e-9).all(), "the larger, the darker"
+    for sign, hatch in ((1, ""), (-1, "////")):
+        side = [bar for bar in right.patches if bar.get_width() * sign > 0]
+        assert side
+        assert {bar.get_hatch() or "" for bar in side} == {hatch}
+        sizes = np.array([abs(bar.get_width()) for bar in side])
+        shades = grey([bar.get_facecolor() for bar in side])
+        assert (np.diff(shades[np.argsort(sizes)]) <= 1e-9).all(), "the farther from nothing, the darker"
+    assert left.get_xlabel().startswith("character count (characters);")
+
+
+def test_a_residual_of_nothing_looks_like_nothing():
+    colours = residual_shade(np.array([0.0, 0.02, -0.02, 5.0, -5.0, np.nan]))
+    assert (grey(colours)[[0, 1, 2, 5]] > 0.97).all()
+    np.testing.assert_allclose(colours[3, :3], to_rgb(MORE), atol=0.01)
+    np.testing.assert_allclose(colours[4, :3], to_rgb(LESS), atol=0.01)
+    assert lightness(MORE) + 0.2 < lightness(LESS) < 0.8
+    both = residual_shade(np.array([0.5]))[0], residual_shade(np.array([0.5]), is_difference=True)[0]
+    assert grey(np.array(both))[0] > grey(np.array(both))[1], "darkest is a factor of four, or 1"
+
+
+def test_residuals_of_one_channel_have_the_same_colours(found, cohort):
+    who = cohort.ids[4]
+    bars = plot.effort_residuals(found, who, "pause_presence")
+    values = found.segments.filter(participant=who)["pause_presence_residual"].to_numpy()
+    drawn = np.array([bar.get_facecolor() for bar in bars.patches])
+    np.testing.assert_allclose(drawn, residual_shade(values, is_difference=True))
+    assert bars.get_ylabel() == "pause presence\ndifference"
 
 
 def test_segments_without_an_observation_have_a_dash(found, cohort):
@@ -219,7 +278,6 @@ def test_segments_without_an_observation_have_a_dash(found, cohort):
     for ax in (left, right):
         assert len(ax.patches) == n - 1
         assert [text.get_text() for text in ax.texts] == [" –"]
-    assert lightness(HEAVY) + 0.2 < lightness(LIGHT)
 
 
 def test_shades_of_equal_or_missing_values():
@@ -253,6 +311,29 @@ def test_a_profile_stands_on_the_cohorts_scale(profile):
     said = [text.get_text() for text in ax.texts]
     assert said[0].startswith(f"{profile.estimate[row, 0]:.1f} (")
     assert all("others" in one or "people" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("others", "own", "said"),
+    [
+        ([2, 3, 4, 5], 1, "the lowest of 5 people"),
+        ([2, 3, 4, 5], 6, "the highest of 5 people"),
+        ([1, 3, 4, 5], 1, "higher than 12 % of the others"),  # half of one of four
+        ([1, 1, 1, 1], 1, "higher than 50 % of the others"),
+        ([1, 2, 4, 5], 3, "higher than 50 % of the others"),
+        ([0, *range(2, 300)], 1, "among the lowest 1 % of 300 people"),
+        ([*range(2, 300), 400], 350, "among the highest 1 % of 300 people"),
+    ],
+)
+def test_a_place_is_the_share_of_the_others_below(others, own, said):
+    assert _rank_words(np.array([*others, own], dtype=float), float(own)) == said
+
+
+def test_figures_and_sentences_call_a_parameter_the_same(profile):
+    labels = [label.get_text() for label in plot.person_profile(profile, "P0000001").get_yticklabels()]
+    assert labels[0] == LABELS["action_sensitivity"] == "action sensitivity η"
+    assert labels[1:] == [f"{LABELS[name]} θ" for name in profile.parameters[1:]]
+    assert plot.cohort_scatter(profile, channel="turns").get_ylabel() == "effort offset θ: turn count"
 
 
 def test_a_profile_of_one_person_and_of_what_is_not_known(profile):

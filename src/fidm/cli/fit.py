@@ -30,7 +30,7 @@ from fidm.fit.files import load_fit, to_dict
 from fidm.fit.fitted import Fit
 from fidm.fit.inferred import other_way
 from fidm.fit.profile import Profile
-from fidm.grounding.store import study_draws
+from fidm.grounding.store import FOLDER, has_grounding, study_draws
 from fidm.io.excluded import count_reasons, say_reasons
 from fidm.io.study import Study
 from fidm.tasks.compile import load_task
@@ -150,11 +150,12 @@ def fit(
             if others is not None and isinstance(other, Fit):
                 others = _averaged(other, study, tasks, others, draws, seed, workers, bars)
     ways = compare(profile, others, other)
+    reviewed = _reviewed(study)
     _write(fitted, profile, ways, problems, target, is_new=use is None)
     if json:
         print(
             jsons.dumps(
-                _report(fitted, profile, ways, problems, reasons, part, target, is_new=use is None),
+                _report(fitted, profile, ways, problems, reasons, reviewed, part, target, is_new=use is None),
                 indent=2,
                 ensure_ascii=False,
                 allow_nan=False,
@@ -167,6 +168,7 @@ def fit(
             ways,
             problems,
             reasons,
+            reviewed,
             part,
             target,
             page(),
@@ -291,6 +293,31 @@ def _averaged(
     )
 
 
+def _reviewed(study: Path) -> dict[str, int] | None:
+    """How much of a study's traces is as reviewers read it; None where nobody has reviewed it."""
+    if not has_grounding(study):
+        return None
+    path = study / FOLDER / "provenance.json"
+    try:
+        said = jsons.loads(path.read_text("utf-8"))
+        found = said.get("review")
+        if found is None:
+            return None
+        numbers = {name: int(found[name]) for name in ("n_decisions", "n_reviewed", "n_rejected")}
+        return {"n_segments": int(said["n_segments"]), **numbers}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"cannot be read ({type(error).__name__}). Run fidm ground again.", source=str(path)
+        ) from None
+
+
+def _say_reviewed(reviewed: dict[str, int]) -> str:
+    rejected = reviewed["n_rejected"]
+    more = f", {rejected:,} {'is' if rejected == 1 else 'are'} rejected and left out" if rejected else ""
+    of = f"{reviewed['n_reviewed']:,} of the study's {reviewed['n_segments']:,} segments"
+    return f"{of} are as reviewers read them{more}"
+
+
 def _written(is_new: bool) -> list[str]:
     return [*(["fit.json"] if is_new else []), "profile.parquet", "profile.csv"]
 
@@ -324,6 +351,7 @@ def _report(
     ways: Ways,
     problems: pl.DataFrame,
     reasons: dict[str, int],
+    reviewed: dict[str, int] | None,
     part: str,
     target: Path,
     *,
@@ -341,6 +369,7 @@ def _report(
         "participants": len(profile),
         "left_out": problems["participant"].n_unique(),
         "excluded": reasons,
+        "review": reviewed,
         "learned_from": {"part": part, "participants": fitted.n_learned},
         "parameters": rows,
         "inferred": None if ways is None else report_inferred(profile, ways, is_new=is_new),
@@ -370,6 +399,7 @@ def _show(
     ways: Ways,
     problems: pl.DataFrame,
     reasons: dict[str, int],
+    reviewed: dict[str, int] | None,
     part: str,
     target: Path,
     console: Console,
@@ -386,6 +416,8 @@ def _show(
         soft_wrap=True,
         markup=False,
     )
+    if reviewed is not None:
+        console.print(_say_reviewed(reviewed), style="dim", soft_wrap=True, markup=False)
     if reasons:
         console.print(Text(say_reasons(reasons)), style="dim", soft_wrap=True)
     show_summary(profile, console)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 from matplotlib import colormaps
@@ -10,13 +12,14 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from fidm.channels import channel_words
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.plot.fonts import plain, plain_ticks
-from fidm.plot.style import INK, QUIET, UNITS, WEIGHT_MAP, new_axes, words_of
+from fidm.plot.style import INK, LESS_HATCH, QUIET, RESIDUAL_MAP, WEIGHT_MAP, new_axes
 
-HEAVY, LIGHT = "#B34700", "#9CCFF0"
-"""Colours of segments that cost more, and less, than their moves explain: dark and light in grey too."""
+DARKEST_LOG, DARKEST_DIFFERENCE = math.log(4.0), 1.0
+"""Residuals of this size and beyond are darkest: four times what was expected, or a quarter of it."""
 
 MOST_LABELS = 22
 """How many segments are named beside an axis; of more, every second, third … one is."""
@@ -29,8 +32,10 @@ def effort_evidence(
 ) -> Figure:
     """Draw one person's effort segment by segment: what was observed, beside what its moves do not explain.
 
-    The darker a bar, the larger its value within its panel. A small line across an observation is what the
-    population leads one to expect of so many moves. Segments without an observation have a dash.
+    The darker an observation, the larger it is among the person's. A residual of nothing is white; the more a
+    segment cost beyond its moves, the darker brown it is, and the less, the darker blue, and hatched. A small
+    line across an observation is what the population leads one to expect of so many moves. Segments without
+    an observation have a dash.
 
     Parameters
     ----------
@@ -51,8 +56,10 @@ def effort_evidence(
     observed, expected, residual = (
         own[f"{channel}_{part}"].cast(pl.Float64).to_numpy() for part in ("observed", "expected", "residual")
     )
-    for ax, values in ((left, observed), (right, residual)):
-        _bars(ax, place, values)
+    is_difference = channel in evidence.yes_no
+    colours = (shade(observed), residual_shade(residual, is_difference=is_difference))
+    for ax, values, own_colours in zip((left, right), (observed, residual), colours, strict=True):
+        _bars(ax, place, values, own_colours, hatch=LESS_HATCH if ax is right else "")
         ax.tick_params(labelsize=8)
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.tick_params(axis="y", length=0)
@@ -60,10 +67,11 @@ def effort_evidence(
         left.vlines(expected, place - 0.48, place + 0.48, color=colour, lw=width, zorder=4)
     right.axvline(0.0, color=INK, lw=0.9, zorder=4)
     left.set_xlim(left=0.0)
-    unit = UNITS.get(channel, "as observed")
-    left.set_xlabel(f"{words_of(channel)} ({unit});  | expected of so many moves", fontsize=8.5)
-    kind = "difference" if channel in evidence.yes_no else "log ratio"
-    right.set_xlabel(f"residual ({kind} to expected)", fontsize=8.5)
+    words = channel_words(channel)
+    unit = "1 yes, 0 no" if is_difference else words.unit or "as observed"
+    plain(left.set_xlabel(f"{words.name} ({unit});  | expected of so many moves", fontsize=8.5))
+    kind = "difference" if is_difference else "log ratio"
+    right.set_xlabel(f"residual ({kind} to expected); hatched: less", fontsize=8.5)
     plain(left.set_title(f"{participant}: observed", fontsize=9.5, loc="left"))
     right.set_title("beyond what the moves explain", fontsize=9.5, loc="left")
     every = max(1, -(-n // (2 * MOST_LABELS)))
@@ -75,6 +83,8 @@ def effort_evidence(
 
 def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: Axes | None = None) -> Axes:
     """Draw how much more each of a person's segments cost than its moves explain.
+
+    A bar is the browner the more a segment cost, the bluer the less, which is hatched too, and white near 0.
 
     Parameters
     ----------
@@ -92,15 +102,16 @@ def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: 
         ax = new_axes(6.0, 3.0)
     values = own[f"{channel}_residual"].cast(pl.Float64).to_numpy()
     places = np.arange(len(values))
+    is_difference = channel in evidence.yes_no
     ax.bar(
-        places, np.nan_to_num(values), color=np.where(values > 0, HEAVY, LIGHT), width=0.8,
-        edgecolor="#555555", linewidth=0.4,
+        places, np.nan_to_num(values), color=residual_shade(values, is_difference=is_difference), width=0.8,
+        edgecolor="#555555", linewidth=0.4, hatch=_hatches(values, LESS_HATCH),
     )  # fmt: skip
     ax.axhline(0.0, color=INK, linewidth=0.8)
     every = max(1, -(-len(values) // MOST_LABELS))
     plain_ticks(ax.xaxis, places[::every].tolist(), own["segment"].to_list()[::every], size=6.5)
-    unit = "difference" if channel in evidence.yes_no else "log ratio"
-    plain(ax.set_ylabel(f"{channel.replace('_', ' ')}\n{unit}", fontsize=8))
+    unit = "difference" if is_difference else "log ratio"
+    plain(ax.set_ylabel(f"{channel_words(channel).name}\n{unit}", fontsize=8))
     ax.tick_params(axis="y", labelsize=7)
     ax.spines[["top", "right"]].set_visible(False)
     return ax
@@ -131,11 +142,31 @@ def shade(values: Floats) -> Floats:
     return colours
 
 
-def _bars(ax: Axes, place: NDArray[np.int64], values: Floats) -> None:
+def residual_shade(values: Floats, *, is_difference: bool = False) -> Floats:
+    """Return a colour per residual: white at 0, darker brown the more, darker blue the less it is.
+
+    The scale is the same for everybody, so that panels of several people can be compared.
+
+    Parameters
+    ----------
+    values : float array
+        Residuals; white where there is none.
+    is_difference : bool
+        Whether they are differences of probabilities rather than logarithms of ratios.
+    """
+    darkest = DARKEST_DIFFERENCE if is_difference else DARKEST_LOG
+    return np.asarray(RESIDUAL_MAP(0.5 + 0.5 * np.clip(np.nan_to_num(values) / darkest, -1.0, 1.0)))
+
+
+def _hatches(values: Floats, hatch: str) -> list[str]:
+    return [hatch if value < 0 else "" for value in values.tolist()]
+
+
+def _bars(ax: Axes, place: NDArray[np.int64], values: Floats, colours: Floats, *, hatch: str) -> None:
     known = np.isfinite(values)
     ax.barh(
-        place[known], values[known], height=0.78, color=shade(values)[known], edgecolor="#555555", lw=0.4,
-        zorder=3,
+        place[known], values[known], height=0.78, color=colours[known], edgecolor="#555555", lw=0.4,
+        hatch=_hatches(values[known], hatch), zorder=3,
     )  # fmt: skip
     for at in place[~known]:
         ax.text(0.0, at, " –", va="center", fontsize=7.5, color=QUIET)

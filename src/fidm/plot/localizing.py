@@ -62,8 +62,11 @@ def localization(result: Localization, *, paper: Mapping[str, Mapping[str, float
             ax.scatter(*zip(*marked, strict=True), marker="D", s=34, zorder=5, **style)
         ax.axhline(chance, color="#999999", linewidth=0.9, linestyle="--")
         ax.set_xticks(range(len(anchors)), [NAMES[a] for a in anchors], fontsize=8)
-        ax.set_title(title, fontsize=9)
+        ax.set_title(title, fontsize=9, loc="left")
         ax.tick_params(axis="y", labelsize=8)
         ax.spines[["top", "right"]].set_visible(False)
-        ax.legend(frameon=False, fontsize=7.5, loc="center left" if number == "auc" else "upper left")
+        ax.legend(
+            frameon=False, fontsize=7.5, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3,
+            borderaxespad=0.1, columnspacing=1.2, handletextpad=0.5,
+        )  # fmt: skip
     return figure

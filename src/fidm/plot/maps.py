@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from fidm.errors import TaskError
+from fidm.plot.fitted import FittedText
 from fidm.plot.fonts import plain, plain_legend
 from fidm.plot.style import INK, LOOKS, PEOPLE, Look, figure_of, ink_on, new_axes
 from fidm.tasks.grid import MOVES, GridStates
@@ -59,9 +60,10 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     for symbol, name in spec.place_names.items():
         at_row, at_column = np.nonzero(grid.symbol == symbol)
         on_floor = symbol not in colour  # people walk here: leave the middle of the cell to them
-        text = ax.text(
-            float(at_column.mean()), float(at_row.mean()) + 0.36 * on_floor, _wrapped(name), ha="center",
-            va="center", fontsize=6 if on_floor else 6.5, color=INK, zorder=8,
+        room = (0.96, 0.34) if on_floor else _room(at_row, at_column)
+        text = FittedText(
+            ax, float(at_column.mean()), float(at_row.mean()) + 0.36 * on_floor, _wrapped(name), room=room,
+            size=6 if on_floor else 6.5, colour=INK, zorder=8,
         )  # fmt: skip
         if on_floor:
             text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.4})
@@ -172,6 +174,12 @@ def lanes(passed: NDArray[np.float64], *, beside: float) -> tuple[NDArray[np.flo
     return passed[moved] + shift, passed[moved + 1] + shift
 
 
+def _room(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[float, float]:
+    """How wide and high a name may be that stands in the middle of these cells: all of them, or one cell."""
+    wide, high = int(np.ptp(columns)) + 1, int(np.ptp(rows)) + 1
+    return (wide - 0.14, high - 0.14) if wide * high == len(rows) else (0.86, 0.86)
+
+
 def _frame(rows: NDArray[np.int64], columns: NDArray[np.int64], ax: Axes) -> None:
     """A line round these cells, so that the shelves of targets differ from walls without colour too."""
     cells = set(zip(rows.tolist(), columns.tolist(), strict=True))
@@ -216,10 +224,10 @@ def _number_actions(task: TaskModel, trace: Trace, passed: NDArray[np.float64], 
     behind = {"boxstyle": look.box, "facecolor": look.colour, "edgecolor": "white", "lw": 0.5}
     for (x, y), numbers in done.items():
         shown = numbers if len(numbers) <= 3 else [numbers[0], "…", numbers[-1]]
-        ax.text(
-            x, y, " ".join(shown), ha="center", va="center", fontsize=5.5, color=ink_on(look.colour),
-            zorder=7, bbox=behind,
-        )  # fmt: skip
+        text = FittedText(
+            ax, x, y, " ".join(shown), room=(0.8, 0.45), size=5.5, colour=ink_on(look.colour), zorder=7
+        )
+        text.set_bbox(behind)
 
 
 def _wrapped(name: str) -> str:

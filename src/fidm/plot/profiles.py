@@ -12,10 +12,11 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator
 from numpy.typing import NDArray
 
+from fidm.channels import channel_words, parameter_words
 from fidm.errors import DataError
 from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile, number_text
 from fidm.plot.fonts import plain, plain_legend, plain_ticks
-from fidm.plot.style import INK, LOOKS, QUIET, RULE, new_axes, quieten, words_of
+from fidm.plot.style import INK, LOOKS, QUIET, RULE, new_axes, quieten
 
 WIDEST = 4.5
 """How many of the cohort's standard deviations are drawn on each side; what lies beyond is an arrow."""
@@ -37,7 +38,8 @@ def person_profile(profile: Profile, participant: str, *, ax: Axes | None = None
 
     Each row has the cohort's own scale: 0 is its median, and one unit is its spread (the distance from the
     tenth to the ninetieth percentile over 2.56, a standard deviation where people are normally distributed);
-    η is laid out by its logarithm. The band holds the middle 80 % of people, and each short line is one
+    η is laid out by its logarithm. A person's place is the share of the others who lie below, those with the
+    same value counted half. The band holds the middle 80 % of people, and each short line is one
     person. Hollow marks are estimates about which something is to be said; arrows lie beyond the drawing.
 
     Parameters
@@ -60,7 +62,7 @@ def person_profile(profile: Profile, participant: str, *, ax: Axes | None = None
     ax.axvline(0.0, color=INK, lw=0.8, zorder=2)
     ax.set_xlim(-WIDEST, WIDEST)
     ax.set_ylim(n - 0.4, -0.6)
-    plain_ticks(ax.yaxis, list(range(n)), [words_of(name) for name in profile.parameters], size=8.5)
+    plain_ticks(ax.yaxis, list(range(n)), [parameter_words(name) for name in profile.parameters], size=8.5)
     ax.tick_params(axis="y", length=0)
     ax.tick_params(axis="x", labelsize=8)
     ax.grid(axis="x", color=RULE, lw=0.6, zorder=0)
@@ -100,7 +102,7 @@ def _draw_parameter(profile: Profile, row: int, k: int, ax: Axes) -> None:
         filling = look.colour if status == STATUSES[OK] else "white"
         ax.plot(at, k, look.marker, ms=7.5, color=look.colour, mfc=filling, mew=1.6, zorder=6)
     ax.annotate(
-        _numbers(profile, row, k, known, everybody[row], SAID[status]), (1.01, k), fontsize=7.5, color=INK,
+        _numbers(profile, row, k, everybody, SAID[status]), (1.01, k), fontsize=7.5, color=INK,
         xycoords=("axes fraction", "data"), va="center", annotation_clip=False,
     )  # fmt: skip
 
@@ -117,7 +119,7 @@ def _within(value: float) -> float:
     return value if math.isnan(value) else min(max(value, -WIDEST), WIDEST)
 
 
-def _numbers(profile: Profile, row: int, k: int, known: Floats, own: float, against: str) -> str:
+def _numbers(profile: Profile, row: int, k: int, everybody: Floats, against: str) -> str:
     """The estimate with its interval, how many people lie below it, and what is to be said against it."""
     estimate = float(profile.estimate[row, k])
     if math.isnan(estimate):
@@ -126,19 +128,22 @@ def _numbers(profile: Profile, row: int, k: int, known: Floats, own: float, agai
     said = number_text(estimate).replace("-", "−")
     if not (math.isnan(low) or math.isnan(high)):
         said += f" ({number_text(low)} to {number_text(high)})".replace("-", "−")
-    if len(known) > 1 and math.isfinite(own):
-        said += f"\n{_rank_words(known, own)}"
+    known = everybody[~np.isnan(everybody)]  # what has no end lies beyond all that has
+    if len(known) > 1:
+        said += f"\n{_rank_words(known, float(everybody[row]))}"
     return f"{said}, {against}" if against else said
 
 
 def _rank_words(known: Floats, own: float) -> str:
-    """Where a value lies among those of the others; ties count half."""
+    """Where a value lies among those of the others: which share of them is below; ties count half."""
     below, above = int((known < own).sum()), int((known > own).sum())
     others = len(known) - 1
-    if not above or not below:
-        return f"the {'highest' if not above else 'lowest'} of {len(known):,} people"
+    if below == others or above == others:
+        return f"the {'highest' if below else 'lowest'} of {len(known):,} people"
     share = 100 * (below + 0.5 * (others - below - above)) / others
-    return f"higher than {min(max(share, 1), 99):.0f} % of the others"
+    if share < 1 or share > 99:
+        return f"among the {'lowest' if share < 1 else 'highest'} 1 % of {len(known):,} people"
+    return f"higher than {share:.0f} % of the others"
 
 
 def cohort_scatter(
@@ -196,7 +201,7 @@ def cohort_scatter(
     quieten(ax)
     ax.axhline(0.0, color="#999999", lw=0.8, zorder=1)
     ax.set_xlabel("action sensitivity η (logarithmic)", fontsize=8.5)
-    plain(ax.set_ylabel(f"effort offset θ: {words_of(channel)}", fontsize=8.5))
+    plain(ax.set_ylabel(f"effort offset θ: {channel_words(channel).name}", fontsize=8.5))
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     ax.xaxis.set_minor_formatter(lambda value, _: "")
     if groups is not None:

@@ -9,18 +9,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fidm.channels import CHANNEL_WORDS, channel_words, parameter_words
+from fidm.fit.profile import SENSITIVITY
 from fidm.plot.fonts import plain_ticks
 from fidm.study.recovered import Recovery, number
 from fidm.study.repeated import Reliability
 
-SHORT = {
-    "action_sensitivity": "η",
-    "duration": "duration",
-    "characters": "characters",
-    "turns": "turns",
-    "pause": "pause",
-    "pause_presence": "pause presence",
-}
+SHORT = {SENSITIVITY: "η", **{name: name.replace("_", " ") for name in CHANNEL_WORDS}}
+"""What parameters are called where there is little room, as in tables of the terminal: by their own names."""
+
 COLOURS = {"split-half": "#0072B2", "retest": "#D55E00", "model": "#009E73"}
 """Colours of the kinds of reliability (Okabe and Ito)."""
 
@@ -83,7 +80,7 @@ def recovery_matrix(
     if ax is None:
         ax = Figure(figsize=(3.4, 3.1), layout="constrained").subplots()
     matrix = result.matrix(condition, method=method, scale=scale)
-    names = [SHORT.get(name, name) for name in result.factors]
+    names = ["η" if name == SENSITIVITY else channel_words(name).name for name in result.factors]
     if scale == "log":
         names[0] = f"log {names[0]}"
     ax.imshow(np.abs(matrix), vmin=0, vmax=1, cmap=MAP)
@@ -127,7 +124,7 @@ def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:
         known = rows.drop_nulls(["low", "high"])
         at = [y for y, low in zip(height, rows["low"], strict=True) if low is not None]
         ax.hlines(at, known["low"], known["high"], color=COLOURS[kind], linewidth=1.4, linestyles=line)
-    plain_ticks(ax.yaxis, list(range(len(names))), [SHORT.get(name, name) for name in names], size=9)
+    plain_ticks(ax.yaxis, list(range(len(names))), [parameter_words(name) for name in names], size=9)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.axvline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
     ax.set_xlim(right=1.02)

@@ -1,4 +1,7 @@
-"""What the figures share: colours with their grey, how people and groups are told apart, words and units."""
+"""What the figures share: colours with their grey, and how people and groups are told apart.
+
+Words and units of parameters and channels are in :mod:`fidm.channels`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure, SubFigure
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
@@ -18,6 +21,15 @@ PEOPLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 
 WEIGHT_MAP = "YlOrRd"
 """Light is ordinary, dark is heavy; its lightness alone tells the order."""
+
+MORE, NOTHING, LESS = "#8A3000", "#FFFFFF", "#5AA5D8"
+"""More than expected, as expected, and less: dark, white and middling in grey."""
+
+RESIDUAL_MAP = LinearSegmentedColormap.from_list("fidm_residual", (LESS, NOTHING, MORE))
+"""From less through nothing to more; the farther from nothing, the darker on either side."""
+
+LESS_HATCH = "////"
+"""Over what is less than expected, so that it differs from more without colour too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,28 +63,6 @@ LOOKS = (
     Look(PEOPLE[5], (0, (2.5, 2.5)), "P", "rarrow,pad=0.2"),
 )
 """How the first, the second … person is drawn; in grey their lines, points and boxes still differ."""
-
-
-PARAMETERS = {
-    "action_sensitivity": "action sensitivity η",
-    "duration": "speech duration",
-    "characters": "characters spoken",
-    "turns": "turns taken",
-    "pause": "length of pauses",
-    "pause_presence": "whether there is a pause",
-}
-"""Names of the usual parameters and channels in words."""
-
-UNITS = {
-    "duration": "seconds", "characters": "characters", "turns": "turns", "pause": "seconds",
-    "pause_presence": "0 or 1",
-}  # fmt: skip
-"""What an observation of the usual channels is counted in."""
-
-
-def words_of(name: str) -> str:
-    """Return the name of a parameter or a channel in words."""
-    return PARAMETERS.get(name, name.replace("_", " "))
 
 
 def new_axes(width: float, height: float) -> Axes:

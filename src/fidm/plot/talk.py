@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
+from fidm.channels import channel_words
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.plot.fonts import plain_legend
@@ -19,15 +20,8 @@ from fidm.plot.maps import routes
 from fidm.plot.style import LOOKS, new_axes, quieten
 from fidm.tasks.model import TaskModel
 
-QUANTITIES = {
-    "n_characters": "characters spoken",
-    "duration_s": "speech (seconds)",
-    "n_turns": "turns",
-    "pause_s": "pauses (seconds)",
-}
-"""What can be laid along the way, by the column of the segments, in words."""
-
-UNITS = {"n_characters": "characters", "duration_s": "s", "n_turns": "turns", "pause_s": "s"}
+QUANTITIES = {"n_characters": "characters", "duration_s": "duration", "n_turns": "turns", "pause_s": "pause"}
+"""What can be laid along the way, by the column of the segments: the channel that is about it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,19 +101,21 @@ def verbal_output(
             ax.plot(x, y, look.marker, color=look.colour, ms=5, mec="white", mew=0.7, zorder=5 + i)
         marker = look.marker if one.without else "none"
         handles.append(Line2D([], [], color=look.colour, ls=look.line, marker=marker, lw=1.8, ms=5))
-    words = QUANTITIES[quantity]
+    words = channel_words(QUANTITIES[quantity])
+    in_seconds = f" ({words.unit})" if words.unit == "s" else ""
     quieten(ax)
     ax.grid(visible=False, axis="x")
     ax.set_xlim(0.5, max(2, *(len(one.per_step) for one in found)) + 0.5)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("step along the way", fontsize=8.5)
-    ax.set_ylabel(f"{words}\nper step", fontsize=8.5)
+    ax.set_ylabel(f"{words.name}{in_seconds}\nper step", fontsize=8.5)
     legend = ax.legend(
         handles, [str(i) for i in range(len(found))], frameon=False, fontsize=8, loc="lower left",
         bbox_to_anchor=(0.0, 1.0), ncols=2, handlelength=3.4, borderaxespad=0.2,
     )  # fmt: skip
-    unit = UNITS[quantity]
-    totals = [f"{one.participant}: {one.total:,.0f} {unit} in {len(one.per_step)} steps" for one in found]
+    totals = [
+        f"{one.participant}: {one.total:,.0f} {words.unit} in {len(one.per_step)} steps" for one in found
+    ]
     plain_legend(legend, totals)
     if any(one.without for one in found):
         ax.set_title("pins: said without a step", fontsize=7.5, loc="right", pad=4)

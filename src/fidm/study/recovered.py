@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.stats import t
 
+from fidm.channels import CHANNEL_WORDS, SENSITIVITY_WORDS
 from fidm.errors import DataError
 from fidm.fit.profile import SENSITIVITY
 from fidm.record import Record
@@ -19,13 +20,9 @@ from fidm.record import Record
 Floats = NDArray[np.float64]
 
 LABELS: Mapping[str, str] = {
-    SENSITIVITY: "action sensitivity η",
-    f"log_{SENSITIVITY}": "action sensitivity η",
-    "duration": "speech duration",
-    "characters": "character count",
-    "turns": "turn count",
-    "pause": "pause length",
-    "pause_presence": "pause presence",
+    SENSITIVITY: SENSITIVITY_WORDS,
+    f"log_{SENSITIVITY}": SENSITIVITY_WORDS,
+    **{name: words.name for name, words in CHANNEL_WORDS.items()},
 }
 """How parameters are called in sentences and pictures."""
 
