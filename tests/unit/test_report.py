@@ -16,22 +16,30 @@ from classifications import with_tables, without_language
 
 import fidm
 from fidm.errors import DataError
+from fidm.fit.profile import STATUSES
 from fidm.grounding.audit import sample_audit
 from fidm.grounding.decisions import Decision, Outcome, Trail
 from fidm.grounding.ground import ground
+from fidm.grounding.review import read_proposed
 from fidm.grounding.store import write_grounding
+from fidm.grounding.verdicts import segment_key
 from fidm.pages.embed import csp_hash
-from fidm.report import sections_status
+from fidm.report import parts, sections_status
 from fidm.report.audits import audit_tables
+from fidm.report.html import laid_out
 from fidm.report.known import rounded
 from fidm.report.naming import draw_names, read_key, write_key
+from fidm.report.numbers import cell_text, in_one_way, number_text
 from fidm.report.opening import open_for_report
-from fidm.report.parts import cell_text, sentence
+from fidm.report.parts import sentence, text_column, with_interval
 from fidm.report.people import people_parts, shared_part
+from fidm.report.pictures import scatter
 from fidm.report.report import build_report, write_report
+from fidm.report.reviews import segment_reviews
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
 from fidm.report.sections_status import classification_section
 from fidm.report.sections_study import grounding_section, overview, task_section
+from fidm.report.words import FLAGS, parameter_words
 from fidm.study.talk import simulate_talks
 from fidm.talk import Transcripts
 
@@ -121,7 +129,7 @@ def test_a_persons_steps_are_the_evidence_and_lead_to_the_words(opened):
         expected = own["unexpectedness"].to_list()
         assert [one is None for one in steps["unexpectedness"]] == [one is None for one in expected]
         pairs = [pair for pair in zip(steps["unexpectedness"], expected, strict=True) if pair[1] is not None]
-        assert [a for a, _ in pairs] == pytest.approx([b for _, b in pairs], rel=6e-4)
+        assert [a for a, _ in pairs] == pytest.approx([b for _, b in pairs], rel=6e-6)
         said = {one["turn"]: one["text"] for one in episode["turns"]}
         assert list(said.values()) == turns.filter(participant=person["id"])["text"].to_list()
         mine = moves.filter(participant=person["id"])
@@ -155,9 +163,9 @@ def test_segments_have_their_effort_their_steps_and_their_turns(opened):
         for one in episode["segments"]:
             row = own[one["segment"]]
             assert set(one["effort"]) == {c for c in found.channels if row[f"{c}_observed"] is not None}
-            for channel, parts in one["effort"].items():
-                for part, value in parts.items():
-                    assert value == pytest.approx(row[f"{channel}_{part}"], rel=6e-4)
+            for channel, cells in one["effort"].items():
+                for part, value in cells.items():
+                    assert value == pytest.approx(row[f"{channel}_{part}"], rel=6e-6)
             if one["steps"] is not None:
                 first, last = one["steps"]
                 assert episode["steps"]["segment"][first : last + 1] == [one["segment"]] * (last + 1 - first)
@@ -178,6 +186,11 @@ def test_the_profile_has_its_place_among_the_others(opened):
         places = np.array([row["percentile"] for row in rows])
         assert (np.diff(places[order]) >= 0).all()
         assert places.mean() == pytest.approx(50, abs=0.1)
+        value = profile.estimate[:, k]
+        below = [np.mean([(v > o) + (v == o) / 2 for o in np.delete(value, i)]) for i, v in enumerate(value)]
+        assert places == pytest.approx(100 * np.array(below), abs=1e-3)  # the share of the others below
+        things = "steps" if k == 0 else "pauses" if name == "pause" else "segments"
+        assert all(re.fullmatch(rf"{row['n']} {things.rstrip('s')}s?", row["rests_on"]) for row in rows)
         assert all((row["said"] is None) == (row["status"] == "ok") for row in rows)
 
 
@@ -274,6 +287,47 @@ def test_reviewers_and_their_agreement_are_told_and_can_be_hidden(opened, study)
             path.unlink()
 
 
+def test_who_decided_and_why_stands_with_the_segment(opened, study):
+    task = opened.known.tasks[0]
+    proposed = read_proposed(study, task)
+    dialog = next(one for one in proposed.dialogs if one.transcript.participant == "Zeta-5")
+    first, second = dialog.segments[:2]
+    nothing = Outcome("NONE", ())
+
+    def decide(one, who, kind, comment=""):
+        _, episode, turns, words = segment_key(dialog, one)
+        Trail(study).append(
+            Decision(
+                reviewer=who, kind=kind, participant="Zeta-5", episode=episode,
+                segment=str(one.segment.number), turns=turns, words=words, task=task.fingerprint, start=0,
+                old=nothing, new=None, comment=comment,
+            )
+        )  # fmt: skip
+
+    try:
+        decide(first, "Zoë", "reject", "coughs <b>only</b>")
+        decide(second, "Abe", "reject")
+        decide(second, "Abe", "withdraw")
+        found = segment_reviews(study, opened.known.tasks, task.fingerprint)
+        hidden = segment_reviews(study, opened.known.tasks, task.fingerprint, names={"Zeta-5": "P009"})
+    finally:
+        for path in (study / "grounding").glob("review*"):
+            path.unlink()
+    (made,) = found.pop(("Zeta-5", "1", "1"))
+    assert found == {}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made.pop("at"))
+    assert made == {
+        "reviewer": "Zoë", "kind": "reject", "words": "rejected", "settles": False, "in_force": True,
+        "comment": "coughs <b>only</b>",
+    }  # fmt: skip
+    (other,) = hidden[("P009", "1", "1")]
+    assert (other["reviewer"], other["at"], other["comment"]) == ("reviewer 2", None, None)
+    known = replace(opened.known, reviews={("Zeta-5", "1", "1"): [made]})
+    (person,) = people_parts(known, chosen=["Zeta-5"])
+    reviews = [segment["reviews"] for segment in person["episodes"][0]["segments"]]
+    assert reviews == [[made], *([[]] * (len(reviews) - 1))]
+
+
 def test_the_words_became_moves(opened):
     found = grounding_section(opened)
     statuses = next(table for table in found["tables"] if table["id"] == "statuses")
@@ -289,12 +343,103 @@ def test_estimates_stand_in_a_table(opened):
     for i, name in enumerate(profile.participants):
         assert rows[name][2] == pytest.approx(profile.estimate[i, 0], rel=1e-5)
         assert rows[name][3:5] == pytest.approx([profile.low[i, 0], profile.high[i, 0]], rel=1e-5)
+        assert rows[name][5] == STATUSES[profile.status[i, 0]]
+    shown = laid_out(estimates)
+    assert len(shown["columns"]) == 2 + len(profile.parameters)
+    letters = {words: letter for letter, words in shown["marks"]}
+    cells = {row[0]["text"]: row[2:] for row in shown["rows"]}
+    for i, name in enumerate(profile.participants):
+        flags = [FLAGS.get(STATUSES[code]) for code in profile.status[i]]
+        assert [cell["mark"] for cell in cells[name]] == [letters[flag] if flag else "" for flag in flags]
+        eta, low, high = (
+            number_text(rounded(x[i, 0])) for x in (profile.estimate, profile.low, profile.high)
+        )
+        assert (cells[name][0]["text"], cells[name][0]["more"]) == (eta, f"({low} to {high})")
+    assert letters
+
+
+def test_flagged_estimates_are_marked_in_the_scatter(opened):
+    profile = replace(opened.known.profile, status=np.zeros_like(opened.known.profile.status))
+    ax = scatter(profile, channel="duration", groups=None)
+    assert not [line for line in ax.lines if line.get_marker() == "x"]
+    status = profile.status.copy()
+    status[2, 0] = status[4, 1] = 1
+    ax = scatter(replace(profile, status=status), channel="duration", groups=None)
+    (crosses,) = [line for line in ax.lines if line.get_marker() == "x"]
+    assert crosses.get_xdata().tolist() == profile.action_sensitivity[[2, 4]].tolist()
+    assert crosses.get_ydata().tolist() == profile["duration"][[2, 4]].tolist()
+    assert any("(2)" in text.get_text() for text in ax.texts)
+
+
+def test_changes_are_on_the_scale_of_their_error_and_only_where_reliability_allows(opened, monkeypatch):
+    plain = {"seed": 1, "workers": 1, "on_progress": None}
+    found = reliability_section(opened, **plain)
+    shown = found["tables"][0]
+    names = [column["name"] for column in shown["columns"]]
+    seen = set()
+    for row in (dict(zip(names, row, strict=True)) for row in shown["rows"]):
+        is_known = row["reliability"] is not None and row["reliability"] >= 0.5
+        seen.add(is_known)
+        assert (row["mdc"] is not None) == (row["mdc_shrunk"] is not None) == is_known
+        if is_known:
+            assert row["mdc"] == pytest.approx(1.96 * np.sqrt(2) * row["sem"], rel=1e-3)
+            assert row["mdc_shrunk"] < row["mdc"]
+    assert seen == {True, False}
+    said = " ".join(found["paragraphs"])
+    assert not re.search(r"[ (]\.\d", said)
+    assert len(laid_out(shown)["columns"]) == 8
+
+
+def test_no_interval_of_localisation_has_its_reason(opened):
+    found = localisation_section(opened, seed=1, on_progress=None)
+    rows = found["tables"][0]["rows"]
+    assert all(row[4] is None for row in rows)
+    assert "No row has an interval: fewer than 10 people have both" in found["paragraphs"][-1]
+    assert "q_gap" not in " ".join(found["paragraphs"])
+
+
+def test_one_thing_has_one_name(opened, built):
+    words = {name: parameter_words(name) for name in opened.known.profile.parameters}
+    sections = {section["id"]: section for section in built.data["sections"]}
+    for name in ("spread", "flags"):
+        shown = next(table for table in sections["parameters"]["tables"] if table["id"] == name)
+        assert [row[0] for row in shown["rows"]] == list(words.values())
+    reliable = sections["reliability"]["tables"][0]
+    assert {row[0] for row in reliable["rows"]} == set(words.values())
+    assert [one["words"] for one in built.data["shared"]["parameters"]] == list(words.values())
+    goals = next(table for table in sections["task"]["tables"] if table["id"] == "goals-0")
+    places = next(table for table in sections["task"]["tables"] if table["id"] == "places-0")
+    assert "egg and tofu" in {row[0] for row in goals["rows"]} & {row[0] for row in places["rows"]}
+    assert "On the map N is up, S is down, E is right and W is left." in sections["task"]["paragraphs"]
+    groups = next(table for table in sections["overview"]["tables"] if table["id"] == "groups")
+    assert [column["words"] for column in groups["columns"]] == ["diagnosis", "split", "participants"]
+    assert built.data["shared"]["label"] == "diagnosis"
+
+
+def test_sentences_of_the_package_are_written_as_the_report_writes():
+    assert in_one_way("r is -.12 (.05 to .9), 95% of 3.5") == "r is −0.12 (0.05 to 0.9), 95 % of 3.5"
+    assert in_one_way("odd-even, P-7, 0:12-0:15") == "odd-even, P-7, 0:12-0:15"
+
+
+def test_an_interval_stands_in_the_cell_of_its_number():
+    columns = [text_column("who"), *with_interval("x", flag="x_status")]
+    rows = [("a", 1.0, 0.5, 2.0, "ok"), ("b", None, 3.0, None, "no_maximum"), ("c", None, None, None, "ok")]
+    shown = laid_out(parts.table("t", "T", columns, rows))
+    assert [column["name"] for column in shown["columns"]] == ["who", "x"]
+    assert [(row[1]["text"], row[1]["more"], row[1]["mark"]) for row in shown["rows"]] == [
+        ("1.00", "(0.500 to 2.00)", ""),
+        ("", "(from 3.00)", "a"),
+        ("–", "", ""),
+    ]
+    assert shown["marks"] == [("a", "lower bound only")]
 
 
 def test_what_cannot_be_told_says_why(opened, monkeypatch):
     plain = {"seed": 1, "workers": 1, "on_progress": None}
     few = classification_section(opened, wanted=True, label="diagnosis", normal="normal", **plain)
     assert few["paragraphs"][0].startswith("People's status cannot be classified: ")
+    assert "Use fewer folds" in few["paragraphs"][0]
+    assert "fidm classify takes another number (--folds)" in few["paragraphs"][1]
     off = classification_section(opened, wanted=False, label="diagnosis", normal="normal", **plain)
     assert off["paragraphs"] == ["Classification was left out of this report."]
     nobody = replace(opened, known=replace(opened.known, label=None))
@@ -316,13 +461,26 @@ def test_classification_is_told_with_its_checks(opened, monkeypatch):
     found = classification_section(opened, **options, on_progress=None)
     assert asked[0]["language"].encoders == {}
     scores = next(table for table in found["tables"] if table["id"] == "scores")
-    binary = whole.scores.filter(setting="binary")
-    assert [row[4] for row in scores["rows"]] == pytest.approx(binary["value"].to_list(), rel=1e-5)
+    names = [column["name"] for column in scores["columns"]]
+    for metric in ("auc", "balanced_accuracy"):
+        own = whole.scores.filter(setting="binary", metric=metric)
+        for key, name in (("value", metric), ("low", f"{metric}_low"), ("paper", f"{metric}_paper")):
+            shown = [row[names.index(name)] for row in scores["rows"]]
+            assert [value for value in shown if value is not None] == pytest.approx(
+                own[key].drop_nulls().to_list(), rel=1e-5
+            )
+    shown = laid_out(scores)["rows"][0][names.index("auc")]
+    assert re.fullmatch(r"0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)", f"{shown['text']} {shown['more']}")
     assert [figure["id"] for figure in found["figures"]] == ["score-bars", "roc", "calibration"]
     said = " ".join(found["paragraphs"])
     assert "five-fold cross-validation of 332 people, then 68 others once." in said
     assert "A note." in said
-    assert "Checks: labels scrambled" in said
+    assert re.search(r"Checks: labels scrambled .* an AUC of 0\.\d{3}( to 0\.\d{3})? \(0\.5 expected\)", said)
+    assert "−0.0 " not in said
+    assert "−0.000" not in said
+    roc = next(figure["svg"] for figure in found["figures"] if figure["id"] == "roc")
+    assert re.search(r"0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)", roc)
+    assert "AUC (%)" not in roc
     broken = whole.checks.with_columns(passed=pl.lit(value=False))
     whole = with_tables(whole, checks=broken)
     monkeypatch.setattr(sections_status, "classify", lambda *_, **more: whole)
@@ -537,8 +695,17 @@ def test_chosen_people_only(study):
     [
         (0.98765, None, "0.988"),
         (-12.0, None, "−12.0"),
-        (1234.5, None, "1,234"),
-        (1e-7, None, "1.00e−07"),
+        (1234.5, None, "1,235"),
+        (999.96, None, "1,000"),
+        (9.996, None, "10.0"),
+        (-2.25, None, "−2.25"),
+        (0.0625, None, "0.0625"),
+        (12.25, None, "12.3"),
+        (19.0, None, "19.0"),
+        (1e-7, None, "1.00e−7"),
+        (1e300, None, "1.00e300"),
+        (-0.00001, "%", "0.0 %"),
+        (0.0003, "%", "< 0.1 %"),
         (0.0, None, "0"),
         (127.0, None, "127"),
         (0.5, "%", "50.0 %"),

@@ -63,6 +63,19 @@ def test_a_way_walked_twice_lies_beside_the_first_and_actions_are_crosses(drawn,
     assert drawn.locator("g.step").count() == 0
 
 
+def test_a_way_walked_often_never_lies_on_itself(drawn, scene):
+    there = max(scene["neighbour"][0])
+    steps = [{"from": 0, "to": there, "move": True}, {"from": there, "to": 0, "move": True}] * 9
+    drawn.evaluate("steps => { window.made = fidmMap.walk(svg, steps); }", steps)
+    lines = drawn.evaluate(
+        "made.map(g => g.querySelector('.way')).map(l => ['x1','y1','x2','y2'].map(k => +l.getAttribute(k)))"
+    )
+    assert len({tuple(round(x, 6) for x in line) for line in lines}) == 18
+    x, y = drawn.evaluate("fidmMap.centre(svg.fidmScene, 0)")
+    cell = drawn.evaluate("fidmMap.CELL")
+    assert all(max(abs(line[0] - x), abs(line[1] - y)) < cell / 2 for line in lines[::2])
+
+
 def test_the_figure_moves_and_leaves(drawn):
     drawn.evaluate("fidmMap.figure(svg, 3)")
     first = drawn.locator(".figure").get_attribute("transform")

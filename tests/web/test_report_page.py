@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import copy
 import io
-from collections.abc import Callable
+import math
+import random
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from playwright.sync_api import Locator, Page, expect
-from pypdf import PdfReader
+from playwright.sync_api import Browser, Locator, Page, expect
+from pypdf import PageObject, PdfReader
 
 import fidm
 from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
+from fidm.plot.effort_evidence import residual_shade
 from fidm.report.html import to_html
+from fidm.report.numbers import number_text, percent_text
 from fidm.report.report import build_report
 from fidm.talk import Transcript, Turn
 
@@ -66,6 +71,29 @@ def put(folder: Path, report: dict[str, Any]) -> str:
     path = folder / "report.html"
     path.write_text(to_html(report), "utf-8")
     return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def kept(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
+    """One page for all tests that need no context of their own, and the errors that were written in it."""
+    errors: list[str] = []
+    context = browser.new_context(viewport={"width": 1366, "height": 768})
+    context.set_default_timeout(10_000)
+    page = context.new_page()
+    page.on("console", lambda said: said.type == "error" and errors.append(said.text))
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page, errors
+    context.close()
+
+
+@pytest.fixture
+def page(kept: tuple[Page, list[str]]) -> Iterator[Page]:
+    """The module's page, with nothing in it; a test fails if anything was written as an error."""
+    found, errors = kept
+    errors.clear()
+    found.goto("about:blank")
+    yield found
+    assert errors == []
 
 
 @pytest.fixture
@@ -245,6 +273,78 @@ def test_slider_and_play_walk_the_route(watched, address):
 # ---------------------------------------------------------------------- numbers
 
 
+def shown_channels(person: dict[str, Any]) -> set[str]:
+    return {name for one in person["episodes"][0]["segments"] for name in one["effort"]}
+
+
+def test_numbers_are_written_as_in_the_tables_above(opened):
+    dice = random.Random(7)
+    values = [0.0, 12.25, -12.25, 0.0625, 2.125, 9.995, 9.996, 999.5, 999.499, 1234.5, 1e15, 1e-4, 9.999e-5]
+    values += [dice.choice((-1, 1)) * 10 ** dice.uniform(-8, 9) for _ in range(1500)]
+    values += [round(dice.uniform(-50, 50), dice.randint(0, 4)) for _ in range(1500)]
+    shares = [dice.uniform(-0.2, 1) for _ in range(500)] + [k / 2000 for k in range(-100, 500)]
+    told = opened.evaluate(
+        "([a, b]) => [a.map(fidmCharts.number), b.map(fidmCharts.percent)]", [values, shares]
+    )
+    assert told[0] == [number_text(value) for value in values]
+    assert told[1] == [percent_text(share) for share in shares]
+
+
+def test_residuals_have_the_colours_of_the_figures(opened):
+    values = [-3.0, -math.log(4), -0.4, -0.01, 0.0, 0.3, 1.0, 5.0]
+    for is_difference in (False, True):
+        drawn = opened.evaluate(
+            "([all, d]) => all.map((v) => fidmCharts.residualColour(v, d).match(/\\d+/g).map(Number))",
+            [values, is_difference],
+        )
+        expected = 255 * residual_shade(np.array(values), is_difference=is_difference)[:, :3]
+        assert np.abs(np.array(drawn) - expected).max() <= 2
+
+
+def test_who_decided_and_why_is_shown_as_text(page, data, tmp_path):
+    seen = copy.deepcopy(data)
+    made = {"reviewer": "Ann", "at": "2026-01-05T10:20:30Z", "kind": "edit", "words": "corrected",
+            "settles": False, "in_force": True, "comment": "<b>left</b>, not right"}  # fmt: skip
+    hidden = {**made, "reviewer": "reviewer 2", "at": None, "comment": None, "in_force": False}
+    seen["people"][0]["episodes"][0]["segments"][1]["reviews"] = [made, hidden]
+    page.goto(f"{put(tmp_path, seen)}#person-1")
+    decisions = page.locator("#person-1 .turn .decision")
+    said = ["Ann, 2026-01-05 10:20 UTC: corrected (“<b>left</b>, not right”).",
+            "reviewer 2: corrected, not in force."]  # fmt: skip
+    assert decisions.all_text_contents() == said
+    page.get_by_text("Table of 6 segments").click()
+    row = page.locator("#person-1 table.segments tbody tr").nth(1)
+    expect(row.locator("td").last).to_have_text(" ".join(said))
+    assert page.locator("#people b").count() == 0
+
+
+def test_places_are_called_as_on_the_map_and_remarks_stay_in_the_background(page, data, tmp_path):
+    named = copy.deepcopy(data)
+    steps = named["people"][0]["episodes"][0]["steps"]
+    steps["action"][0], steps["where"][0] = "BUY egg_tofu", "row 2, column 3, completed: egg_tofu, meat"
+    steps["where"][1] = "row 2, column 4, completed: egg_tofu, meat"
+    page.goto(f"{put(tmp_path, named)}#person-1")
+    page.get_by_text("Table of 6 steps").click()
+    rows = page.locator("#person-1 table.steps tbody tr")
+    assert rows.nth(0).locator("td").all_text_contents()[1] == "BUY egg and tofu"
+    assert (
+        rows.nth(0).locator("td").all_text_contents()[3] == "row 2, column 3, completed: egg and tofu, meat"
+    )
+    assert rows.nth(1).locator("td").all_text_contents()[3] == "row 2, column 4"
+    expect(page.locator("#person-1 .key").first).to_contain_text("N is up, S down, E right, W left")
+    profile = named["people"][0]["profile"]
+    rest = page.locator("#person-1 table.profile td:nth-child(6)").all_text_contents()
+    assert rest == [row["rests_on"] for row in profile]
+    flagged = [row["parameter"] for row in profile if row["status"] != "ok"]
+    loud = page.locator("#person-1 > summary .flags")
+    assert loud.count() == ("action_sensitivity" in flagged)
+    n = len([name for name in flagged if name != "action_sensitivity"])
+    assert n  # so few segments narrow nothing down
+    expect(page.locator("#person-1 > summary .others")).to_have_text(
+        f"{n} remark{'' if n == 1 else 's'} on effort"
+    )
+
+
 def test_figures_and_tables_show_the_data(opened, data):
     person = data["people"][0]
     steps = person["episodes"][0]["steps"]
@@ -274,7 +374,16 @@ def test_figures_and_tables_show_the_data(opened, data):
     assert all(fill == way for (hatched, fill), way in zip(drawn, ways, strict=True) if not hatched)
     rows.nth(4).hover()
     assert lit_words(opened) == ["go down one square"]
-    segments = opened.locator("#person-1 .table tbody tr[data-segment]")
+    segments = opened.locator("#person-1 .table table.segments tbody tr[data-segment]")
+    efforts = opened.locator("#person-1 .table table.efforts tbody tr")
+    assert efforts.count() == segments.count() == 6
+    first = person["episodes"][0]["segments"][0]["effort"]["characters"]
+    cells = efforts.first.locator("td").all_text_contents()
+    names = [channel["name"] for channel in data["shared"]["channels"]]
+    at = 3 * [name for name in names if name in shown_channels(person)].index("characters")
+    assert cells[at : at + 3] == [
+        f"{first['observed']:.0f}", number_text(first["expected"]), number_text(first["residual"]),
+    ]  # fmt: skip
     segments.nth(1).locator("button").click()
     assert lit(opened, ".chart .bar[data-step]") == ["1", "2"]
     assert rows.evaluate_all("all => all.filter(e => e.classList.contains('lit')).length") == 2
@@ -306,7 +415,7 @@ def test_without_words_map_or_dialogs_there_is_still_a_section(page, data, tmp_p
 def crowd(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page of 400 people, made of the three."""
     many = copy.deepcopy(data)
-    many["people"], many["shared"]["people"] = [], []
+    many["people"], many["shared"]["people"], many["shared"]["label"] = [], [], "diagnosis"
     for n in range(1, 401):
         person, row = data["people"][n % 3], data["shared"]["people"][n % 3]
         values = row["values"] | {"action_sensitivity": None if n == 7 else 1000.0 - n}
@@ -325,7 +434,8 @@ def shown(page: Page) -> list[str]:
     )
 
 
-def test_people_are_found_filtered_and_sorted(page, crowd):
+def test_people_are_found_filtered_and_sorted(watched, crowd):
+    page = watched.page()
     page.add_init_script(
         "window.parsed = 0; const p = JSON.parse; JSON.parse = t => (window.parsed += 1, p(t));"
     )
@@ -334,7 +444,7 @@ def test_people_are_found_filtered_and_sorted(page, crowd):
     expect(count).to_have_text("400 people")
     page.get_by_label("Find by id").fill("q03")
     expect(count).to_have_text("10 of 400 people")
-    page.get_by_label("Status").select_option(label="mci")
+    page.get_by_label("Diagnosis").select_option(label="mci")
     page.get_by_label("Remarks").select_option(label="odd")
     assert shown(page) == ["Q035"]
     page.get_by_label("Remarks").select_option(label="without remarks")
@@ -353,7 +463,71 @@ def test_people_are_found_filtered_and_sorted(page, crowd):
 # ---------------------------------------------------------------------- paper, and everybody
 
 
-def test_every_printed_page_says_what_a_report_is_not(page, address):
+A4 = (pytest.approx(595.9, abs=1), 0)
+
+
+def sizes_of(sheet: PageObject, beginning: str) -> list[float]:
+    """In which size, in points, the texts stand that begin so."""
+    found: list[float] = []
+
+    def see(text: str, cm: list[float], tm: list[float], font: Any, size: float) -> None:
+        if text.strip().startswith(beginning):
+            a, b = tm[0] * cm[0] + tm[1] * cm[2], tm[0] * cm[1] + tm[1] * cm[3]
+            found.append(size * math.hypot(a, b))
+
+    sheet.extract_text(visitor_text=see)
+    return found
+
+
+WIDER = """() => [...document.querySelectorAll('main *, header *')]
+  .filter(e => !e.closest('svg') && e.getClientRects().length)
+  .filter(e => { const box = e.getBoundingClientRect(); return box.right > innerWidth + 1 || box.left < -1; })
+  .map(e => `${e.tagName}.${e.className} ${Math.round(e.getBoundingClientRect().right)}`)"""
+
+
+def test_nothing_is_wider_than_the_screen_or_the_paper(page, wide):
+    page.goto(wide)
+    page.get_by_label("with tables").check()
+    page.get_by_role("button", name="Open all for printing").click()
+    expect(page.get_by_text("open. Print")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    inside = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.ariaLabel)"
+    assert page.eval_on_selector_all(".table-holder", inside) == []
+    try:
+        page.emulate_media(media="print")
+        page.set_viewport_size({"width": PAPER_PX, "height": 1000})
+        assert page.evaluate(WIDER) == []
+    finally:
+        page.emulate_media(media="null")
+        page.set_viewport_size({"width": 1366, "height": 768})
+
+
+PAPER_PX = math.floor((210 - 28) / 25.4 * 96)
+"""The width of the text on A4."""
+
+
+@pytest.fixture(scope="module")
+def wide(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page with all that makes tables wide: a label, long ids, long intervals, six effort channels."""
+    broad = copy.deepcopy(data)
+    tables = {one["id"]: one for section in broad["sections"] for one in section["tables"]}
+    estimates = tables["estimates"]
+    estimates["columns"].insert(1, {"name": "d", "words": "diagnosis", "unit": None, "align": "left"})
+    for row in estimates["rows"]:
+        row.insert(1, "major_ncd")
+        row[0] = "P0000001"
+        row[2:] = [-0.0123456 if isinstance(cell, float) else cell for cell in row[2:]]
+    known = broad["shared"]["channels"]
+    known += [{**known[0], "name": f"c{i}", "words": f"response time {i}"} for i in range(6 - len(known))]
+    for person in broad["people"]:
+        for segment in person["episodes"][0]["segments"]:
+            effort = {"observed": 12.3456, "expected": 0.00123456, "residual": -0.0123456, "own_z": 0.0}
+            segment["effort"] = {channel["name"]: effort for channel in known}
+            segment["doubts"] = ["a shelf or wall is in the way before the number of squares is reached"]
+    return put(tmp_path_factory.mktemp("wide"), broad)
+
+
+def test_every_printed_page_says_what_a_report_is_not(page, address, data):
     page.goto(address)
     page.get_by_label("with tables").check()
     page.get_by_role("button", name="Open all for printing").click()
@@ -365,6 +539,15 @@ def test_every_printed_page_says_what_a_report_is_not(page, address):
     assert len(texts) > 3
     assert all(STATEMENT in text for text in texts)
     assert sum("go down one square" in text for text in texts) >= 1
+    assert all((float(sheet.mediabox.width), sheet.rotation) == A4 for sheet in printed.pages)
+    sizes = [size for sheet in printed.pages for size in sizes_of(sheet, "Every person has an action")]
+    assert sizes
+    assert min(sizes) >= 8.5  # a browser shrinks all pages if anything is wider than one
+    whole = " ".join(" ".join(texts).split())
+    for person in data["people"]:
+        for segment in person["episodes"][0]["segments"]:
+            last = list(segment["effort"].values())[-1]["residual"]
+            assert number_text(last) in whole
     page.get_by_role("button", name="Close all").click()
     assert page.locator("details.person[open]").count() == 0
 

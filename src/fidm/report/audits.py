@@ -11,8 +11,10 @@ from fidm.grounding.audit import AuditScore, score_audit
 from fidm.grounding.decisions import Trail
 from fidm.grounding.review import read_proposed
 from fidm.grounding.store import FOLDER
+from fidm.report.numbers import PERCENT
 from fidm.report.opening import Opened
-from fidm.report.parts import PERCENT, column, table, text_column
+from fidm.report.parts import column, table, text_column, with_interval
+from fidm.report.reviews import reviewer_names
 from fidm.report.words import count
 
 NOBODY = (
@@ -36,13 +38,11 @@ def audit_tables(opened: Opened) -> tuple[list[dict[str, Any]], list[str]]:
                 [
                     text_column("audit"),
                     column("n_dialogs", "dialogs"),
-                    column("consistent", "without a wrong segment", unit=PERCENT),
-                    column("low", "from", unit=PERCENT),
-                    column("high", "to", unit=PERCENT),
+                    *with_interval(
+                        "consistent", "without a wrong segment", low="low", high="high", unit=PERCENT
+                    ),
                     column("n_segments", "segments"),
-                    column("right", "right", unit=PERCENT),
-                    column("right_low", "from", unit=PERCENT),
-                    column("right_high", "to", unit=PERCENT),
+                    *with_interval("right", unit=PERCENT),
                 ],
                 rows,
                 note="95 % intervals (Wilson). Segments of a dialog go together, so theirs are a little too "
@@ -116,9 +116,7 @@ def _agreement_table(pairs: Sequence[Agreement], names: Mapping[str, str]) -> di
             text_column("one"),
             text_column("other"),
             column("n", "segments both judged"),
-            column("agreement", "same verdict", unit=PERCENT),
-            column("low", "from", unit=PERCENT),
-            column("high", "to", unit=PERCENT),
+            *with_interval("agreement", "same verdict", low="low", high="high", unit=PERCENT),
             column("kappa", "Cohen's κ"),
             column("same_moves", "same moves", unit=PERCENT),
         ],
@@ -137,9 +135,3 @@ def _agreement_table(pairs: Sequence[Agreement], names: Mapping[str, str]) -> di
         ],
         note="95 % intervals (Wilson). Kappa is undefined where both said the same of everything.",
     )
-
-
-def reviewer_names(reviewers: Sequence[str], *, hide: bool) -> dict[str, str]:
-    """Return what reviewers are called: their names, or "reviewer 1" and so on."""
-    known = sorted(dict.fromkeys(reviewers))
-    return {name: f"reviewer {i}" if hide else name for i, name in enumerate(known, start=1)}

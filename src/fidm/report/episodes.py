@@ -162,6 +162,7 @@ def _segments(known: Known, tables: Tables, key: Key, of_step: Sequence[str | No
             "start_s": row.get("start_s"),
             "end_s": row.get("end_s"),
             "steps": spans.get(name),
+            "reviews": known.reviews.get((*key, name), []),
             "effort": {
                 channel: {part: costs[name][f"{channel}_{part}"] for part in EFFORT}
                 for channel in known.found.channels

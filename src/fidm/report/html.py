@@ -8,7 +8,8 @@ ask nobody for anything.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -16,11 +17,19 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoesca
 
 from fidm.fit.profile import SENSITIVITY
 from fidm.pages.embed import csp_hash, read_asset, script_json
-from fidm.report.parts import cell_text
+from fidm.report.numbers import DASH, cell_text, interval_text
+from fidm.report.parts import FLAG, HIGH, LOW
+from fidm.report.words import FLAGS, count
 
 STYLES = ("report.css",)
 SCRIPTS = ("charts.js", "links.js", "tables.js", "person.js", "report.js")
 """The report's own files, in the order in which they stand in the page."""
+
+SMALL_PT, WIDE_PT = 6 * 72, 9.5 * 72
+"""Up to which width, in points, figures stand side by side on paper, and on a wide screen."""
+
+MARKS = "abcdef"
+"""The letters that stand for what is to be said against an estimate."""
 
 
 def to_html(report: Mapping[str, Any]) -> str:
@@ -44,7 +53,12 @@ def to_html(report: Mapping[str, Any]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"cell": cell_text, "json": script_json, "picture": _picture}
+    environment.filters |= {
+        "json": script_json,
+        "laid_out": laid_out,
+        "picture": _picture,
+        "size": _size,
+    }
     listed = [
         _summary(one, whole) for one, whole in zip(report["shared"]["people"], report["people"], strict=True)
     ]
@@ -70,10 +84,65 @@ def _picture(svg: str) -> str:
     return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
 
 
+def _size(svg: str) -> str:
+    """Whether a figure can have another beside it: a small one always, a large one on a wide screen."""
+    width = re.match(r'<svg [^>]*?\bwidth="([\d.]+)pt"', svg)
+    if width is None or float(width[1]) > WIDE_PT:
+        return "wide"
+    return "small" if float(width[1]) <= SMALL_PT else "large"
+
+
+def laid_out(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table as the page shows it: an interval and a remark stand in the cell of their number.
+
+    Parameters
+    ----------
+    table : mapping
+        What :func:`fidm.report.parts.table` gave. A column with ``within`` has no place of its own.
+
+    Returns
+    -------
+    dict
+        ``columns``, ``rows`` of cells (``text``, ``more`` for the interval, ``mark`` for the remark), and
+        ``marks``: what each mark means.
+    """
+    columns = table["columns"]
+    shown = [i for i, one in enumerate(columns) if not one.get("within")]
+    parts: dict[str, dict[str, int]] = {}
+    for i, one in enumerate(columns):
+        if one.get("within"):
+            parts.setdefault(one["within"], {})[one["role"]] = i
+    of = [parts.get(columns[i]["name"], {}) for i in shown]
+    flagged = [own[FLAG] for own in of if FLAG in own]
+    found = {row[i] for row in table["rows"] for i in flagged} & set(FLAGS)
+    marks = dict(zip((one for one in FLAGS if one in found), MARKS, strict=False))
+
+    def cell(row: Sequence[Any], i: int, own: Mapping[str, int]) -> dict[str, str]:
+        unit = columns[i]["unit"]
+        more = interval_text(row[own[LOW]], row[own[HIGH]], unit) if LOW in own else ""
+        text = cell_text(row[i], unit)
+        is_bare = text == DASH and more
+        mark = marks.get(row[own[FLAG]], "") if FLAG in own else ""
+        return {"text": "" if is_bare else text, "more": more, "mark": mark}
+
+    return {
+        "columns": [columns[i] for i in shown],
+        "rows": [[cell(row, i, own) for i, own in zip(shown, of, strict=True)] for row in table["rows"]],
+        "marks": [(letter, FLAGS[flag]) for flag, letter in marks.items()],
+    }
+
+
 def _summary(listed: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, Any]:
-    """What a person's line in the list says before it is opened."""
+    """What a person's line in the list says before it is opened.
+
+    What is to be said against η stands there; remarks on effort are counted, since most people have some.
+    """
     own = next(one for one in whole["profile"] if one["parameter"] == SENSITIVITY)
-    eta = f"η {cell_text(own['estimate'])}"
-    if own["low"] is not None or own["high"] is not None:
-        eta += f" ({cell_text(own['low'])} to {cell_text(own['high'])})"
-    return {**listed, "eta": eta}
+    eta = f"η {cell_text(own['estimate'])} {interval_text(own['low'], own['high'])}".strip()
+    others = sum(one["status"] != "ok" for one in whole["profile"] if one is not own)
+    return {
+        **listed,
+        "eta": eta,
+        "flag": FLAGS.get(own["status"], ""),
+        "others": count(others, "remark") + " on effort" if others else "",
+    }

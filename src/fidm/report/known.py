@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +18,8 @@ from fidm.tasks.model import TaskModel
 Key = tuple[str, str]
 """A participant and an episode."""
 
-DIGITS = 4
-"""How many significant digits people's numbers keep."""
+DIGITS = 6
+"""How many significant digits numbers keep; the page shows three of them, so that none is rounded twice."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +46,8 @@ class Known:
         The language of each dialog, by participant and episode.
     is_deidentified : bool
         Whether nothing may lead back to a person: no words, no covariates, no names of episodes.
+    reviews : mapping
+        What reviewers decided, by participant, episode and segment.
     """
 
     cohort: Cohort
@@ -56,6 +59,7 @@ class Known:
     label: str | None = None
     languages: Mapping[Key, str] = field(default_factory=dict)
     is_deidentified: bool = False
+    reviews: Mapping[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
 
 
 def rounded(value: float | None, *, digits: int = DIGITS) -> float | None:
@@ -63,8 +67,8 @@ def rounded(value: float | None, *, digits: int = DIGITS) -> float | None:
 
     Examples
     --------
-    >>> rounded(0.123456), rounded(float("nan")), rounded(-0.0)
-    (0.1235, None, 0.0)
+    >>> rounded(0.12345678), rounded(float("nan")), rounded(-0.0)
+    (0.123457, None, 0.0)
     """
     if value is None or not np.isfinite(value):
         return None

@@ -18,6 +18,7 @@ from fidm.io.study import Study
 from fidm.report.known import Key, Known
 from fidm.report.naming import draw_names, rename, renamed
 from fidm.report.parts import Progress
+from fidm.report.reviews import segment_reviews
 from fidm.study.behind import Behind, places_behind
 from fidm.study.folders import SIMULATION
 from fidm.study.opening import read_people, study_fit, study_tasks
@@ -97,6 +98,10 @@ def open_for_report(
     profile = fit.profile(cohort, workers=workers, on_progress=on_progress)
     found = find_evidence(fit, cohort, profile=profile, workers=workers, on_progress=on_progress)
     behind = places_behind(folder, found, names=names or None)
+    provenance = _provenance(folder)
+    reviews = segment_reviews(
+        folder, tasks, provenance.get("task_fingerprint"), names=names if deidentify else None
+    )
     known = Known(
         cohort,
         fit,
@@ -107,8 +112,8 @@ def open_for_report(
         label if label in cohort.participants.columns else None,
         _languages(folder, names),
         deidentify,
+        reviews,
     )
-    provenance = _provenance(folder)
     grounded = _own(behind, cohort) if provenance else None
     notes = (*([told] if told else []), *behind.warnings)
     return Opened(folder, known, excluded, source, provenance, grounded, notes, names)

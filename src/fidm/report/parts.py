@@ -1,8 +1,7 @@
-"""The pieces a report is made of, as plain dicts: sections, tables, figures; and how a cell is written."""
+"""The pieces a report is made of, as plain dicts: sections, tables, figures."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,13 +14,8 @@ from fidm.report.known import rounded
 
 Progress = Callable[[str, int, int], None]
 
-PERCENT = "%"
-"""The unit of shares: a cell holds a number from 0 to 1, and the page shows per cent."""
-
-MINUS, DASH = "−", "–"
-
-DIGITS = 6
-"""How many significant digits a table keeps; the page shows three of them."""
+LOW, HIGH, FLAG = "low", "high", "flag"
+"""What a column can be to another one, in whose cells the page shows it: an end of an interval, a remark."""
 
 
 def section(
@@ -45,6 +39,28 @@ def section(
 def column(name: str, words: str = "", *, unit: str | None = None, align: str = "right") -> dict[str, Any]:
     """Return a table's column: its name for programs, its words for readers, its unit."""
     return {"name": name, "words": words or name.replace("_", " "), "unit": unit, "align": align}
+
+
+def with_interval(
+    name: str, words: str = "", *, low: str = "", high: str = "", flag: str = "", unit: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the columns of a number, its interval and, if named, its flag; a page shows them as one.
+
+    Parameters
+    ----------
+    name, words, unit
+        As in :func:`column`.
+    low, high : str
+        What the columns of the ends are called; by default the name with ``_low`` and ``_high``.
+    flag : str
+        What the column with a remark's code is called, if there is one.
+    """
+    whole = column(name, words, unit=unit)
+    ends = [(low or f"{name}_low", LOW, "from"), (high or f"{name}_high", HIGH, "to")]
+    if flag:
+        ends.append((flag, FLAG, "remark"))
+    parts = ({**column(own, said, unit=unit), "within": name, "role": role} for own, role, said in ends)
+    return [whole, *parts]
 
 
 def text_column(name: str, words: str = "") -> dict[str, Any]:
@@ -100,32 +116,8 @@ def figure(name: str, title: str, drawn: Figure | Axes, *, alt: str, table: str)
 def raw(value: Any) -> Any:
     """Return a value as JSON knows it, its digits those that matter."""
     if isinstance(value, float):
-        return rounded(value, digits=DIGITS)
+        return rounded(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-def cell_text(value: Any, unit: str | None = None) -> str:
-    """Return a cell as the page shows it.
-
-    Examples
-    --------
-    >>> cell_text(0.1234, "%"), cell_text(-1.5), cell_text(12345), cell_text(None), cell_text(True)
-    ('12.3 %', '−1.50', '12,345', '–', 'yes')
-    """
-    if value is None:
-        return DASH
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float) and not math.isfinite(value):
-        return DASH
-    if isinstance(value, int | float) and unit == PERCENT:
-        return f"{100 * value:.1f} %".replace("-", MINUS)
-    if isinstance(value, int):
-        return f"{value:,}".replace("-", MINUS)
-    if isinstance(value, float):
-        text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
-        return ("0" if value == 0 else text).replace("-", MINUS)
-    return str(value)
 
 
 def sentence(text: str) -> str:

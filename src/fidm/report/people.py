@@ -36,10 +36,9 @@ def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[st
     of_channel = {channel.name: channel for channel in known.fit.channels}
     channels = []
     for name in known.found.channels:
-        said, unit = words.channel_words(name, of_channel[name].column)
-        channels.append(
-            {"name": name, "words": said, "unit": unit or None, "yes_no": name in known.found.yes_no}
-        )
+        said = words.channel_words(name, of_channel[name].column)
+        yes_no = name in known.found.yes_no
+        channels.append({"name": name, "words": said.name, "unit": said.unit or None, "yes_no": yes_no})
     tops = known.found.counted["unexpectedness"]
     return {
         "scenes": [map_scene(task) for task in known.tasks if task.grid is not None],
@@ -51,6 +50,8 @@ def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[st
             "p99": rounded(tops.quantile(0.99)) if len(tops) else None,
             "top": rounded(float(tops.max())) if len(tops) else None,  # type: ignore[arg-type]
         },
+        "label": None if known.label is None else words.column_words(known.label),
+        "statuses": dict(words.GROUNDED),
         "has_words": known.behind.words is not None,
         "deidentified": known.is_deidentified,
         "people": _listed(known, chosen),
@@ -158,13 +159,13 @@ def _cell(value: Any) -> Any:
 
 
 def _places(profile: Profile) -> NDArray[np.float64]:
-    """Everybody's place among the others in each parameter, in per cent; NaN where there is no estimate."""
+    """The share of the others who lie below each person, in per cent; NaN where there is no estimate."""
     found = np.full(profile.estimate.shape, np.nan)
     for k in range(profile.estimate.shape[1]):
         is_known = ~np.isnan(profile.estimate[:, k])
         if is_known.sum() > 1:
-            ranks = rankdata(profile.estimate[is_known, k])
-            found[is_known, k] = 100 * (ranks - 0.5) / is_known.sum()
+            below = rankdata(profile.estimate[is_known, k]) - 1  # ties count half
+            found[is_known, k] = 100 * below / (is_known.sum() - 1)
     return found
 
 
@@ -181,6 +182,7 @@ def _profile(profile: Profile, row: int, places: NDArray[np.float64]) -> list[di
                 "high": rounded(profile.high[row, k]),
                 "status": status,
                 "n": int(profile.n[row, k]),
+                "rests_on": words.rests_on(name, int(profile.n[row, k])),
                 "percentile": rounded(places[row, k]),
                 "said": words.STATUSES.get(status),
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import polars as pl
 
 from fidm import plot
 from fidm.errors import FidmError
-from fidm.evidence.localizing import DENOMINATORS, SAID, Localization, localize
+from fidm.evidence.localizing import DENOMINATORS, FEWEST, SAID, Localization, localize
 from fidm.fit.profile import SENSITIVITY, STATUSES
+from fidm.report.numbers import in_one_way
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     Progress,
@@ -20,10 +22,12 @@ from fidm.report.parts import (
     sentence,
     table,
     text_column,
+    with_interval,
 )
-from fidm.report.words import FLAGS, parameter_words
+from fidm.report.pictures import scatter
+from fidm.report.words import FLAGS, channel_words, column_words, parameter_words
 from fidm.study.paper import LOCALIZATION
-from fidm.study.recovered import LABELS
+from fidm.study.repeated import TOO_LOW
 from fidm.study.repeating import reliability
 
 BOOTSTRAP = 500
@@ -48,7 +52,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
         f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {how}, with "
         f"{profile.level * 100:g} % intervals; what people share was {opened.source}.",
-        *(sentence(note.replace("_", " ")) for note in (*summary.notes, *fit.warnings)),
+        *(in_one_way(sentence(note.replace("_", " "))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [
         _summary_table(summary.table),
@@ -71,8 +75,9 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
             figure(
                 "scatter",
                 f"Action sensitivity and {parameter_words(channel)} of everybody",
-                plot.cohort_scatter(profile, channel=channel, groups=groups),
-                alt=f"A dot per person: action sensitivity against {parameter_words(channel)}.",
+                scatter(profile, channel=channel, groups=groups),
+                alt=f"A dot per person: action sensitivity against {parameter_words(channel)}; a cross where "
+                "something is to be said against one of the two.",
                 table="estimates",
             )
         )
@@ -118,7 +123,7 @@ def _population_table(opened: Opened) -> dict[str, Any]:
         [text_column("parameter"), text_column("quantity"), column("estimate"),
          column("se", "standard error")],
         (
-            (said.get(name) or parameter_words(name)[:-2], QUANTITIES.get(what, what), value, se)
+            (said.get(name) or channel_words(name).name, QUANTITIES.get(what, what), value, se)
             for name, what, value, se in shared.iter_rows()
         ),
     )  # fmt: skip
@@ -128,17 +133,24 @@ def _people_table(opened: Opened) -> dict[str, Any]:
     """Everybody's estimates with their intervals, sorted by id."""
     known, profile = opened.known, opened.known.profile
     label = known.label
-    columns = [text_column("participant"), *([] if label is None else [text_column(label)])]
+    columns = [text_column("participant")]
+    if label is not None:
+        columns.append(text_column(label, column_words(label)))
     for name in profile.parameters:
-        said = parameter_words(name)
-        columns += [column(name, said), column(f"{name}_low", "from"), column(f"{name}_high", "to")]
+        columns += with_interval(name, parameter_words(name), flag=f"{name}_status")
     labels = [] if label is None else known.cohort.participants[label].cast(pl.String).to_list()
-    cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).reshape(len(profile), -1)
-    rows = [
-        (name, *([] if label is None else [labels[i]]), *cells[i].tolist())
-        for i, name in enumerate(profile.participants)
-    ]
-    return table("estimates", "Everybody's estimates", columns, sorted(rows, key=lambda row: str(row[0])))
+    cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).tolist()
+    rows = []
+    for i, name in enumerate(profile.participants):
+        own = [(*cells[i][k], STATUSES[code]) for k, code in enumerate(profile.status[i].tolist())]
+        rows.append((name, *([] if label is None else [labels[i]]), *(cell for one in own for cell in one)))
+    return table(
+        "estimates",
+        "Everybody's estimates",
+        columns,
+        sorted(rows, key=lambda row: str(row[0])),
+        note=f"In brackets: {profile.level * 100:g} % intervals.",
+    )
 
 
 # ---------------------------------------------------------------------- reliability
@@ -165,17 +177,22 @@ def reliability_section(
         "reliability-table",
         "Reliability of each parameter",
         [text_column("parameter"), text_column("kind"), column("n", "people"), column("r", "correlation"),
-         column("reliability"), column("low", "from"), column("high", "to"),
-         column("sem", "standard error of measurement"), column("mdc_shrunk", "minimal detectable change")],
+         *with_interval("reliability", low="low", high="high"),
+         column("sem", "standard error of measurement (maximum likelihood)"),
+         column("mdc", "smallest detectable change (maximum likelihood)"),
+         column("mdc_shrunk", "smallest detectable change (empirical Bayes)")],
         (
-            (LABELS.get(row["parameter"], row["parameter"]), row["kind"], row["n"], row["r"],
-             row["reliability"], row["low"], row["high"], row["sem"], row["mdc_shrunk"])
+            (parameter_words(row["parameter"]), row["kind"], row["n"], row["r"],
+             row["reliability"], row["low"], row["high"], row["sem"], *_changes(row))
             for row in found.table.iter_rows(named=True)
         ),
-        note="Split halves and the model know one sitting: what varies from day to day comes on top. "
-        "Changes are of log η and θ.",
+        note="In brackets: 95 % intervals. Errors and changes are of log η and θ. Estimates by empirical "
+        "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
+        "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
+        f"standard error is about. –: with a reliability below {TOO_LOW:.2f} nothing is said of changes in a "
+        "person. Split halves and the model know one sitting: what varies from day to day comes on top.",
     )  # fmt: skip
-    said = [*found.sentences(), *(sentence(note) for note in found.notes)]
+    said = [in_one_way(text) for text in (*found.sentences(), *(sentence(note) for note in found.notes))]
     if not found.table["reliability"].drop_nulls().len():
         return section("reliability", title, said, tables=[shown])
     drawn = figure(
@@ -186,6 +203,13 @@ def reliability_section(
         table="reliability-table",
     )
     return section("reliability", title, said, tables=[shown], figures=[drawn])
+
+
+def _changes(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """The smallest detectable change of both kinds of estimates; none where reliability is too low for it."""
+    if row["reliability"] is None or row["reliability"] < TOO_LOW:
+        return None, None
+    return row["mdc"], row["mdc_shrunk"]
 
 
 # ---------------------------------------------------------------------- localisation
@@ -203,8 +227,9 @@ def localisation_section(opened: Opened, *, seed: int, on_progress: Progress | N
     said = [
         "If unexpectedness points at the right places, actions that turn away from the next goal, or pass a "
         "target by, should be among a person's most unexpected ones.",
-        *found.sentences(),
-        *(sentence(note) for note in found.notes if not note.startswith(tuple(DENOMINATORS))),
+        *(in_one_way(text) for text in found.sentences()),
+        *(in_one_way(sentence(note)) for note in found.notes if not note.startswith(tuple(DENOMINATORS))),
+        *_without_interval(found),
     ]
     shown = _localisation_table(found)
     if not found.table["auc"].drop_nulls().len():
@@ -217,6 +242,19 @@ def localisation_section(opened: Opened, *, seed: int, on_progress: Progress | N
         table="localisation-table",
     )
     return section("localisation", title, said, tables=[shown], figures=[drawn])
+
+
+def _without_interval(found: Localization) -> list[str]:
+    """Why rows have no interval."""
+    bare = found.table.filter(pl.col("auc").is_not_null() & pl.col("auc_low").is_null())
+    if not bare.height:
+        return []
+    which = "No row has" if bare.height == found.table["auc"].count() else "Some rows have no"
+    end = " an interval" if which == "No row has" else " interval"
+    return [
+        f"{which}{end}: fewer than {FEWEST} people have both such events and other actions, and so few say "
+        "nothing about how much another study would differ."
+    ]
 
 
 def _localisation_table(found: Localization) -> dict[str, Any]:
@@ -233,11 +271,10 @@ def _localisation_table(found: Localization) -> dict[str, Any]:
     return table(
         "localisation-table",
         "Unexpectedness at detours and at targets passed by",
-        [text_column("event"), text_column("among"), text_column("score"), column("auc", "AUC"),
-         column("auc_low", "from"), column("auc_high", "to"),
-         column("enrichment", "enrichment, times"), column("enrichment_low", "from"),
-         column("enrichment_high", "to"), column("n_people", "people"), column("n_events", "events"),
-         column("n_steps", "of steps"), column("paper_auc", "AUC in the paper"),
+        [text_column("event"), text_column("among"), text_column("score"), *with_interval("auc", "AUC"),
+         *with_interval("enrichment", "enrichment, times"), column("n_people", "people"),
+         column("n_events", "events"), column("n_steps", "of steps"), column("paper_auc", "AUC in the paper"),
          column("paper_enrichment", "enrichment in the paper")],
         rows,
+        note="In brackets: 95 % intervals.",
     )  # fmt: skip

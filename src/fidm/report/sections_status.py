@@ -3,24 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
 
 from fidm import plot
 from fidm.errors import FidmError
+from fidm.report.numbers import PERCENT, in_one_way
 from fidm.report.opening import Opened
-from fidm.report.parts import PERCENT, Progress, column, figure, section, sentence, table, text_column
+from fidm.report.parts import (
+    Progress,
+    column,
+    figure,
+    section,
+    sentence,
+    table,
+    text_column,
+    with_interval,
+)
 from fidm.report.pictures import curve_panels, score_bars
 from fidm.report.words import count
-from fidm.study.check_words import check_words
-from fidm.study.classified import Classification, in_words
+from fidm.study.classified import Classification, Metric, in_words
 from fidm.study.classifying import classify
 from fidm.study.language import Language, Texts
-from fidm.study.wording import PARTS, featured
+from fidm.study.leakage import FOLD_NUMBER, SCRAMBLED
+from fidm.study.wording import PARTS, featured, times
 
 REPEATS, PERMUTATIONS = 2, 20
 """How often cross-validation is repeated, and labels are scrambled; fidm classify does more."""
+
+JUDGED = "judged in"
+"""What the column is called that says how people were judged: by cross-validation, or once in the end."""
+
+SCORE_KEYS = ("value", "low", "high", "paper")
 
 
 def classification_section(
@@ -54,7 +69,13 @@ def classification_section(
             on_progress=on_progress,
         )
     except FidmError as error:
-        return section("classification", title, [f"People's status cannot be classified: {error.message}"])
+        said = [f"People's status cannot be classified: {error.message}"]
+        if "folds" in error.message:
+            said.append(
+                "This report always uses five folds. fidm classify takes another number (--folds), and has "
+                "the whole analysis."
+            )
+        return section("classification", title, said)
     judged = count(found.flow.n("train"), "person", "people")
     said = [
         f"How well {normal} people are told from all others ({', '.join(found.classes[1:])}), by logistic "
@@ -62,7 +83,7 @@ def classification_section(
         + (f", then {found.flow.n('held-out'):,} others once." if found.flow.n("held-out") else "."),
         "This is a short version without language. fidm classify has the whole analysis, with checks, groups "
         "and thresholds.",
-        *(sentence(note) for note in found.notes),
+        *(in_one_way(sentence(note)) for note in found.notes),
         *_checks(found),
         *_not_run(found),
     ]
@@ -78,7 +99,32 @@ def _checks(found: Classification) -> list[str]:
             for check, name in failed.select("check", "representation").iter_rows()
         )
         return [f"A check FAILED, so these numbers cannot be trusted: {names}. See fidm classify."]
-    return [sentence(f"Checks: {said}") for said in (check_words(found),) if said]
+    said = []
+    scrambled = found.checks.filter(check=SCRAMBLED)
+    values = scrambled["value"].drop_nulls().drop_nans().to_list()
+    if values:
+        low, high = f"{min(values):.3f}", f"{max(values):.3f}"
+        gave = low if low == high else f"{low} to {high}"
+        said.append(f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} (0.5 expected)")
+    named = found.checks.filter(check=FOLD_NUMBER)["value"].drop_nulls().drop_nans().to_list()
+    said += [
+        f"features that name the fold change the AUC by {_change(value)} (0 expected)" for value in named
+    ]
+    return [sentence(f"Checks: {'; '.join(said)}")] if said else []
+
+
+def _change(value: float) -> str:
+    """A small difference, signed; one that rounds to nothing is 0.
+
+    Examples
+    --------
+    >>> _change(-0.0002), _change(-0.0121), _change(0.0031)
+    ('0.000', '−0.012', '+0.003')
+    """
+    text = f"{abs(value):.3f}"
+    if not float(text):
+        return text
+    return ("−" if value < 0 else "+") + text
 
 
 def _not_run(found: Classification) -> list[str]:
@@ -87,24 +133,20 @@ def _not_run(found: Classification) -> list[str]:
 
 def _class_tables(found: Classification) -> list[dict[str, Any]]:
     curves, calibrated = featured(found, most=3), featured(found, most=2)
-    binary = found.scores.filter(setting="binary")
     scores = table(
         "scores",
         "How well each representation tells people's status",
-        [text_column("representation"), text_column("part"), text_column("metric"), column("n", "people"),
-         column("value", unit=PERCENT), column("low", "from", unit=PERCENT),
-         column("high", "to", unit=PERCENT), column("paper", "in the paper", unit=PERCENT)],
-        (
-            (in_words(row["representation"]), PARTS[row["part"]], row["metric"].replace("_", " "), row["n"],
-             row["value"], row["low"], row["high"], row["paper"])
-            for row in binary.iter_rows(named=True)
-        ),
-        note="95 % intervals. The paper's numbers are about its own people.",
+        [text_column("representation"), text_column("part", JUDGED), column("n", "people"),
+         *with_interval("auc", "AUC"), column("auc_paper", "AUC in the paper"),
+         *with_interval("balanced_accuracy", unit=PERCENT),
+         column("balanced_accuracy_paper", "balanced accuracy in the paper", unit=PERCENT)],
+        _score_rows(found.scores.filter(setting="binary")),
+        note="In brackets: 95 % intervals. The paper's numbers are about its own people.",
     )  # fmt: skip
     roc = table(
         "roc-points",
         "Points of the ROC curves",
-        [text_column("representation"), text_column("part"),
+        [text_column("representation"), text_column("part", JUDGED),
          column("false_positive_rate", "false positives", unit=PERCENT), column("sensitivity", unit=PERCENT)],
         (
             (in_words(row["representation"]), PARTS[row["part"]], row["false_positive_rate"],
@@ -115,16 +157,30 @@ def _class_tables(found: Classification) -> list[dict[str, Any]]:
     calibration = table(
         "calibration-points",
         "Predicted and observed shares",
-        [text_column("representation"), text_column("part"), column("n", "people"),
-         column("predicted", unit=PERCENT), column("observed", unit=PERCENT),
-         column("low", "from", unit=PERCENT), column("high", "to", unit=PERCENT)],
+        [text_column("representation"), text_column("part", JUDGED), column("n", "people"),
+         column("predicted", unit=PERCENT),
+         *with_interval("observed", low="low", high="high", unit=PERCENT)],
         (
             (in_words(row["representation"]), PARTS[row["part"]], row["n"], row["predicted"], row["observed"],
              row["low"], row["high"])
             for row in _of(found.calibration, calibrated)
         ),
+        note="In brackets: 95 % intervals.",
     )  # fmt: skip
     return [scores, roc, calibration]
+
+
+def _score_rows(scores: pl.DataFrame) -> list[tuple[Any, ...]]:
+    """A row per representation and part, both metrics beside each other."""
+    metrics: tuple[Metric, ...] = get_args(Metric)
+    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    for row in scores.iter_rows(named=True):
+        found.setdefault((row["representation"], row["part"]), {})[row["metric"]] = row
+    rows = []
+    for (name, part), own in found.items():
+        cells = [own.get(metric, {}).get(key) for metric in metrics for key in SCORE_KEYS]
+        rows.append((in_words(name), PARTS[part], next(iter(own.values()))["n"], *cells))
+    return rows
 
 
 def _of(points: pl.DataFrame, representations: tuple[str, ...]) -> Iterator[dict[str, Any]]:

@@ -11,19 +11,24 @@ import polars as pl
 from fidm.grounding.meanings import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.excluded import count_reasons, say_reasons
+from fidm.pages.scene import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.report.audits import audit_tables
+from fidm.report.numbers import PERCENT, in_one_way
 from fidm.report.opening import Opened
-from fidm.report.parts import PERCENT, Progress, column, figure, section, sentence, table, text_column
+from fidm.report.parts import Progress, column, figure, section, sentence, table, text_column
 from fidm.report.pictures import status_bar
-from fidm.report.words import GROUNDED, count
+from fidm.report.words import GROUNDED, column_words, count, place_words
 from fidm.tasks.check import TaskCheck, check_task
+from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.types import Values
 
 MOST_SPLITS = 12
 """A column with more different values than this is no table of groups."""
+
+COMPASS = "On the map N is up, S is down, E is right and W is left."
 
 
 def overview(opened: Opened) -> dict[str, Any]:
@@ -95,7 +100,7 @@ def _groups(opened: Opened) -> dict[str, Any] | None:
     if not keys or any(people[name].n_unique() > MOST_SPLITS for name in keys):
         return None
     counted = people.group_by([pl.col(name).cast(pl.String) for name in keys]).len().sort(keys)
-    columns = [text_column(name, "part" if name == "split" else name) for name in keys]
+    columns = [text_column(name, column_words(name)) for name in keys]
     return table("groups", "Groups", [*columns, column("len", "participants")], counted.iter_rows())
 
 
@@ -148,11 +153,14 @@ def _task_words(task: TaskModel, found: TaskCheck) -> list[str]:
             f"The best agent finishes in {found.best_actions:.0f} actions; the shortest way that takes every "
             f"goal when it is asked for has {found.fewest_actions}."
         )
+    if task.grid is not None and set(MOVES) <= set(task.actions):
+        said.append(COMPASS)
     return said
 
 
 def _task_tables(task: TaskModel, found: TaskCheck, i: int) -> list[dict[str, Any]]:
-    rows = [(one.level, f"{one.says} {one.advice}".strip()) for one in found.findings]
+    rows = [(one.level, in_one_way(f"{one.says} {one.advice}".strip())) for one in found.findings]
+    named = _place_names(task)
     tables = [
         table(
             f"findings-{i}",
@@ -165,7 +173,8 @@ def _task_tables(task: TaskModel, found: TaskCheck, i: int) -> list[dict[str, An
             f"By how much each goal of {task.name} is worth more than walking on",
             [text_column("goal"), column("typical"), column("worst", "at worst"),
              column("incomplete", "earlier goals missing")],
-            [(goal.goal, goal.typical, goal.worst, goal.incomplete) for goal in found.goals],
+            [(place_words(goal.goal, named), goal.typical, goal.worst, goal.incomplete)
+             for goal in found.goals],
             note="In units of reward.",
         ),
     ]  # fmt: skip
@@ -185,6 +194,13 @@ def _task_tables(task: TaskModel, found: TaskCheck, i: int) -> list[dict[str, An
             )
         )  # fmt: skip
     return tables
+
+
+def _place_names(task: TaskModel) -> dict[str, str]:
+    """What each place is called on the map, by its name in actions and goals."""
+    if task.grid is None:
+        return {}
+    return {one["name"]: one["words"] for one in map_scene(task)["labels"]}
 
 
 def _value_table(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
@@ -273,8 +289,8 @@ def _inferred_words(opened: Opened) -> list[str]:
     if not n:
         return []
     return [
-        f"{100 * n / actions.height:.1f} % of all steps were filled in by a planner and not said (“I go to the "
-        "vegetables”). "
+        f"{100 * n / actions.height:.1f} % of all steps were filled in by a planner and not said "
+        "(“I go to the vegetables”). "
         f"In action sensitivity they count with weight {opened.known.fit.inferred:g}."
     ]
 

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fidm.channels import channel_words, parameter_words
 from fidm.fit.profile import SENSITIVITY
 from fidm.grounding.meanings import doubt_in_words
 
+__all__ = [
+    "COLUMNS",
+    "FLAGS",
+    "GROUNDED",
+    "NOT_A_DIAGNOSIS",
+    "STATUSES",
+    "channel_words",
+    "column_words",
+    "count",
+    "doubt_words",
+    "parameter_words",
+    "place_words",
+    "rests_on",
+]
+
 NOT_A_DIAGNOSIS = "Research use only, not a diagnosis."
-
-PARAMETERS: Mapping[str, str] = {
-    SENSITIVITY: "action sensitivity η",
-    "duration": "speech duration θ",
-    "characters": "characters spoken θ",
-    "turns": "dialog turns θ",
-    "pause": "pause length θ",
-    "pause_presence": "pause presence θ",
-}
-"""A person's parameters in words."""
-
-CHANNELS: Mapping[str, tuple[str, str]] = {
-    "duration": ("speech duration", "s"),
-    "characters": ("characters spoken", "characters"),
-    "turns": ("dialog turns", "turns"),
-    "pause": ("pause length", "s"),
-    "pause_presence": ("pause presence", ""),
-}
-"""The effort channels in words, and what they are counted in."""
 
 STATUSES: Mapping[str, str] = {
     "low_information": "The data narrow this down little.",
@@ -64,25 +61,28 @@ COLUMNS: Mapping[str, str] = {
 }
 """What usual columns of the table of participants are called."""
 
-ROLES: Mapping[str, str] = {"participant": "participant", "assessor": "assessor"}
 
-
-def parameter_words(name: str) -> str:
-    """Return what a parameter is called.
+def rests_on(name: str, n: int) -> str:
+    """Return what a person's parameter rests on, with how many.
 
     Examples
     --------
-    >>> parameter_words("duration"), parameter_words("gaze_shifts")
-    ('speech duration θ', 'gaze shifts θ')
+    >>> rests_on("action_sensitivity", 54), rests_on("pause", 1), rests_on("duration", 23)
+    ('54 steps', '1 pause', '23 segments')
     """
-    return PARAMETERS.get(name, f"{name.replace('_', ' ')} θ")
+    things = "steps" if name == SENSITIVITY else channel_words(name).rests_on
+    return count(n, things.removesuffix("s"), things)
 
 
-def channel_words(name: str, column: str = "") -> tuple[str, str]:
-    """Return what an effort channel is called, and its unit; "" where it has none."""
-    if name in CHANNELS:
-        return CHANNELS[name]
-    return name.replace("_", " "), "s" if column.endswith("_s") else ""
+def place_words(text: str, places: Mapping[str, str]) -> str:
+    """Return a goal or an action with its place called as on the map.
+
+    Examples
+    --------
+    >>> place_words("BUY egg_tofu", {"egg_tofu": "egg and tofu"})
+    'BUY egg and tofu'
+    """
+    return " ".join(places.get(part, part.replace("_", " ")) for part in text.split(" "))
 
 
 def doubt_words(codes: str | None) -> list[str]:

@@ -4,22 +4,44 @@
 
 const fidmCharts = (() => {
   const { node, heat } = fidmMap;
-  const BELOW = "#56b4e9";
   const EXPECTED = "#222";
 
-  // A number in at most three figures, with a real minus sign; an en dash where there is none.
-  function number(value, figures = 3) {
-    if (value === null || value === undefined || !Number.isFinite(value)) return "–";
+  // A number in three figures with their trailing zeros, a real minus sign, and an en dash where there is none.
+  // The tables above are written by fidm.report.numbers in Python: both must give the same for every number.
+  function number(value) {
+    if (!has(value)) return "–";
+    if (value === 0) return "0";
     const size = Math.abs(value);
-    const text = size >= 10 ** figures ? value.toFixed(0) : Number(value.toPrecision(figures)).toString();
-    const small = size !== 0 && size < 1e-4 ? value.toExponential(1) : text;
-    return small.replaceAll("-", "−");
+    const isOrdinary = size >= 1e-4 && size < 1e15;
+    const text = !isOrdinary ? size.toExponential(2).replace("+", "")
+      : size >= 999.5 ? thousands(size.toFixed(0)) : size.toPrecision(3);
+    return (value < 0 ? "−" : "") + text.replace("-", "−");
   }
 
-  function percent(value) {
-    if (value === null || value === undefined) return "–";
-    if (value > 0 && value < 0.001) return "< 0.1 %";
-    return `${number(100 * value, value < 0.1 ? 2 : 3)} %`;
+  const thousands = (digits) => digits.replace(/\B(?=(\d{3})+$)/g, ",");
+
+  // How many: no decimals.
+  const count = (n) => (has(n) ? (n < 0 ? "−" : "") + thousands(String(Math.abs(n))) : "–");
+
+  function percent(share) {
+    if (!has(share)) return "–";
+    if (share > 0 && share < 0.001) return "< 0.1 %";
+    const size = Math.abs(100 * share).toFixed(1);
+    return `${share < 0 && Number(size) ? "−" : ""}${size} %`;
+  }
+
+  // A number on an axis: no more digits than it needs.
+  const tickText = (value) => String(Number(value.toPrecision(6))).replace("-", "−");
+
+  // Residuals as fidm.plot draws them: white at 0, brown above, blue below, darkest at four times what was expected
+  // (or a quarter of it). Bars also go up or down, so that nobody needs the colours.
+  const [MORE, LESS] = [[138, 48, 0], [90, 165, 216]];
+  const [DARKEST_LOG, DARKEST_DIFFERENCE] = [Math.log(4), 1];
+
+  function residualColour(value, isDifference) {
+    const share = Math.min(1, Math.abs(value) / (isDifference ? DARKEST_DIFFERENCE : DARKEST_LOG));
+    const blend = (value < 0 ? LESS : MORE).map((part) => Math.round(255 + share * (part - 255)));
+    return `rgb(${blend.join(", ")})`;
   }
 
   // Round values at even distances between two ends, four or five of them.
@@ -49,7 +71,7 @@ const fidmCharts = (() => {
   function upright(svg, box, low, high, words) {
     const y = (value) => box.bottom - ((value - low) / (high - low || 1)) * (box.bottom - box.top);
     for (const tick of words || ticks(low, high)) {
-      const [value, text] = Array.isArray(tick) ? tick : [tick, number(tick)];
+      const [value, text] = Array.isArray(tick) ? tick : [tick, tickText(tick)];
       svg.appendChild(node("line", { class: "grid", x1: box.left, x2: box.right, y1: y(value), y2: y(value) }));
       svg.appendChild(node("text", { class: "tick end", x: box.left - 6, y: y(value) + 3.5 }, text));
     }
@@ -130,7 +152,8 @@ const fidmCharts = (() => {
       } else {
         const [above, under] = [y(Math.max(0, value)), y(Math.min(0, value))];
         const size = { x: x(k) + wide * 0.1, y: above, width: wide * 0.8, height: Math.max(1, under - above) };
-        bar.appendChild(node("rect", { class: "body", ...size, fill: value < 0 ? BELOW : heat(value, high) }));
+        const fill = part === "observed" ? heat(value, high) : residualColour(value, yesNo);
+        bar.appendChild(node("rect", { class: "body", ...size, fill }));
       }
       if (part === "observed" && one.expected !== null && one.expected !== undefined) {
         const at = { x1: x(k) + wide * 0.02, x2: x(k) + wide * 0.98, y1: y(one.expected), y2: y(one.expected) };
@@ -196,10 +219,10 @@ const fidmCharts = (() => {
     const box = { x: 8, y: 2, width: 164, height: 11, stroke: "#767676", "stroke-width": 0.6 };
     svg.appendChild(node("rect", { ...box, fill: `url(#${id})` }));
     for (const tick of ticks(0, top, 3)) {
-      svg.appendChild(node("text", { class: "tick middle", x: 8 + (164 * tick) / top, y: 26 }, number(tick)));
+      svg.appendChild(node("text", { class: "tick middle", x: 8 + (164 * tick) / top, y: 26 }, tickText(tick)));
     }
     return svg;
   }
 
-  return Object.freeze({ number, percent, stepBars, effortBars, strip, scaleBar });
+  return Object.freeze({ number, count, percent, residualColour, stepBars, effortBars, strip, scaleBar });
 })();

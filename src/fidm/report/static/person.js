@@ -3,8 +3,8 @@
 "use strict";
 
 const fidmPerson = (() => {
-  const { number, percent } = fidmCharts;
-  const { el, inWords, times, dataTable, scrolls } = fidmTables;
+  const { number, count, percent } = fidmCharts;
+  const { el, inWords, times, dataTable, scrolls, observedText, reviewText, statusOf } = fidmTables;
 
   // Fill a section with what there is about a person.
   function fill(section, person, shared) {
@@ -37,20 +37,32 @@ const fidmPerson = (() => {
     const rows = person.profile.map((own) => profileRow(own, shared));
     const level = shared.level ? `${Math.round(100 * shared.level)} % interval` : "interval";
     const heads = ["parameter", "among the cohort", "estimate", level, "place", "rests on", "remarks"];
-    const table = dataTable("Profile", heads, rows, { numbers: [2, 4, 5] });
+    const table = dataTable("Profile", heads, rows, { numbers: [2, 4], kept: [0, 3, 5] });
     table.classList.add("profile");
     const said = "Band: the middle 80 % of the cohort, line: its median. Dot and bar: this person's estimate and "
-      + "interval, hollow where something is to be said against it. Place: per cent of the cohort below.";
+      + "interval, hollow where something is to be said against it. Place: the share of the others who lie below.";
     return el("div", "", scrolls(table, "Profile"), el("p", "quiet small", said));
   }
 
   function profileRow(own, shared) {
     const cohort = (shared.parameters || []).find((one) => one.parameter === own.parameter);
-    const range = own.low === null && own.high === null ? "–" : `${number(own.low)} to ${number(own.high)}`;
+    const range = rangeOf(own);
     const place = own.percentile === null || own.percentile === undefined ? "–" : `${Math.round(own.percentile)} %`;
     const strip = cohort ? fidmCharts.strip(own, cohort, `${own.words}: ${number(own.estimate)}, interval ${range}`) : "";
     const said = own.said || (own.status === "ok" ? "" : inWords(own.status));
-    return [own.words, strip, number(own.estimate), range, place, number(own.n), el("span", "doubt", said)];
+    return [own.words, strip, number(own.estimate), range, place, own.rests_on ?? count(own.n), el("span", "doubt", said)];
+  }
+
+  function rangeOf({ low, high }) {
+    if (low === null && high === null) return "–";
+    if (high === null) return `from ${number(low)}`;
+    return low === null ? `up to ${number(high)}` : `${number(low)} to ${number(high)}`;
+  }
+
+  // Places as the map calls them, in actions and wherever else they stand.
+  function namesOf(scene) {
+    const known = new Map((scene ? scene.labels : []).map((one) => [one.name, one.words]));
+    return (text) => String(text).replace(/[^\s,;:]+/g, (part) => known.get(part) ?? inWords(part));
   }
 
   // ---- One episode.
@@ -61,17 +73,19 @@ const fidmPerson = (() => {
     const root = el("section", "episode", el("h3", "", heading));
     root.setAttribute("aria-label", `${heading}, ${about.person.id}`);
     const index = new Map(episode.segments.map((one, k) => [one.segment, k]));
-    const steps = stepRows(episode, index);
+    const scene = episode.scene === null || episode.scene === undefined ? null : shared.scenes[episode.scene];
+    const named = namesOf(scene);
+    const steps = stepRows(episode, index, named);
     const segmentOf = steps.map((step) => step.segment);
     const now = el("p", "now");
     const nSegments = episode.segments.length;
     const view = fidmLinks.connect(root, segmentOf, { nSegments, onShow: (target, pinned) => tell(target, pinned) });
+    view.named = named;
     const { bar, slider, all } = steps.length ? walker(view, steps, now) : {};
-    const scene = episode.scene === null || episode.scene === undefined ? null : shared.scenes[episode.scene];
     const map = scene && steps.length ? mapOf(view, steps, scene, about) : null;
 
     function tell(target, pinned) {
-      now.replaceChildren(...(target ? told(target, steps, episode) : [HINT]));
+      now.replaceChildren(...(target ? told(target, steps, { episode, shared, named }) : [HINT]));
       if (map) fidmMap.figure(map, target && target.steps.length ? steps[target.steps[0]].cell : null);
       if (!slider) return;
       if (target && target.steps.length === 1) slider.value = target.steps[0] + 1;
@@ -93,7 +107,7 @@ const fidmPerson = (() => {
     + "Esc to release.";
 
   // The columns of the steps as a row each, with a sentence.
-  function stepRows(episode, index) {
+  function stepRows(episode, index, named) {
     const columns = episode.steps;
     return columns.step.map((step, i) => {
       const row = { i };
@@ -101,33 +115,34 @@ const fidmPerson = (() => {
       row.name = row.segment;
       row.segment = index.get(row.segment) ?? null;
       row.known = Boolean(row.counts) && row.unexpectedness !== null;
-      row.label = stepWords(row, columns.step.length);
+      row.label = stepWords(row, columns.step.length, named);
       return row;
     });
   }
 
-  function stepWords(row, n) {
-    return `Step ${row.step} of ${n}${row.name === null ? "" : `, segment ${row.name}`}: ${actionWords(row)}`;
+  function stepWords(row, n, named) {
+    return `Step ${row.step} of ${n}${row.name === null ? "" : `, segment ${row.name}`}: ${actionWords(row, named)}`;
   }
 
-  function actionWords(row) {
-    const parts = [inWords(row.action ?? "no action")];
+  function actionWords(row, named) {
+    const parts = [named(row.action ?? "no action")];
     if (row.probability !== null) parts.push(`probability ${percent(row.probability)}`);
-    if (row.unexpectedness !== null) parts.push(`unexpectedness ${row.unexpectedness.toFixed(2)}`);
+    if (row.unexpectedness !== null) parts.push(`unexpectedness ${number(row.unexpectedness)}`);
     if (!row.known) parts.push(row.inferred ? "inferred, not counted" : "not counted");
     return parts.join(", ");
   }
 
   // What is lit, in words.
-  function told(target, steps, episode) {
-    if (target.segment !== null || target.steps.length > 1) return toldSegment(target, steps, episode);
+  function told(target, steps, about) {
+    const { named } = about;
+    if (target.segment !== null || target.steps.length > 1) return toldSegment(target, steps, about);
     const row = steps[target.steps[0]];
     const colon = row.label.indexOf(":") + 1;
     const [first, rest] = [row.label.slice(0, colon), row.label.slice(colon)];
     const more = [];
     if (row.known && row.percentile !== null) more.push(ranked(row.percentile));
-    if (row.best && row.q_gap > 0) more.push(`best here: ${inWords(row.best)}`);
-    const where = row.where ? ` At ${inWords(row.where)}.` : "";
+    if (row.best && row.q_gap > 0) more.push(`best here: ${named(row.best)}`);
+    const where = row.where ? ` At ${named(row.where)}.` : "";
     return [el("strong", "", first), `${[rest, ...more].join("; ")}.`, el("span", "quiet", where)];
   }
 
@@ -137,14 +152,14 @@ const fidmPerson = (() => {
     return `more unexpected than ${Math.round(percentile)} % of this person's steps`;
   }
 
-  function toldSegment(target, steps, episode) {
+  function toldSegment(target, steps, { episode, shared }) {
     const k = target.segment ?? steps[target.steps[0]].segment;
     const segment = k === null ? null : episode.segments[k];
     const which = target.steps.map((i) => steps[i].step);
     const span = which.length ? `step${which.length > 1 ? "s" : ""} ${ranges(which)}` : "no steps";
     if (!segment) return [el("strong", "", span)];
     return [el("strong", "", `Segment ${segment.segment}`), `, ${span}: ${segment.program || "no reading"}`,
-      segment.status ? ` (${inWords(segment.status)})` : "", "."];
+      segment.status ? ` (${statusOf(segment, shared)})` : "", "."];
   }
 
   // 3, 4, 5, 9 → "3–5, 9"
@@ -206,6 +221,7 @@ const fidmPerson = (() => {
     const key = el("div", "key", el("span", "", "unexpectedness, −log π"), scale);
     if (steps.some((row) => !row.known)) key.append(el("span", "swatch uncounted"), el("span", "", "not counted"));
     if (steps.some((row) => !row.move)) key.append(el("span", "", "✕ an action that is no movement"));
+    if (steps.some((row) => row.move)) key.append(el("span", "", "N is up, S down, E right, W left"));
     return el("figure", "", map, el("figcaption", "", key));
   }
 
@@ -223,7 +239,9 @@ const fidmPerson = (() => {
     for (const bar of svg.querySelectorAll(".bar")) fidmLinks.add(view, bar, "bar");
     for (const band of svg.querySelectorAll(".band")) fidmLinks.add(view, band);
     const grey = steps.some((row) => !row.known) ? " Hatched: not counted (inferred, weight 0, waiting, or no η)." : "";
-    return el("figure", "", svg, el("figcaption", "", `Unexpectedness, −log π, of each step; below it the segments.${grey}`));
+    const over = steps.some((row) => row.unexpectedness > about.top) ? " ▲: higher than the drawing." : "";
+    const said = `Unexpectedness, −log π, of each step, the darker the higher; below it the segments.${grey}${over}`;
+    return el("figure", "", svg, el("figcaption", "", said));
   }
 
   // ---- What was said.
@@ -241,7 +259,7 @@ const fidmPerson = (() => {
       if (k !== undefined) {
         item.dataset.segment = k;
         fidmLinks.add(view, item);
-        if (lastOf.get(turn.segment) === t) item.append(readingOf(episode.segments[k]));
+        if (lastOf.get(turn.segment) === t) item.append(readingOf(episode.segments[k], shared));
       }
       list.append(item);
     });
@@ -289,12 +307,20 @@ const fidmPerson = (() => {
     return span;
   }
 
-  function readingOf(segment) {
+  function readingOf(segment, shared) {
     const program = el("span", "program", segment.program || "no reading");
     const made = el("p", "reading", el("span", "name", `segment ${segment.segment}`), " · ", program);
     const status = segment.status || "";
-    if (status) made.append(" · ", el("span", `status ${status.replaceAll("_", "-")}`, inWords(status)));
+    if (status) made.append(" · ", el("span", `status ${status.replaceAll("_", "-")}`, statusOf(segment, shared)));
     for (const doubt of segment.doubts || []) made.append(el("span", "doubt", doubt));
+    for (const one of segment.reviews || []) made.append(decisionOf(one));
+    return made;
+  }
+
+  // Who decided, when, what, and why; a comment is somebody's own words.
+  function decisionOf(one) {
+    const made = el("span", one.in_force ? "decision" : "decision past", reviewText(one));
+    made.dir = "auto";
     return made;
   }
 
@@ -303,16 +329,22 @@ const fidmPerson = (() => {
   function effortOf(view, episode, shared) {
     const seen = fidmTables.channelsOf(episode, shared);
     if (!seen.length) return [el("p", "quiet", "There are no observations of effort in this episode.")];
-    const heads = ["observed; a black line where it was expected", "residual: above what the moves explain, or below"];
+    const heads = ["observed, the darker the more; a black line where it was expected",
+      "residual: brown above what the moves explain, blue below, white near 0"];
     const grid = el("div", "effort", ...heads.map((text) => el("p", "head", text)));
     for (const channel of seen) grid.append(...channelOf(view, episode, channel));
-    return [el("h4", "", "Effort of each segment"), grid];
+    const isMissing = seen.some((channel) => episode.segments.some((one) => !(one.effort && one.effort[channel.name])));
+    const dots = isMissing ? el("p", "quiet small", MISSING) : null;
+    return [el("h4", "", "Effort of each segment"), grid, ...(dots ? [dots] : [])];
   }
+
+  const MISSING = "A dot: nothing was observed there, such as the length of a pause where there is none.";
 
   function channelOf(view, episode, channel) {
     const values = episode.segments.map((segment) => {
       const own = (segment.effort && segment.effort[channel.name]) || {};
-      const numbers = ["observed", "expected", "residual"].map((part) => `${part} ${number(own[part])}`);
+      const numbers = [`observed ${observedText(own.observed, channel)}`, `expected ${number(own.expected)}`,
+        `residual ${number(own.residual)}`];
       return { ...own, name: segment.segment, title: `Segment ${segment.segment}, ${channel.words}: ${numbers.join(", ")}` };
     });
     return ["observed", "residual"].map((part) => {

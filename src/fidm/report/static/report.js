@@ -1,7 +1,7 @@
 // The list of people in a report: find, filter, sort, open one or all; a section is filled when it is opened.
 //
 // Inlined after map.js (pages), charts.js, links.js, tables.js and person.js, in this order. The page has
-//   <script type="application/json" id="shared">  {scenes, channels, parameters, deidentified, people}
+//   <script type="application/json" id="shared">  {scenes, channels, parameters, statuses, label, deidentified, people}
 //   <script type="application/json" id="data-N">  one person, read when the section is opened and never before
 //   <section id="people">  with <details class="person" id="person-N" data-n="N"><summary>…</summary></details> each
 // shared.people has a row per person in the order of the page, for the list alone:
@@ -65,7 +65,7 @@ const fidmReport = (() => {
   function controlsOf(rows, shared) {
     const search = el("input");
     Object.assign(search, { type: "search", spellcheck: false, autocomplete: "off" });
-    const filters = filtersOf(rows);
+    const filters = filtersOf(rows, shared);
     const parameters = (shared.parameters || []).map((one) => [one.parameter, one.words]);
     const names = [["mean_unexpectedness", "mean unexpectedness"], ...parameters];
     const known = names.filter(([name]) => rows.some((row) => Number.isFinite(row.values[name])));
@@ -80,7 +80,9 @@ const fidmReport = (() => {
     return { form, search, filters, sort: sort.select, order: order.select, count };
   }
 
-  function filtersOf(rows) {
+  function filtersOf(rows, shared) {
+    const name = shared.label || "status";
+    const label = name[0].toUpperCase() + name.slice(1);
     const remarked = (row, value) => (value === "none" ? !row.flags.length : row.flags.some((flag) => value === `= ${flag}`));
     const offer = (words, texts, fits, none) => {
       if (texts.length < (none ? 1 : 2)) return null;
@@ -89,7 +91,7 @@ const fidmReport = (() => {
       return { ...made, fits: (row) => made.select.value === ANY || fits(row, made.select.value) };
     };
     return [
-      offer("Status", distinct(rows.map((row) => row.label)), (row, value) => value === `= ${row.label}`),
+      offer(label, distinct(rows.map((row) => row.label)), (row, value) => value === `= ${row.label}`),
       offer("Split", distinct(rows.map((row) => row.split)), (row, value) => value === `= ${row.split}`),
       offer("Remarks", distinct(rows.flatMap((row) => row.flags)), remarked, "without remarks"),
     ].filter(Boolean);
