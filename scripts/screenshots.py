@@ -66,7 +66,8 @@ def picture_report(browser: Browser, path: Path) -> None:
     heights = bars.locator(".body").evaluate_all("all => all.map(one => Number(one.getAttribute('height')))")
     bars.nth(max(range(len(heights)), key=heights.__getitem__)).dispatch_event("click")
     person.locator("figure").first.evaluate(
-        "one => scrollTo(0, scrollY + one.getBoundingClientRect().top - 62)"
+        "(one, bar) => scrollTo(0, scrollY + one.getBoundingClientRect().top - bar.offsetHeight - 8)",
+        person.locator(".walker").element_handle(),
     )
     save(page, "report.png")
 

@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
+from matplotlib.quiver import Quiver
 
 import fidm
 from fidm import plot
@@ -20,6 +21,7 @@ from fidm.plot.action_evidence import UNCOUNTED
 from fidm.plot.diagram import ARROWS, NODES
 from fidm.plot.effort_evidence import residual_shade, shade
 from fidm.plot.fitted import FittedText
+from fidm.plot.maps import lanes
 from fidm.plot.profiles import DOTS, _rank_words
 from fidm.plot.style import LESS, LOOKS, MORE, lightness
 from fidm.plot.talk import said_along
@@ -115,6 +117,45 @@ def test_figure_one_has_ways_and_words(task, cohort):
         plot.figure_one(fidm.load_task("grocery"), cohort, walkers=[cohort.ids[0]])
 
 
+def test_figure_one_draws_the_same_episode_on_both_sides(task, cohort):
+    line = fidm.TaskModel.from_arrays([[1], [-1]], [[-0.1], [0.0]], gamma=0.9, tau=0.1, name="line")
+    who = cohort.select(cohort.ids[:1])
+    one, other = np.zeros(1, dtype=np.int32), np.zeros((), dtype=np.int32)
+    both = changed(  # a short episode on another task comes first
+        who,
+        episodes=pl.DataFrame({"episode": ["a", "b"], "task": [line.name, task.name]}),
+        episode_offsets=np.array([0, 2]),
+        step_offsets=np.array([0, 1, 1 + who.n_steps]),
+        state=np.append(one, who.state),
+        action=np.append(one, who.action),
+        end_state=np.append(other + 1, who.end_state),
+        segment_offsets=np.array([0, 0, who.n_segments]),
+        segment=np.append(one - 1, who.segment),
+        weight=None if who.weight is None else np.append(1.0, who.weight),
+        inferred=None if who.inferred is None else np.append(False, who.inferred),
+    )
+    left, right = plot.figure_one(task, both, walkers=[who.ids[0]]).axes
+    n = len(who.traces(who.ids[0])[0])
+    assert f"({n} actions" in left.get_legend().get_texts()[0].get_text()
+    assert right.get_legend().get_texts()[0].get_text().endswith(f"in {who.n_steps} steps")
+    with pytest.raises(fidm.DataError, match="2 episodes for 1 people"):
+        plot.verbal_output(both, [who.ids[0]], episode=["a", "b"])
+
+
+def test_no_two_walks_lie_on_each_other():
+    to_and_fro = np.array([(0.0, 0.0), (1.0, 0.0)] * 9)
+    ((begin, end),) = lanes([to_and_fro])
+    out = begin[end[:, 0] > begin[:, 0], 1]
+    assert len(set(out.round(9))) == 9
+    assert out.min() > 0
+    assert out.max() < 0.5, "beside the middle, and in the cell"
+    np.testing.assert_allclose(lanes([to_and_fro[:6]])[0][0][::2, 1], [0.06, 0.14, 0.22])
+    people = lanes([np.array([(0.0, 0.0), (1.0, 0.0)] * (1 + i % 3)) for i in range(9)])
+    all_out = np.concatenate([begin[end[:, 0] > begin[:, 0], 1] for begin, end in people])
+    assert len(set(all_out.round(9))) == len(all_out) == 18
+    assert all_out.max() < 0.5
+
+
 def test_people_on_a_map_differ_in_more_than_colour(task, cohort):
     walks = [cohort.traces(name)[0] for name in cohort.ids[:3]]
     ax = plot.routes(task, walks)
@@ -187,6 +228,37 @@ def test_letters_on_the_map_stand_on_the_way_of_their_step(task, found, cohort):
     after = task.grid.cell(steps["state"][step])
     middle = ((column + after[1]) / 2, (row + after[0]) / 2)
     assert np.abs(np.subtract(letter.get_position(), middle)).max() < 0.2
+
+
+def test_the_last_move_of_a_way_that_does_not_finish_is_drawn(task, found, cohort):
+    who = cohort.ids[0]
+    moves = found.actions.filter(pl.col("participant") == who, pl.col("is_move"))
+    cut = moves.filter(pl.col("step") == pl.col("step").cum_count())  # those before anything else is done
+    assert cut.height > 1
+    ax = plot.unexpected_steps(task, changed(found, actions=cut), who)
+    (arrows,) = [one for one in ax.collections if isinstance(one, Quiver)]
+    assert len(arrows.U) == cut.height
+    before = task.grid.cell(cut["state"][-1])
+    way = {"N": (0, -1), "S": (0, 1), "E": (1, 0), "W": (-1, 0)}[cut["action"][-1]]
+    assert (arrows.U[-1], arrows.V[-1]) == pytest.approx(way)
+    middle = (before[1] + way[0] / 2, before[0] + way[1] / 2)
+    assert np.abs(np.subtract(arrows.XY[-1], middle)).max() < 0.2
+
+
+def test_what_had_no_probability_is_marked(task, found, cohort):
+    who = cohort.ids[0]
+    endless = pl.when(pl.col("step") == 4).then(float("inf")).otherwise(pl.col("unexpectedness"))
+    some = changed(found, actions=found.actions.with_columns(unexpectedness=endless))
+    for ax in (plot.unexpected_row(some, who, marked=[4]), plot.unexpected_steps(task, some, who)):
+        assert [text.get_text() for text in ax.texts].count("∞") == 1
+    ax = plot.unexpected_row(some, who, marked=[4])
+    mark, letter = (text.get_position() for text in ax.texts)
+    heights = {round(bar.get_x() + bar.get_width() / 2): bar.get_height() for bar in ax.containers[0]}
+    assert heights[4] == max(heights.values()) < mark[1] < letter[1] < ax.get_ylim()[1]
+    assert mark[0] == 4
+    assert "probability 0" in ax.get_legend().get_texts()[0].get_text()
+    plain = plot.unexpected_row(found, who)
+    assert "∞" not in [text.get_text() for text in plain.texts]
 
 
 def test_steps_that_do_not_count_are_hatched_and_dotted(task, found, cohort):

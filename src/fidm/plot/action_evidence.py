@@ -21,9 +21,11 @@ from fidm.fit.profile import number_text
 from fidm.plot.fonts import plain
 from fidm.plot.maps import draw_map, lanes
 from fidm.plot.style import INK, WEIGHT_MAP, figure_of, new_axes
+from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 
 UNCOUNTED, NOT_COUNTED = "#8C8C8C", "not counted (inferred, weight 0, waiting, no η)"
+IMPOSSIBLE = "infinitely unexpected (probability 0)"
 HATCH = "/////"
 LABEL = "unexpectedness, −log π (nats)"
 LETTERS = "abcdefghij"
@@ -100,6 +102,7 @@ def unexpected_steps(
     """Draw one person's way, the darker the more unexpected each step was; crosses mark other actions.
 
     Steps that do not count (inferred, of weight 0, waiting, or of a person without an η) are thin grey dots.
+    What had a probability of 0 has an ∞ beside it.
 
     Parameters
     ----------
@@ -130,8 +133,9 @@ def unexpected_steps(
     top = highest(steps) if top is None else top
     scale = shades(top)
     colours = np.asarray(scale.to_rgba(_finite(steps, top)))
-    begin, end = lanes(at, beside=0.0)
-    moved = np.flatnonzero(np.abs(np.diff(at, axis=0)).sum(axis=1) > 0)
+    passed = _with_end(task.grid, steps, at)
+    ((begin, end),) = lanes([passed])
+    moved = np.flatnonzero(np.abs(np.diff(passed, axis=0)).sum(axis=1) > 0)
     _draw_ways(begin, end, colours[moved], counts[moved], ax)
     acted = np.flatnonzero(~steps["is_move"].to_numpy() & steps["action"].is_not_null().to_numpy())
     for which, face in ((acted[counts[acted]], colours), (acted[~counts[acted]], None)):
@@ -146,6 +150,9 @@ def unexpected_steps(
         if step in row_of:
             x, y = place.get(row_of[step], at[row_of[step]])
             _letter(letter, float(x), float(y), ax)
+    for i in np.flatnonzero(_infinite(steps)).tolist():
+        x, y = place.get(i, at[i])
+        ax.annotate("∞", (x, y), (7, 5), textcoords="offset points", fontsize=8, color=INK, zorder=9)
     bar = figure_of(ax).colorbar(scale, ax=ax, fraction=0.035, pad=0.02)
     bar.set_label(LABEL, fontsize=8)
     bar.ax.tick_params(labelsize=7)
@@ -172,7 +179,7 @@ def unexpected_row(
 ) -> Axes:
     """Draw how unexpected one person's actions were, one after the other; darker is more unexpected.
 
-    Steps that do not count are hatched.
+    Steps that do not count are hatched. What had a probability of 0 is as high as the highest, under an ∞.
 
     Parameters
     ----------
@@ -214,15 +221,23 @@ def unexpected_row(
             place[~counts], values[~counts], color="white", edgecolor=UNCOUNTED, hatch=HATCH, lw=0.4,
             width=0.85, label=NOT_COUNTED, zorder=3,
         )  # fmt: skip
+    endless = np.flatnonzero(_infinite(steps))
+    for row in endless.tolist():
+        ax.text(
+            row + 1, values[row] + 0.01 * top, "∞", ha="center", va="bottom", fontsize=9, color=INK, zorder=4
+        )
+    if len(endless):
+        ax.plot([], [], marker=r"$\infty$", ls="none", color=INK, ms=8, label=IMPOSSIBLE)
+    if len(endless) or not counts.all():
         ax.legend(fontsize=7, frameon=False, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.1)
     episodes = steps["episode"].to_list()
     for cut in np.flatnonzero([a != b for a, b in itertools.pairwise(episodes)]):
         ax.axvline(cut + 1.5, color=INK, lw=0.8, ls="--", zorder=2)
     for letter, step in zip(LETTERS, marked, strict=False):
         row = int(np.flatnonzero(steps["step"].to_numpy() == step)[0])
-        _letter(letter, row + 1, values[row] + 0.06 * top, ax)
+        _letter(letter, row + 1, values[row] + (0.14 if row in endless else 0.06) * top, ax)
     ax.set_xlim(0.3, max(len(values), 2) + 0.7)
-    ax.set_ylim(0, 1.12 * max(top, float(values.max())))
+    ax.set_ylim(0, (1.2 if len(endless) else 1.12) * max(top, float(values.max())))
     ax.set_xlabel("step", fontsize=8.5)
     ax.set_ylabel(LABEL, fontsize=8.5)
     plain(ax.set_title(participant, fontsize=9, loc="left"))
@@ -259,9 +274,26 @@ def shades(top: float) -> ScalarMappable:
 
 
 def _finite(steps: pl.DataFrame, top: float) -> Floats:
-    """Each step's unexpectedness as it can be drawn: what is not known as 0, infinity as the top."""
+    """Each step's unexpectedness as it can be drawn: what is not known as 0, infinity as the highest."""
     values = steps["unexpectedness"].to_numpy()
-    return np.asarray(np.nan_to_num(values, nan=0.0, posinf=top))
+    highest_drawn = float(np.max(values[np.isfinite(values)], initial=top))
+    return np.asarray(np.nan_to_num(values, nan=0.0, posinf=highest_drawn))
+
+
+def _infinite(steps: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which of these steps had a probability of 0."""
+    return np.asarray(np.isposinf(steps["unexpectedness"].to_numpy()))
+
+
+def _with_end(grid: GridStates, steps: pl.DataFrame, at: Floats) -> Floats:
+    """The places passed, and the one the last step led to if it was a movement."""
+    last = steps["action"][-1] if steps.height else None
+    if last not in MOVES:
+        return at
+    cell = int(grid.grid.neighbour[steps["state"][-1] % grid.grid.n_cells, MOVES.index(last)])
+    if cell < 0:
+        return at
+    return np.append(at, [[float(grid.grid.column[cell]), float(grid.grid.row[cell])]], axis=0)
 
 
 def _first(steps: pl.DataFrame) -> str | None:

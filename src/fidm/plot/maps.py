@@ -31,6 +31,9 @@ VALUE_MAP = "cividis"
 LINE_WIDTH = 10
 """How wide a line of a section's name may be, in Latin letters; a Chinese character is two of them."""
 
+FIRST_LANE, LAST_LANE, LANE_GAP = 0.06, 0.44, 0.08
+"""Where ways lie beside the middle of a cell, in cells; the gap is smaller where many are needed."""
+
 
 def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     """Draw the map of a task: walls, floor, sections by name, start, finish and exit.
@@ -94,15 +97,17 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
             raise TaskError(f"The walk of {trace.label!r} is on {trace.task!r}, not on {task.name!r}.")
     ax = draw_map(task, ax=ax)
     handles = []
-    for i, trace in enumerate(walks):
-        look = LOOKS[i % len(LOOKS)]
+    passed = []
+    for trace in walks:
         cells = [states.cell(state) for state in trace.state.tolist()]
-        passed = np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2)
-        begin, end = lanes(passed, beside=0.1 * i)
+        passed.append(np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2))
+    apart = min(0.42, 0.84 / max(len(walks) - 1, 1))  # the numbers of all stay in their cell
+    for i, (trace, (begin, end)) in enumerate(zip(walks, lanes(passed), strict=True)):
+        look = LOOKS[i % len(LOOKS)]
         if len(begin):
             _draw_way(begin, end, look, ax)
-        aside = np.array([0.42 * (i - (len(walks) - 1) / 2), 0.0])
-        _number_actions(task, trace, passed + aside, look, ax)
+        aside = np.array([apart * (i - (len(walks) - 1) / 2), 0.0])
+        _number_actions(task, trace, passed[i] + aside, look, ax)
         handles.append(Line2D([], [], color=look.colour, linewidth=2, linestyle=look.line))
     legend = ax.legend(
         handles, [str(i) for i in range(len(walks))], loc="upper center", bbox_to_anchor=(0.5, -0.01),
@@ -158,20 +163,45 @@ def _grid(task: TaskModel) -> GridStates:
     return task.grid
 
 
-def lanes(passed: NDArray[np.float64], *, beside: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Lay each step on the right-hand side of its way, one lane further out each time it is walked again.
+def lanes(ways: Sequence[NDArray[np.float64]]) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Lay each step on the right-hand side of its way: a lane for each walk, then one for each time again.
 
-    Returns begin and end of every step that moved, [n, 2] in map coordinates.
+    No two steps lie on each other: where a way is walked so often that the room ends, its lanes lie closer.
+
+    Parameters
+    ----------
+    ways : sequence of float array [L, 2]
+        The places each walk passed, in map coordinates.
+
+    Returns
+    -------
+    list of (float array [n, 2], float array [n, 2])
+        Begin and end of every step that moved, for each walk.
     """
-    step = np.diff(passed, axis=0)
-    moved = np.flatnonzero(np.abs(step).sum(axis=1) > 0)
-    walked: dict[tuple[float, ...], int] = {}
-    shift = np.zeros((len(moved), 2))
-    for row, i in enumerate(moved):
-        key = (*passed[i].tolist(), *step[i].tolist())
-        lane = walked[key] = walked.get(key, -1) + 1
-        shift[row] = np.array([-step[i, 1], step[i, 0]]) * min(0.06 + beside + 0.08 * lane, 0.44)
-    return passed[moved] + shift, passed[moved + 1] + shift
+    taken: dict[tuple[float, ...], int] = {}  # how many lanes of this way are in use
+    moves, lane, edges = [], [], []
+    for i, passed in enumerate(ways):
+        step = np.diff(passed, axis=0)
+        moved = np.flatnonzero(np.abs(step).sum(axis=1) > 0)
+        seen: set[tuple[float, ...]] = set()
+        for row in moved.tolist():
+            edge = (*passed[row].tolist(), *step[row].tolist())
+            again = edge in seen
+            seen.add(edge)
+            taken.setdefault(edge, len(ways))
+            lane.append(taken[edge] if again else i)
+            taken[edge] += again
+            edges.append(edge)
+        moves.append((passed, step, moved))
+    gap = np.array([min(LANE_GAP, (LAST_LANE - FIRST_LANE) / max(taken[edge] - 1, 1)) for edge in edges])
+    out = FIRST_LANE + gap * np.array(lane, dtype=np.float64)
+    laid, first = [], 0
+    for passed, step, moved in moves:
+        right = np.stack([-step[moved, 1], step[moved, 0]], axis=1)
+        shift = right * out[first : first + len(moved), None]
+        laid.append((passed[moved] + shift, passed[moved + 1] + shift))
+        first += len(moved)
+    return laid
 
 
 def _room(rows: NDArray[np.int64], columns: NDArray[np.int64]) -> tuple[float, float]:

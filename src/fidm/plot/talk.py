@@ -19,6 +19,7 @@ from fidm.plot.fonts import plain_legend
 from fidm.plot.maps import routes
 from fidm.plot.style import LOOKS, new_axes, quieten
 from fidm.tasks.model import TaskModel
+from fidm.types import Trace
 
 QUANTITIES = {"n_characters": "characters", "duration_s": "duration", "n_turns": "turns", "pause_s": "pause"}
 """What can be laid along the way, by the column of the segments: the channel that is about it."""
@@ -52,7 +53,7 @@ def verbal_output(
     participants: Sequence[str] | str,
     *,
     quantity: str = "n_characters",
-    episode: str | None = None,
+    episode: Sequence[str] | str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw how much was said at each step of the way: the characters of a segment spread over its steps.
@@ -69,8 +70,8 @@ def verbal_output(
         Who: one or several.
     quantity : {"n_characters", "duration_s", "n_turns", "pause_s"}
         Which column of the segments.
-    episode : str, optional
-        Which episode; everybody's first by default.
+    episode : str or sequence of str, optional
+        Which episode, the same of everybody or one each; everybody's first by default.
     ax : Axes, optional
         Where to draw; a new figure by default.
 
@@ -86,7 +87,13 @@ def verbal_output(
         raise DataError("There is nobody to draw. Name at least one participant.")
     if quantity not in QUANTITIES:
         raise DataError(f"quantity is {quantity!r}; it must be one of {', '.join(QUANTITIES)}.")
-    found = [said_along(cohort, name, quantity=quantity, episode=episode) for name in people]
+    which = [episode] * len(people) if episode is None or isinstance(episode, str) else list(episode)
+    if len(which) != len(people):
+        raise DataError(f"There are {len(which)} episodes for {len(people)} people. Name one for each.")
+    found = [
+        said_along(cohort, name, quantity=quantity, episode=one)
+        for name, one in zip(people, which, strict=True)
+    ]
     if ax is None:
         ax = new_axes(6.4, 2.8)
     handles = []
@@ -194,14 +201,20 @@ def figure_one(
     quantity : str
         As in :func:`verbal_output`.
     """
-    walks = []
-    for name in walkers:
-        own = [trace for trace in cohort.traces(name) if trace.task == task.name]
-        if not own:
-            raise DataError(f"{name!r} has no episode on {task.name!r}.")
-        walks.append(own[0])
+    speakers = list(speakers or walkers)
+    spoken = [_first_on(task, cohort, name)[0] for name in speakers]
+    walks = [_first_on(task, cohort, name)[1] for name in walkers]
     figure = Figure(figsize=(12.0, 5.0), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1.25, 1))
     routes(task, walks, ax=left)
-    verbal_output(cohort, list(speakers or walkers), quantity=quantity, ax=right)
+    verbal_output(cohort, speakers, quantity=quantity, episode=spoken, ax=right)
     return figure
+
+
+def _first_on(task: TaskModel, cohort: Cohort, participant: str) -> tuple[str, Trace]:
+    """A person's first episode on a task: its name and its walk."""
+    names = cohort.episode_keys().filter(participant=participant)["episode"].to_list()
+    for name, trace in zip(names, cohort.traces(participant), strict=True):
+        if trace.task == task.name:
+            return name, trace
+    raise DataError(f"{participant!r} has no episode on {task.name!r}.")

@@ -80,17 +80,24 @@ const fidmMap = (() => {
     return text;
   }
 
-  // Each step lies on the right-hand side of its way, one lane further out each time it is walked again.
+  // Each step lies on the right-hand side of its way, one lane further out each time it is walked again;
+  // lanes lie closer where there are too many for the room, so that no two coincide.
   function lanes(scene, steps) {
+    const isWay = (step) => step.move && step.from >= 0 && step.to >= 0 && step.from !== step.to;
+    const needed = new Map();
+    for (const step of steps.filter(isWay)) {
+      const key = `${step.from}>${step.to}`;
+      needed.set(key, (needed.get(key) ?? 0) + 1);
+    }
     const walked = new Map();
     return steps.map((step) => {
-      if (!step.move || step.from < 0 || step.to < 0 || step.from === step.to) return null;
+      if (!isWay(step)) return null;
       const [x1, y1] = centre(scene, step.from);
       const [x2, y2] = centre(scene, step.to);
       const key = `${step.from}>${step.to}`;
       const lane = (walked.get(key) ?? -1) + 1;
       walked.set(key, lane);
-      const out = Math.min(0.1 + 0.09 * lane, 0.42);
+      const out = 0.1 + lane * Math.min(0.09, 0.32 / Math.max(needed.get(key) - 1, 1));
       const [dx, dy] = [-(y2 - y1) * out, (x2 - x1) * out];
       return [x1 + dx, y1 + dy, x2 + dx, y2 + dy];
     });
