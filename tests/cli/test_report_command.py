@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import polars as pl
 import pytest
@@ -75,6 +76,36 @@ def test_a_deidentified_one_beside_it_for_programs(study, tmp_path, capsys):
 def test_what_cannot_be_done_is_refused(study, options, message):
     with pytest.raises(FidmError, match=message):
         run(study, "--no-classify", *options)
+
+
+def test_nothing_of_somebody_elses_is_written_over(study, tmp_path, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("computed first")
+
+    monkeypatch.setattr("fidm.cli.report.build_report", never)
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><p>mine")
+    with pytest.raises(DataError, match="is there already and is no report"):
+        run(study, "--out", page)
+    assert page.read_text() == "<!doctype html><p>mine"
+    hide = ("--deidentify", "--out", tmp_path / "new.html", "--key")
+    for name in ("new.html", "new.json"):
+        with pytest.raises(DataError, match="cannot be the key and the report at once"):
+            run(study, *hide, tmp_path / name)
+    (tmp_path / "data.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(DataError, match="is no key file"):
+        run(study, *hide, tmp_path / "data.csv")
+    with pytest.raises(DataError, match="is a file"):
+        run(study, *hide, page / "key.csv")
+
+
+def test_a_report_grouped_by_split(study, tmp_path):
+    other = shutil.copytree(study, tmp_path / "study")
+    people = pl.read_parquet(other / "participants.parquet")
+    people.with_columns(split=pl.Series(["train", "test"] * 4)).write_parquet(other / "participants.parquet")
+    assert run(other, "--no-classify", "--label", "split", "--participant", people["participant"][0]) == 0
+    (person,) = json.loads((other / "report.json").read_text("utf-8"))["people"]
+    assert person["label"] == "train"
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_any_work(study, tmp_path):

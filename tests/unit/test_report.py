@@ -15,6 +15,7 @@ import pytest
 from classifications import with_tables, without_language
 
 import fidm
+from fidm.cohort import PROBLEM_SCHEMA
 from fidm.errors import DataError
 from fidm.fit.profile import STATUSES
 from fidm.grounding.audit import sample_audit
@@ -24,18 +25,19 @@ from fidm.grounding.review import read_proposed
 from fidm.grounding.store import write_grounding
 from fidm.grounding.verdicts import segment_key
 from fidm.pages.embed import csp_hash
-from fidm.report import parts, sections_status
+from fidm.report import opening, parts, sections_status
 from fidm.report.audits import audit_tables
 from fidm.report.html import laid_out
 from fidm.report.known import rounded
-from fidm.report.naming import draw_names, read_key, write_key
-from fidm.report.numbers import cell_text, in_one_way, number_text
+from fidm.report.naming import draw_names, read_key, rename, write_key
+from fidm.report.numbers import cell_text, estimate_text, in_one_way, number_text
 from fidm.report.opening import open_for_report
 from fidm.report.parts import sentence, text_column, with_interval
 from fidm.report.people import people_parts, shared_part
 from fidm.report.pictures import scatter
 from fidm.report.report import build_report, write_report
-from fidm.report.reviews import segment_reviews
+from fidm.report.reviews import reviewer_names, segment_reviews
+from fidm.report.sections_method import method_section
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
 from fidm.report.sections_status import classification_section
 from fidm.report.sections_study import grounding_section, overview, task_section
@@ -90,6 +92,7 @@ def built(study):
 @pytest.fixture(scope="module")
 def hidden(study, tmp_path_factory):
     folder = tmp_path_factory.mktemp("hidden")
+    write_key(folder / "key.csv", {name: f"P{i:03d}" for i, name in enumerate(reversed(IDS), start=1)})
     return write_report(study, folder / "page.html", classify=False, deidentify=True, key=folder / "key.csv")
 
 
@@ -124,7 +127,9 @@ def test_a_persons_steps_are_the_evidence_and_lead_to_the_words(opened):
         steps = episode["steps"]
         assert len({len(column) for column in steps.values()}) == 1
         own = known.found.actions.filter(participant=person["id"])
-        assert steps["action"] == own["action"].to_list()
+        acted = [name or "OUT" for name in own["action"].to_list()]  # evidence leaves leaving out
+        assert steps["action"] == acted == moves.filter(participant=person["id"])["action"].to_list()
+        assert acted[-1] == "OUT"
         assert steps["counts"] == own["counts"].to_list()
         expected = own["unexpectedness"].to_list()
         assert [one is None for one in steps["unexpectedness"]] == [one is None for one in expected]
@@ -280,6 +285,12 @@ def test_reviewers_and_their_agreement_are_told_and_can_be_hidden(opened, study)
         tables, said = audit_tables(replace(opened, known=known))
         text = json.dumps([tables, said])
         assert "reviewer 1" in text
+        for secret in (b"a", b"b", b"c", b"d"):
+            tables, said = audit_tables(replace(opened, known=known, secret=secret))
+            assert tables[0]["rows"][0][:2] == [
+                "reviewer 1",
+                "reviewer 2",
+            ]  # and not who comes first in the alphabet
         assert "Abe" not in text
         assert "comment" not in text
     finally:
@@ -309,7 +320,8 @@ def test_who_decided_and_why_stands_with_the_segment(opened, study):
         decide(second, "Abe", "reject")
         decide(second, "Abe", "withdraw")
         found = segment_reviews(study, opened.known.tasks, task.fingerprint)
-        hidden = segment_reviews(study, opened.known.tasks, task.fingerprint, names={"Zeta-5": "P009"})
+        names, secret = {"Zeta-5": "P009"}, b"drawn"
+        hidden = segment_reviews(study, opened.known.tasks, task.fingerprint, names=names, secret=secret)
     finally:
         for path in (study / "grounding").glob("review*"):
             path.unlink()
@@ -321,7 +333,8 @@ def test_who_decided_and_why_stands_with_the_segment(opened, study):
         "comment": "coughs <b>only</b>",
     }  # fmt: skip
     (other,) = hidden[("P009", "1", "1")]
-    assert (other["reviewer"], other["at"], other["comment"]) == ("reviewer 2", None, None)
+    number = reviewer_names(["Abe", "Zoë"], hide=True, secret=secret)["Zoë"]
+    assert (other["reviewer"], other["at"], other["comment"]) == (number, None, None)
     known = replace(opened.known, reviews={("Zeta-5", "1", "1"): [made]})
     (person,) = people_parts(known, chosen=["Zeta-5"])
     reviews = [segment["reviews"] for segment in person["episodes"][0]["segments"]]
@@ -428,10 +441,10 @@ def test_an_interval_stands_in_the_cell_of_its_number():
     assert [column["name"] for column in shown["columns"]] == ["who", "x"]
     assert [(row[1]["text"], row[1]["more"], row[1]["mark"]) for row in shown["rows"]] == [
         ("1.00", "(0.500 to 2.00)", ""),
-        ("", "(from 3.00)", "a"),
+        ("∞", "(from 3.00)", "a"),
         ("–", "", ""),
     ]
-    assert shown["marks"] == [("a", "lower bound only")]
+    assert shown["marks"] == [("a", "data give a lower bound only")]
 
 
 def test_what_cannot_be_told_says_why(opened, monkeypatch):
@@ -560,6 +573,11 @@ def test_files_are_their_owners_alone(built, tmp_path):
     with pytest.raises(DataError, match="is no report"):
         built.write(tmp_path / "fit.html")
     assert not (tmp_path / "fit.html").exists()
+    (tmp_path / "home.html").write_text("<!doctype html><title>mine</title>")
+    with pytest.raises(DataError, match=r"home\.html: is there already and is no report"):
+        built.write(tmp_path / "home.html")
+    assert "mine" in (tmp_path / "home.html").read_text()
+    assert not (tmp_path / "home.json").exists()
 
 
 # ---------------------------------------------------------------------- nobody is named
@@ -578,7 +596,8 @@ def test_a_deidentified_report_leads_back_to_nobody(hidden, study, built):
         found = [one for one in forbidden if one in text or json.dumps(one)[1:-1] in text]
         assert found == []
     whole = json.loads(texts[1])
-    assert [one["id"] for one in whole["people"]] == sorted(one["id"] for one in whole["people"])
+    assert "dialogs_sha256" not in texts[1]
+    assert "dialogs_sha256" in json.dumps(built.data)
     assert all(person["facts"] == [] for person in whole["people"])
     turns_shown = [turn for person in whole["people"] for turn in person["episodes"][0]["turns"]]
     assert all(turn["text"] is None and turn["speaker"] is None for turn in turns_shown)
@@ -593,6 +612,60 @@ def test_a_deidentified_report_leads_back_to_nobody(hidden, study, built):
         mine, theirs = person["episodes"][0]["steps"], other["episodes"][0]["steps"]
         assert theirs["unexpectedness"] == mine["unexpectedness"]
         assert theirs["turn"] == mine["turn"]
+
+
+def test_everything_is_in_the_order_of_the_new_names(hidden, study):
+    whole = json.loads(hidden[1].read_text("utf-8"))
+    expected = [f"P{i:03d}" for i in range(2, 9)]  # the key turns the study's order round; P001 is excluded
+    assert [one["id"] for one in whole["people"]] == expected
+    assert [one["id"] for one in whole["shared"]["people"]] == expected
+    parameters = next(section for section in whole["sections"] if section["id"] == "parameters")
+    estimates = next(table for table in parameters["tables"] if table["id"] == "estimates")
+    assert [row[0] for row in estimates["rows"]] == expected
+    at = [column["name"] for column in estimates["columns"]].index("duration")
+    svg = next(figure["svg"] for figure in parameters["figures"] if figure["id"] == "scatter")
+    groups = [
+        [float(y) for y in re.findall(r'y="([\d.]+)" style="[^"]*opacity: 0\.85', drawn)]
+        for drawn in re.findall(r"<g clip-path[^>]*>(.*?)</g>", svg, re.S)
+    ]
+    found = {len(dots): np.argsort([-y for y in dots]).tolist() for dots in groups if dots}
+    assert sorted(found) == [3, 4]
+    for label, n in (("mci", 3), ("normal", 4)):  # SVG counts downwards
+        assert found[n] == np.argsort([row[at] for row in estimates["rows"] if row[1] == label]).tolist()
+    chosen = build_report(
+        study, classify=False, deidentify=True, key=hidden[2], participants=["Ann-Lee", "Zeta-5"]
+    )
+    assert [one["id"] for one in chosen.data["people"]] == ["P004", "P008"]
+
+
+def test_people_move_with_all_that_is_theirs():
+    cohort = fidm.simulate_cohort(fidm.load_task("errands"), 4, seed=1)
+    problems = pl.DataFrame({"participant": ["lost"], "problem": ["p"]}).select(
+        *(pl.col(n) if n in ("participant", "problem") else pl.lit(None, kind).alias(n)
+          for n, kind in PROBLEM_SCHEMA.items())
+    )  # fmt: skip
+    names = {name: f"P{n:03d}" for name, n in zip(cohort.ids, (1000, 3, 12, 7), strict=True)}
+    moved = rename(cohort.with_problems(problems), {**names, "lost": "P999"})
+    assert moved.ids.to_list() == ["P003", "P007", "P012", "P1000"]
+    assert moved.problems["participant"].to_list() == ["P999"]
+    for old, new in names.items():
+        (mine,), (theirs,) = cohort.traces(old), moved.traces(new)
+        assert mine.state.tolist() == theirs.state.tolist()
+
+
+def test_reviewers_are_numbered_in_an_order_nobody_can_guess():
+    names = ["Abe", "Bea", "Cyd", "Zoë"]
+    orders = {tuple(reviewer_names(names, hide=True, secret=bytes([i])).items()) for i in range(12)}
+    assert len(orders) > 3
+    assert all(dict(one).keys() == set(names) for one in orders)
+    assert reviewer_names(names, hide=False, secret=b"x") == {name: name for name in names}
+
+
+@pytest.mark.parametrize("name", ["page.html", "page.json", "sub/../page.html"])
+def test_a_key_is_not_the_report_itself(study, tmp_path, name):
+    (tmp_path / "sub").mkdir()
+    with pytest.raises(DataError, match="cannot be the key and the report at once"):
+        write_report(study, tmp_path / "page.html", deidentify=True, key=tmp_path / name)
 
 
 def test_names_are_kept_by_a_key_and_new_people_get_new_ones(tmp_path):
@@ -611,6 +684,8 @@ def test_names_are_kept_by_a_key_and_new_people_get_new_ones(tmp_path):
         ("who,what\na,P001\n", "needs the columns"),
         ("participant,shown_as\na,P001\nb,P001\n", "names somebody twice"),
         ("participant,shown_as\na,Ann\n", "not P001"),
+        (f"participant,shown_as\na,P{'1' * 5000}\n", "not P001"),
+        ("participant,shown_as\na,P１\n", "not P001"),
     ],
 )
 def test_a_file_that_is_no_key_is_refused(tmp_path, text, message):
@@ -622,6 +697,112 @@ def test_a_file_that_is_no_key_is_refused(tmp_path, text, message):
 def test_a_key_without_hiding_is_refused(study, tmp_path):
     with pytest.raises(DataError, match="de-identified"):
         build_report(study, key=tmp_path / "key.csv")
+
+
+# ---------------------------------------------------------------------- numbers that are none
+
+
+def test_what_is_not_finite_is_null_and_nothing_is_minus_zero(opened):
+    known = opened.known
+    behind, said = known.behind, known.behind.words
+    actions = behind.actions.with_columns(
+        unexpectedness=pl.when(pl.col("step") == 2).then(float("inf")).otherwise(-0.0),
+        probability=pl.when(pl.col("step") == 2).then(0.0).otherwise(1.0),
+    )
+    untimed = {"start_s": pl.lit(float("nan")), "end_s": pl.lit(float("inf"))}
+    words = replace(
+        said, turns=said.turns.with_columns(**untimed), segments=said.segments.with_columns(**untimed)
+    )
+    odd = replace(known, behind=replace(behind, actions=actions, words=words))
+    (person,) = people_parts(odd, chosen=["Zeta-5"])
+    text = json.dumps(person, allow_nan=False)
+    assert not re.search(r"-0\.0[,\]}]", text)
+    episode = person["episodes"][0]
+    assert (episode["steps"]["unexpectedness"][1], episode["steps"]["probability"][1]) == (None, 0.0)
+    assert episode["steps"]["unexpectedness"][0] == 0.0
+    spoken = [*episode["turns"], *episode["segments"]]
+    assert {(one["start_s"], one["end_s"]) for one in spoken} == {(None, None)}
+
+
+def test_nothing_in_a_report_is_minus_zero(built):
+    assert not re.search(r"-0\.0[,\]}]", json.dumps(built.data, separators=(",", ":")))
+
+
+def test_how_many_a_median_is_of_is_said(opened):
+    profile = opened.known.profile
+    estimate = profile.estimate.copy()
+    estimate[2, 0] = np.inf
+    endless = replace(opened, known=replace(opened.known, profile=replace(profile, estimate=estimate)))
+    spread = shared_part(endless.known)["parameters"][0]
+    assert (spread["n"], spread["n_infinite"]) == (6, 1)
+    assert spread["median"] == rounded(np.median(np.delete(estimate[:, 0], 2)))
+    shown = next(table for table in parameters_section(endless)["tables"] if table["id"] == "spread")
+    assert [column["name"] for column in shown["columns"]][:3] == ["parameter", "n", "median"]
+    assert [row[1] for row in shown["rows"]] == [6] + [7] * (len(profile.parameters) - 1)
+    assert "Whoever has an infinite one" in shown["note"]
+    tops = opened.known.found.counted["unexpectedness"].to_numpy()
+    linear = shared_part(opened.known)["unexpectedness"]
+    assert [linear["p90"], linear["p99"]] == [rounded(one) for one in np.quantile(tops, (0.9, 0.99))]
+
+
+def test_an_infinite_estimate_is_shown_as_one(opened):
+    known = opened.known
+    status = known.profile.status.copy()
+    status[0, 0] = STATUSES.index("no_maximum")
+    numbers = {name: getattr(known.profile, name).copy() for name in ("estimate", "high")}
+    for values in numbers.values():
+        values[0, 0] = np.inf
+    person = next(
+        people_parts(replace(known, profile=replace(known.profile, **numbers, status=status, method="mle")))
+    )
+    own = person["profile"][0]
+    assert (own["estimate"], own["high"]) == (None, None)
+    assert own["said"] == "Every choice was a best action, so the data give only a lower bound."
+    assert estimate_text(own["estimate"], own["low"], own["high"], own["status"]) == "∞"
+
+
+# ---------------------------------------------------------------------- what is said is so
+
+
+def test_what_counts_is_said_as_it_is(opened):
+    settings = {"seed": 1}
+    said = method_section(opened, settings=settings)
+    text = " ".join(said["paragraphs"])
+    assert "left no choice" not in text
+    assert "A step with one legal action counts" in text
+    assert "nor do actions that a planner filled in or of segments that need review;" in text
+    assert "people again 500 times" in text
+    assert "fidm reliability 1,000 times, fidm localize 2,000 times" in text
+    assert ["report: bootstrap", 500] in said["tables"][0]["rows"]
+    half = replace(opened, provenance={**opened.provenance, "weighing": {"doubtful": 0.5}})
+    assert "those of segments that need review with weight 0.5" in " ".join(
+        method_section(half, settings=settings)["paragraphs"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("weighing", "words"),
+    [({"doubtful": 0.0}, "do not count in"), ({"doubtful": 0.5}, "count with weight 0.5 in"),
+     ({"doubtful": 1}, "count like all others."), (None, None)],
+)  # fmt: skip
+def test_moves_in_doubt_count_as_the_grounding_says(opened, weighing, words):
+    how = {**opened.provenance, "weighing": weighing}
+    said = grounding_section(replace(opened, provenance=how))["paragraphs"][0]
+    start = "Moves of segments that need review"
+    assert (start in said) == (words is not None)
+    assert words is None or f"{start} {words}" in said
+
+
+def test_how_often_people_were_drawn_stands_below_the_tables(built):
+    tables = {table["id"]: table for section in built.data["sections"] for table in section["tables"]}
+    assert "people drawn again 500 times (fidm reliability: 1,000)" in tables["reliability-table"]["note"]
+    assert "people drawn again 500 times (fidm localize: 2,000)" in tables["localisation-table"]["note"]
+
+
+def test_groups_by_the_split_itself(opened):
+    known = replace(opened.known, label="split")
+    groups = next(one for one in overview(replace(opened, known=known))["tables"] if one["id"] == "groups")
+    assert groups["rows"] == [["test", 3], ["train", 4]]
 
 
 # ---------------------------------------------------------------------- odd studies
@@ -639,9 +820,7 @@ def test_a_study_without_dialogs_and_with_several_tasks_and_episodes(tmp_path):
     ]
     for i, trace in enumerate(cohort.traces(cohort.ids[3])):
         steps, size = person["episodes"][i]["steps"], tasks[i].grid.grid.n_cells
-        acted = [
-            cell for cell, action in zip(steps["cell"], steps["action"], strict=True) if action is not None
-        ]
+        acted = [cell for cell, action in zip(steps["cell"], steps["action"], strict=True) if action != "OUT"]
         assert acted == (trace.state[:-1] % size).tolist()
     episode = person["episodes"][0]
     assert episode["turns"] == []
@@ -650,6 +829,24 @@ def test_a_study_without_dialogs_and_with_several_tasks_and_episodes(tmp_path):
     assert episode["segments"][0]["program"] is None
     assert grounding_section(opened)["paragraphs"][0].startswith("The steps of this study were not made from")
     assert len(task_section(opened)["figures"]) == 4
+
+
+def test_several_episodes_on_a_task_with_a_map_and_one_without(tmp_path, monkeypatch):
+    tasks = (replace(fidm.load_task("errands"), grid=None), fidm.load_task("grocery_small"))
+    cohort = fidm.simulate_cohort(tasks, 3, seed=1)
+    folder = tmp_path / "s"
+    fidm.write_cohort(cohort, folder, tasks=["errands", "grocery_small"])
+    monkeypatch.setattr(opening, "study_tasks", lambda *_: tasks)  # no task file is without a map
+    found = build_report(folder, classify=False, deidentify=True)
+    json.dumps(found.data, allow_nan=False)
+    for person in found.data["people"]:
+        assert [one["scene"] for one in person["episodes"]] == [None, 0]
+        assert [one["turns"] for one in person["episodes"]] == [[], []]
+        assert set(person["episodes"][0]["steps"]["cell"]) == {-1}
+        assert min(person["episodes"][1]["steps"]["cell"]) >= 0
+    assert len(found.data["shared"]["scenes"]) == 1
+    sections = {section["id"]: section for section in found.data["sections"]}
+    assert [one["id"] for one in sections["task"]["figures"]] == ["map-1", "value-1"]
 
 
 def test_one_person_without_segments(tmp_path):

@@ -345,6 +345,57 @@ def test_places_are_called_as_on_the_map_and_remarks_stay_in_the_background(page
     )
 
 
+def test_infinite_numbers_are_shown_as_such(page, data, tmp_path):
+    endless = copy.deepcopy(data)
+    person = endless["people"][0]
+    steps = person["episodes"][0]["steps"]
+    steps["unexpectedness"][1], steps["probability"][1], steps["counts"][1] = None, 0.0, False
+    person["profile"][0] |= {"estimate": None, "low": 12.0, "high": None, "status": "no_maximum"}
+    endless["shared"]["parameters"][0] |= {"n": 2, "n_infinite": 1}
+    page.goto(f"{put(tmp_path, endless)}#person-1")
+    expect(page.locator("#person-1 > summary .eta")).to_have_text("η ∞ (from 12.0)")
+    expect(page.locator("#person-1 table.profile td:nth-child(3)").first).to_have_text("∞")
+    expect(page.locator("#person-1 .person-body")).to_contain_text(
+        "finite estimate (action sensitivity η 2 of 3)"
+    )
+    bar(page, 1).hover()
+    expect(page.locator("#person-1 .now")).to_contain_text(
+        "N, probability 0.0 %, unexpectedness ∞, not counted"
+    )
+    page.get_by_text("Table of 6 steps").click()
+    cells = page.locator("#person-1 table.steps tbody tr").nth(1).locator("td")
+    assert cells.all_text_contents()[5] == "∞"
+
+
+def test_times_nobody_recorded_are_left_out(page, data, tmp_path):
+    untimed = copy.deepcopy(data)
+    episode = untimed["people"][0]["episodes"][0]
+    for one in (*episode["turns"], *episode["segments"]):
+        one |= {"start_s": None, "end_s": None}
+    page.goto(f"{put(tmp_path, untimed)}#person-1")
+    assert set(page.locator("#person-1 .turn .when").all_text_contents()) == {""}
+
+
+def test_a_very_long_id_makes_nothing_wider(page, data, tmp_path):
+    long = copy.deepcopy(data)
+    name = "P" * 900
+    long["people"][0]["id"] = long["shared"]["people"][0]["id"] = name
+    long["people"][0]["label"] = long["shared"]["people"][0]["label"] = "L" * 300
+    estimates = next(
+        table for section in long["sections"] for table in section["tables"] if table["id"] == "estimates"
+    )
+    estimates["rows"][0][0] = name
+    page.goto(f"{put(tmp_path, long)}#person-1")
+    expect(page.locator("#person-1 > summary .id")).to_have_text(name)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    cell = page.locator("#table-estimates tbody th").first
+    assert len(cell.text_content()) == 60
+    assert cell.get_attribute("title") == name
+    assert cell.evaluate(
+        "e => e.closest('.table-holder').scrollWidth <= e.closest('.table-holder').clientWidth + 1"
+    )
+
+
 def test_figures_and_tables_show_the_data(opened, data):
     person = data["people"][0]
     steps = person["episodes"][0]["steps"]

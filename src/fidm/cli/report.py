@@ -14,7 +14,7 @@ from fidm.cli.console import count, note, page, warn
 from fidm.cli.progress import progress_bar
 from fidm.cli.studies import require_writable
 from fidm.report.naming import write_key
-from fidm.report.report import DEIDENTIFIED, NAME, Report, build_report, data_beside
+from fidm.report.report import DEIDENTIFIED, NAME, Report, build_report, targets
 from fidm.study.classifying import LABEL, NORMAL
 
 
@@ -61,13 +61,13 @@ def report(
         Leave classification out, which takes the most time.
     deidentify
         Leave out words, ids, covariates other than status and split, speakers, reviewers and names of files.
-        People are called P001 and so on, in a random order.
+        People are called P001 and so on, and stand in the order of these names, which is random.
     key
         Keep who is called what in this file, for its owner alone; used again if it is there.
     skip_bad
         Leave out participants whose data have problems, instead of refusing the study.
     seed
-        The same seed gives the same numbers.
+        The same seed gives the same numbers; with --deidentify, the same seed and the same key.
     workers
         Threads and processes; by default one per processor. Changes no number.
     out
@@ -77,7 +77,9 @@ def report(
     """
     target = out if out is not None else study / (DEIDENTIFIED if deidentify else NAME)
     require_writable(target.parent)
-    data_beside(target)
+    if key is not None:
+        require_writable(key.parent)
+    targets(target, key=key)
     with progress_bar() as bars:
         found = build_report(
             study,

@@ -86,7 +86,8 @@ def _decisions(opened: Opened, rows: list[tuple[Any, ...]]) -> tuple[list[dict[s
     decisions = trail.decisions
     if not decisions:
         return [], []
-    names = reviewer_names([one.reviewer for one in decisions], hide=opened.known.is_deidentified)
+    hide = opened.known.is_deidentified
+    names = reviewer_names([one.reviewer for one in decisions], hide=hide, secret=opened.secret)
     said = [
         f"{count(len(decisions), 'decision')} by {count(len(names), 'person', 'people')} "
         f"({', '.join(names.values())}) on the review page are taken up in the tables of this report."
@@ -97,7 +98,9 @@ def _decisions(opened: Opened, rows: list[tuple[Any, ...]]) -> tuple[list[dict[s
     )
     if trail.samples and task is not None:
         proposed = read_proposed(opened.folder, task)
-        for sample, reviewer, score in audits(trail.samples, proposed, decisions):
+        number = {name: i for i, name in enumerate(names)}  # not in the order of names that are hidden
+        judged = audits(trail.samples, proposed, decisions)
+        for sample, reviewer, score in sorted(judged, key=lambda one: (one[0].number, number[one[1]])):
             rows.append(_score_row(f"{sample.name}, {names[reviewer]}", score))
             if score.n_left:
                 left = f"{count(score.n_left, 'segment')} of the sample {sample.name}"
@@ -120,18 +123,18 @@ def _agreement_table(pairs: Sequence[Agreement], names: Mapping[str, str]) -> di
             column("kappa", "Cohen's κ"),
             column("same_moves", "same moves", unit=PERCENT),
         ],
-        [
-            (
-                names[one.one],
-                names[one.other],
-                one.n,
-                one.agreement,
-                one.low,
-                one.high,
-                one.kappa,
-                one.same_moves,
-            )
-            for one in pairs
-        ],
+        _agreement_rows(pairs, names),
         note="95 % intervals (Wilson). Kappa is undefined where both said the same of everything.",
     )
+
+
+def _agreement_rows(pairs: Sequence[Agreement], names: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    """A row per pair, in the order of what reviewers are called here, which may be numbers."""
+    place = {name: i for i, name in enumerate(names)}
+    rows = []
+    for one in pairs:
+        first, second = sorted((one.one, one.other), key=place.__getitem__)
+        shown = (names[first], names[second])
+        numbers = (one.n, one.agreement, one.low, one.high, one.kappa, one.same_moves)
+        rows.append(((place[first], place[second]), (*shown, *numbers)))
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0])]

@@ -1,5 +1,9 @@
 """A person's episodes in a report: every step, every segment, and what was said.
 
+A number that is not finite is null. A step with a ``probability`` of 0 whose ``unexpectedness`` is null is
+infinitely unexpected: the person's η is infinite, and another action was the best one. Times are null where
+nobody recorded them.
+
 Tables are cut into episodes once, so that the work grows with the number of steps and not with its square.
 """
 
@@ -17,7 +21,7 @@ from polars import selectors as cs
 from fidm.cohort import Cohort
 from fidm.report import words
 from fidm.report.known import DIGITS, Key, Known
-from fidm.study.behind import KEYS
+from fidm.study.behind import KEYS, Words
 from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel
 
@@ -56,8 +60,10 @@ class Tables:
         drawn = [one.name for one in known.tasks if one.grid is not None]
         actions = known.behind.actions.with_columns(**_cells(cohort, task))
         blank = [name for name in STEPS if name not in actions.columns]
-        actions = actions.with_columns(pl.lit(None).alias(name) for name in blank)
         said = known.behind.words
+        actions = actions.with_columns(
+            *(pl.lit(None).alias(name) for name in blank), action=_actions(actions, cohort, task, said)
+        )
         return cls(
             cohort,
             list(zip(keys["participant"], keys["episode"], strict=True)),
@@ -75,12 +81,13 @@ class Tables:
 
 
 def _cut(table: pl.DataFrame) -> dict[Key, pl.DataFrame]:
-    """A table by participant and episode, its numbers rounded."""
+    """A table by participant and episode, its numbers rounded; those that are not finite are null."""
     times = cs.by_name("start_s", "end_s", require_all=False)
-    short = table.with_columns(
-        (cs.float() - times).fill_nan(None).round_sig_figs(DIGITS) + 0.0,  # no number is "-0.0"
-        times.round(2),
-    )
+    finite = table.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
+    short = finite.with_columns((cs.float() - times).round_sig_figs(DIGITS), times.cast(pl.Float64).round(2))
+    short = short.with_columns(
+        pl.when(cs.float() == 0).then(0.0).otherwise(cs.float()).name.keep()
+    )  # no -0.0
     parts = short.partition_by(*KEYS, maintain_order=True, as_dict=True, include_key=False)
     return {(str(who), str(episode)): part for (who, episode), part in parts.items()}
 
@@ -90,6 +97,26 @@ def _with_times(known: Known) -> pl.DataFrame:
     table = known.behind.segments
     own = [name for name in ("start_s", "end_s", "status") if name in known.cohort.segments.columns]
     return table.with_columns(known.cohort.segments[name] for name in own if name not in table.columns)
+
+
+def _actions(
+    actions: pl.DataFrame, cohort: Cohort, task: Sequence[TaskModel], said: Words | None
+) -> pl.Series:
+    """What each step did; leaving, which a task leaves out, is called as the grounding or task calls it."""
+    of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    ways_out = [None if one.grid is None or one.grid.spec.exit is None else one.grid.spec.exit.action
+                for one in task]  # fmt: skip
+    named = actions.select(
+        *KEYS,
+        "step",
+        pl.col("action").cast(pl.String),
+        left=pl.Series(ways_out, dtype=pl.String).gather(of_step),
+    )
+    if said is not None:
+        grounded = said.moves.select(*KEYS, "step", grounded="action")
+        named = named.join(grounded, on=[*KEYS, "step"], how="left", maintain_order="left")
+        named = named.with_columns(left=pl.coalesce("grounded", "left"))
+    return named.select(pl.coalesce("action", "left"))["action"]
 
 
 def _cells(cohort: Cohort, task: Sequence[TaskModel]) -> dict[str, NDArray[np.int64]]:

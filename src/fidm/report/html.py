@@ -17,7 +17,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoesca
 
 from fidm.fit.profile import SENSITIVITY
 from fidm.pages.embed import csp_hash, read_asset, script_json
-from fidm.report.numbers import DASH, cell_text, interval_text
+from fidm.report.numbers import DASH, cell_text, estimate_text, interval_text
 from fidm.report.parts import FLAG, HIGH, LOW
 from fidm.report.words import FLAGS, count
 
@@ -27,6 +27,9 @@ SCRIPTS = ("charts.js", "links.js", "tables.js", "person.js", "report.js")
 
 SMALL_PT, WIDE_PT = 6 * 72, 9.5 * 72
 """Up to which width, in points, figures stand side by side on paper, and on a wide screen."""
+
+LONGEST, LONG_WORD = 60, 24
+"""How many characters of the first cell of a row are shown, and from how many on a word is broken."""
 
 MARKS = "abcdef"
 """The letters that stand for what is to be said against an estimate."""
@@ -55,6 +58,8 @@ def to_html(report: Mapping[str, Any]) -> str:
     )
     environment.filters |= {
         "json": script_json,
+        "cut": cut,
+        "is_long": is_long,
         "laid_out": laid_out,
         "picture": _picture,
         "size": _size,
@@ -92,6 +97,28 @@ def _size(svg: str) -> str:
     return "small" if float(width[1]) <= SMALL_PT else "large"
 
 
+def cut(text: str) -> str:
+    """Return a text that fits in a table's cell, cut where it is very long.
+
+    Examples
+    --------
+    >>> len(cut("x" * 900)), cut("P001")
+    (60, 'P001')
+    """
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def is_long(text: str) -> bool:
+    """Return whether a text has so long a word that it must be broken within it.
+
+    Examples
+    --------
+    >>> is_long("x" * 900), is_long("a remark of many words, all of them short")
+    (True, False)
+    """
+    return any(len(word) > LONG_WORD for word in text.split())
+
+
 def laid_out(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table as the page shows it: an interval and a remark stand in the cell of their number.
 
@@ -121,6 +148,8 @@ def laid_out(table: Mapping[str, Any]) -> dict[str, Any]:
         unit = columns[i]["unit"]
         more = interval_text(row[own[LOW]], row[own[HIGH]], unit) if LOW in own else ""
         text = cell_text(row[i], unit)
+        if FLAG in own and LOW in own:
+            text = estimate_text(row[i], row[own[LOW]], row[own[HIGH]], row[own[FLAG]])
         is_bare = text == DASH and more
         mark = marks.get(row[own[FLAG]], "") if FLAG in own else ""
         return {"text": "" if is_bare else text, "more": more, "mark": mark}
@@ -138,7 +167,8 @@ def _summary(listed: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, A
     What is to be said against η stands there; remarks on effort are counted, since most people have some.
     """
     own = next(one for one in whole["profile"] if one["parameter"] == SENSITIVITY)
-    eta = f"η {cell_text(own['estimate'])} {interval_text(own['low'], own['high'])}".strip()
+    value = estimate_text(own["estimate"], own["low"], own["high"], own["status"])
+    eta = f"η {value} {interval_text(own['low'], own['high'])}".strip()
     others = sum(one["status"] != "ok" for one in whole["profile"] if one is not own)
     return {
         **listed,

@@ -14,7 +14,10 @@ from typing import Any
 PERCENT = "%"
 """The unit of shares: a cell holds a number from 0 to 1, and the page shows per cent."""
 
-MINUS, DASH = "−", "–"
+MINUS, DASH, INFINITE = "−", "–", "∞"
+
+ENDLESS = ("no_maximum", "at_edge")
+"""The statuses of estimates that are infinite by maximum likelihood."""
 
 FIGURES = 3
 """How many significant digits are shown."""
@@ -78,6 +81,28 @@ def cell_text(value: Any, unit: str | None = None) -> str:
     if isinstance(value, int):
         return f"{value:,}".replace("-", MINUS)
     return number_text(value) if isinstance(value, float) else str(value)
+
+
+def estimate_text(value: float | None, low: float | None, high: float | None, status: str) -> str:
+    """Return an estimate; one without a finite maximum is infinite on the side on which it has no end.
+
+    Parameters
+    ----------
+    value, low, high : float or None
+        The estimate and its interval; None where there is no finite number.
+    status : str
+        One of :data:`fidm.fit.profile.STATUSES`.
+
+    Examples
+    --------
+    >>> estimate_text(None, 21.0, None, "no_maximum"), estimate_text(None, None, -1.2, "at_edge")
+    ('∞', '−∞')
+    >>> estimate_text(None, None, None, "no_observation"), estimate_text(35.0, 21.0, 60.0, "no_maximum")
+    ('–', '35.0')
+    """
+    if value is None and status in ENDLESS and (low is None) != (high is None):
+        return INFINITE if high is None else MINUS + INFINITE
+    return cell_text(value)
 
 
 def interval_text(low: Any, high: Any, unit: str | None = None) -> str:

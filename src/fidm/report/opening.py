@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +47,8 @@ class Opened:
         What a reader must not miss.
     names : mapping of str to str
         What people are called instead of their ids, in a de-identified report.
+    secret : bytes
+        What the order of reviewers is drawn with in a de-identified report; never shown.
     """
 
     folder: Path
@@ -55,7 +58,8 @@ class Opened:
     provenance: Mapping[str, Any]
     grounded: pl.DataFrame | None
     notes: tuple[str, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secret: bytes = field(default=b"", repr=False)
 
     @property
     def is_simulated(self) -> bool:
@@ -99,8 +103,13 @@ def open_for_report(
     found = find_evidence(fit, cohort, profile=profile, workers=workers, on_progress=on_progress)
     behind = places_behind(folder, found, names=names or None)
     provenance = _provenance(folder)
+    secret = secrets.token_bytes(32)
     reviews = segment_reviews(
-        folder, tasks, provenance.get("task_fingerprint"), names=names if deidentify else None
+        folder,
+        tasks,
+        provenance.get("task_fingerprint"),
+        names=names if deidentify else None,
+        secret=secret,
     )
     known = Known(
         cohort,
@@ -116,7 +125,7 @@ def open_for_report(
     )
     grounded = _own(behind, cohort) if provenance else None
     notes = (*([told] if told else []), *behind.warnings)
-    return Opened(folder, known, excluded, source, provenance, grounded, notes, names)
+    return Opened(folder, known, excluded, source, provenance, grounded, notes, names, secret)
 
 
 def _provenance(folder: Path) -> dict[str, Any]:
@@ -148,3 +157,16 @@ def _own(behind: Behind, cohort: Cohort) -> pl.DataFrame | None:
     if behind.words is None:
         return None
     return behind.words.segments.join(cohort.participants, on="participant", how="semi")
+
+
+def doubtful_weight(provenance: Mapping[str, Any]) -> float | None:
+    """Return how much moves in doubt count in action sensitivity; None where the grounding does not say.
+
+    Examples
+    --------
+    >>> doubtful_weight({"weighing": {"doubtful": 0.5}}), doubtful_weight({})
+    (0.5, None)
+    """
+    weighing = provenance.get("weighing")
+    weight = weighing.get("doubtful") if isinstance(weighing, Mapping) else None
+    return float(weight) if isinstance(weight, int | float) else None

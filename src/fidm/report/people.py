@@ -39,15 +39,15 @@ def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[st
         said = words.channel_words(name, of_channel[name].column)
         yes_no = name in known.found.yes_no
         channels.append({"name": name, "words": said.name, "unit": said.unit or None, "yes_no": yes_no})
-    tops = known.found.counted["unexpectedness"]
+    tops = known.found.counted["unexpectedness"].filter(known.found.counted["unexpectedness"].is_finite())
     return {
         "scenes": [map_scene(task) for task in known.tasks if task.grid is not None],
         "channels": channels,
         "parameters": _spreads(known.profile),
         "level": known.profile.level,
         "unexpectedness": {
-            "p90": rounded(tops.quantile(0.9)) if len(tops) else None,
-            "p99": rounded(tops.quantile(0.99)) if len(tops) else None,
+            "p90": rounded(tops.quantile(0.9, "linear")) if len(tops) else None,
+            "p99": rounded(tops.quantile(0.99, "linear")) if len(tops) else None,
             "top": rounded(float(tops.max())) if len(tops) else None,  # type: ignore[arg-type]
         },
         "label": None if known.label is None else words.column_words(known.label),
@@ -81,7 +81,7 @@ def _listed(known: Known, chosen: Sequence[str] | None) -> list[dict[str, Any]]:
 
 
 def _spreads(profile: Profile) -> list[dict[str, Any]]:
-    """Where people lie in each parameter."""
+    """Where people lie in each parameter; ``n`` says of how many finite estimates the numbers are."""
     rows = []
     for k, name in enumerate(profile.parameters):
         values = profile.estimate[:, k]
@@ -95,6 +95,8 @@ def _spreads(profile: Profile) -> list[dict[str, Any]]:
                 "words": words.parameter_words(name),
                 "unit": None,
                 "log": name == SENSITIVITY,
+                "n": len(finite),
+                "n_infinite": int(np.isinf(values).sum()),
                 "p10": rounded(p10),
                 "median": rounded(middle),
                 "p90": rounded(p90),
@@ -184,7 +186,7 @@ def _profile(profile: Profile, row: int, places: NDArray[np.float64]) -> list[di
                 "n": int(profile.n[row, k]),
                 "rests_on": words.rests_on(name, int(profile.n[row, k])),
                 "percentile": rounded(places[row, k]),
-                "said": words.STATUSES.get(status),
+                "said": words.against(status, profile.method),
             }
         )
     return found

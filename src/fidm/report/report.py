@@ -12,7 +12,7 @@ from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.record import plain
 from fidm.report.html import to_html
-from fidm.report.naming import write_key
+from fidm.report.naming import number, read_key, write_key
 from fidm.report.opening import open_for_report
 from fidm.report.parts import Progress
 from fidm.report.summarize import KIND, summarize
@@ -20,6 +20,9 @@ from fidm.study.classifying import LABEL, NORMAL
 
 NAME, DEIDENTIFIED = "report.html", "report-deidentified.html"
 """What a report is called in its study."""
+
+BEGINNING = 8192
+"""In how many bytes at its beginning a file says what it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +57,7 @@ class Report:
             The page, such as ``report.html``.
         """
         page = Path(path)
-        beside = data_beside(page)
+        beside = targets(page)
         mode = None if self.is_deidentified else 0o600
         text = json.dumps(plain(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         try:
@@ -67,28 +70,43 @@ class Report:
         return page, beside
 
 
-def data_beside(page: Path) -> Path:
-    """Return where the data of a page go, or raise if its name is no page's, or something else is there.
+def targets(page: Path, *, key: Path | None = None) -> Path:
+    """Return where the data of a page go, or raise if anything would be written over that is no report's.
 
     Parameters
     ----------
     page : Path
-        The page, such as ``report.html``.
+        The page, such as ``report.html``. Its name must be a page's.
+    key : Path, optional
+        The key file; it can be neither the page nor its data, and if it is there it must be a key.
     """
     if page.suffix.lower() not in (".html", ".htm"):
         raise DataError("is no name of a page; it must end in .html.", source=str(page))
     beside = page.with_suffix(".json")
-    begins = f'{{"kind":"{KIND}"'.encode()
-    try:
-        with beside.open("rb") as file:
-            is_ours = file.read(len(begins)) == begins
-    except FileNotFoundError:
-        return beside
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}.", source=str(beside)) from None
-    if not is_ours:
-        raise DataError("is there already and is no report. Choose another name.", source=str(beside))
+    if key is not None:
+        if key.resolve() in (page.resolve(), beside.resolve()):
+            raise DataError("cannot be the key and the report at once. Choose another name.", source=str(key))
+        if key.exists():
+            read_key(key)
+    for path, is_ours in ((page, _is_page), (beside, _is_data)):
+        try:
+            with path.open("rb") as file:
+                beginning = file.read(BEGINNING)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise DataError(f"cannot be written: {error.strerror}.", source=str(path)) from None
+        if not is_ours(beginning):
+            raise DataError("is there already and is no report. Choose another name.", source=str(path))
     return beside
+
+
+def _is_page(beginning: bytes) -> bool:
+    return b'<meta name="generator" content="fidm ' in beginning
+
+
+def _is_data(beginning: bytes) -> bool:
+    return beginning.startswith(f'{{"kind":"{KIND}"'.encode())
 
 
 def build_report(
@@ -131,7 +149,8 @@ def build_report(
     skip_bad : bool
         Leave out people whose data have problems, instead of refusing the study.
     seed : int
-        The same seed gives the same numbers.
+        The same seed gives the same numbers; in a de-identified report with the same key, since people are
+        drawn and dealt out in the order of their names.
     workers : int, optional
         Threads or processes; changes no number.
     on_progress : callable, optional
@@ -154,7 +173,7 @@ def build_report(
         on_progress=on_progress,
     )
     everybody = opened.known.cohort.ids.to_list()
-    chosen = sorted(everybody, key=lambda name: (len(name), name)) if deidentify else everybody
+    chosen = everybody
     if participants is not None:
         chosen = [opened.names.get(name, name) if deidentify else name for name in participants]
         known = set(everybody)
@@ -164,6 +183,8 @@ def build_report(
                 f"There is no participant {strange[0]!r} among the {len(everybody):,} people of the report."
             )
         chosen = list(dict.fromkeys(chosen))
+    if deidentify:  # the order of the new names, and not that in which somebody was asked for
+        chosen.sort(key=number)
     data = summarize(
         opened,
         settings={
@@ -225,7 +246,7 @@ def write_report(
         What was written.
     """
     target = Path(path) if path is not None else Path(study) / (DEIDENTIFIED if deidentify else NAME)
-    data_beside(target)
+    targets(target, key=None if key is None else Path(key))
     found = build_report(
         study,
         task=task,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,12 @@ Where = tuple[str, str, str]
 
 
 def segment_reviews(
-    folder: Path, tasks: Sequence[TaskModel], fingerprint: object, *, names: Mapping[str, str] | None = None
+    folder: Path,
+    tasks: Sequence[TaskModel],
+    fingerprint: object,
+    *,
+    names: Mapping[str, str] | None = None,
+    secret: bytes = b"",
 ) -> dict[Where, list[dict[str, Any]]]:
     """Return the latest decision of every reviewer about each segment, oldest first.
 
@@ -39,13 +45,15 @@ def segment_reviews(
     names : mapping of str to str, optional
         What people are called in a de-identified report: reviewers are numbered then, and neither comments
         nor times are told.
+    secret : bytes
+        What the numbers of reviewers are drawn with, see :func:`reviewer_names`.
     """
     decisions = Trail(folder).decisions
     task = next((one for one in tasks if one.fingerprint == fingerprint), None)
     if not decisions or task is None:
         return {}
     hide = names is not None
-    called = reviewer_names([one.reviewer for one in decisions], hide=hide)
+    called = reviewer_names([one.reviewer for one in decisions], hide=hide, secret=secret)
     proposed = read_proposed(folder, task)
     found: dict[Where, list[dict[str, Any]]] = {}
     for dialog, segments in zip(proposed.dialogs, review_all(proposed, decisions), strict=True):
@@ -75,7 +83,20 @@ def _told(made: Decision, called: Mapping[str, str], *, hide: bool, holds: bool)
     }
 
 
-def reviewer_names(reviewers: Sequence[str], *, hide: bool) -> dict[str, str]:
-    """Return what reviewers are called: their names, or "reviewer 1" and so on."""
+def reviewer_names(reviewers: Sequence[str], *, hide: bool, secret: bytes = b"") -> dict[str, str]:
+    """Return what reviewers are called: their names, or "reviewer 1" and so on.
+
+    Parameters
+    ----------
+    reviewers : sequence of str
+        Who they are.
+    hide : bool
+        Whether they are numbered instead.
+    secret : bytes
+        Drawn anew for each report and kept nowhere: reviewers are numbered in an order that depends on it, so
+        that it is neither that of the alphabet nor one that anybody who knows their names could find again.
+    """
     known = sorted(dict.fromkeys(reviewers))
+    if hide:
+        known.sort(key=lambda name: hashlib.blake2b(name.encode("utf-8", "replace"), key=secret).digest())
     return {name: f"reviewer {i}" if hide else name for i, name in enumerate(known, start=1)}

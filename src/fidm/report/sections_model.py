@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 from fidm import plot
 from fidm.errors import FidmError
 from fidm.evidence.localizing import DENOMINATORS, FEWEST, SAID, Localization, localize
-from fidm.fit.profile import SENSITIVITY, STATUSES
+from fidm.fit.profile import SENSITIVITY, STATUSES, Profile
 from fidm.report.numbers import in_one_way
 from fidm.report.opening import Opened
 from fidm.report.parts import (
@@ -28,12 +29,21 @@ from fidm.report.pictures import scatter
 from fidm.report.words import FLAGS, channel_words, column_words, parameter_words
 from fidm.study.paper import LOCALIZATION
 from fidm.study.repeated import TOO_LOW
+from fidm.study.repeating import BOOTSTRAP as RELIABILITY_BOOTSTRAP
 from fidm.study.repeating import reliability
 
 BOOTSTRAP = 500
 """How often people are drawn again for an interval; the verbs of the command line draw more."""
 
+LOCALIZE_BOOTSTRAP = int(inspect.signature(localize).parameters["bootstrap"].default)
+"""How often fidm localize draws people again unless it is told otherwise."""
+
 SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}
+
+INFINITE = (
+    " People: those with a finite estimate, whom the median and the two ends are of. Whoever has an infinite "
+    "one lies beyond them, and counts in everybody's place among the others."
+)
 
 QUANTITIES = {
     "intercept": "intercept α", "log_moves": "slope β of log(1 + moves)", "kappa": "shape κ",
@@ -55,7 +65,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         *(in_one_way(sentence(note.replace("_", " "))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [
-        _summary_table(summary.table),
+        _summary_table(summary.table, profile),
         _flag_table(summary.table),
         _population_table(opened),
         _people_table(opened),
@@ -84,20 +94,23 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     return section("parameters", "Parameters", said, tables=[one for one in tables if one], figures=figures)
 
 
-def _summary_table(summary: pl.DataFrame) -> dict[str, Any]:
+def _summary_table(summary: pl.DataFrame, profile: Profile) -> dict[str, Any]:
+    finite = np.isfinite(profile.estimate).sum(axis=0)
+    infinite = np.isinf(profile.estimate).sum()
     return table(
         "spread",
         "How people's parameters are spread",
-        [text_column("parameter"), column("median"), column("p10", "10 % lie below"),
+        [text_column("parameter"), column("n", "people"), column("median"), column("p10", "10 % lie below"),
          column("p90", "10 % lie above"), column("typical_error", "typical error"), column("reliability"),
          column("ok", "people without a flag")],
         (
-            (parameter_words(row["parameter"]), row["median"], row["p10"], row["p90"], row["typical_error"],
-             row["reliability"], row["ok"])
-            for row in summary.iter_rows(named=True)
+            (parameter_words(row["parameter"]), int(n), row["median"], row["p10"], row["p90"],
+             row["typical_error"], row["reliability"], row["ok"])
+            for row, n in zip(summary.iter_rows(named=True), finite, strict=True)
         ),
         note="The typical error is that of log η for action sensitivity. Reliability: the share of the "
-        "differences among people that the estimates account for (empirical Bayes).",
+        "differences among people that the estimates account for (empirical Bayes)."
+        + (INFINITE if infinite else ""),
     )  # fmt: skip
 
 
@@ -130,7 +143,7 @@ def _population_table(opened: Opened) -> dict[str, Any]:
 
 
 def _people_table(opened: Opened) -> dict[str, Any]:
-    """Everybody's estimates with their intervals, sorted by id."""
+    """Everybody's estimates with their intervals, sorted by id; new names are in their order already."""
     known, profile = opened.known, opened.known.profile
     label = known.label
     columns = [text_column("participant")]
@@ -148,7 +161,7 @@ def _people_table(opened: Opened) -> dict[str, Any]:
         "estimates",
         "Everybody's estimates",
         columns,
-        sorted(rows, key=lambda row: str(row[0])),
+        rows if known.is_deidentified else sorted(rows, key=lambda row: str(row[0])),
         note=f"In brackets: {profile.level * 100:g} % intervals.",
     )
 
@@ -186,7 +199,8 @@ def reliability_section(
              row["reliability"], row["low"], row["high"], row["sem"], *_changes(row))
             for row in found.table.iter_rows(named=True)
         ),
-        note="In brackets: 95 % intervals. Errors and changes are of log η and θ. Estimates by empirical "
+        note=f"In brackets: 95 % intervals, people drawn again {BOOTSTRAP:,} times (fidm reliability: "
+        f"{RELIABILITY_BOOTSTRAP:,}). Errors and changes are of log η and θ. Estimates by empirical "
         "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
         "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
         f"standard error is about. –: with a reliability below {TOO_LOW:.2f} nothing is said of changes in a "
@@ -276,5 +290,6 @@ def _localisation_table(found: Localization) -> dict[str, Any]:
          column("n_events", "events"), column("n_steps", "of steps"), column("paper_auc", "AUC in the paper"),
          column("paper_enrichment", "enrichment in the paper")],
         rows,
-        note="In brackets: 95 % intervals.",
+        note=f"In brackets: 95 % intervals, people drawn again {BOOTSTRAP:,} times (fidm localize: "
+        f"{LOCALIZE_BOOTSTRAP:,}).",
     )  # fmt: skip

@@ -15,7 +15,7 @@ from fidm.pages.scene import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.report.audits import audit_tables
 from fidm.report.numbers import PERCENT, in_one_way
-from fidm.report.opening import Opened
+from fidm.report.opening import Opened, doubtful_weight
 from fidm.report.parts import Progress, column, figure, section, sentence, table, text_column
 from fidm.report.pictures import status_bar
 from fidm.report.words import GROUNDED, column_words, count, place_words
@@ -71,7 +71,7 @@ def overview(opened: Opened) -> dict[str, Any]:
                 "problems",
                 "Why people were left out",
                 [text_column("problem"), column("n", "participants")],
-                grouped.sort("n", descending=True).iter_rows(),
+                grouped.sort("n", "problem", descending=[True, False]).iter_rows(),
             )
         )
     return section("overview", "Overview", said, tables=tables)
@@ -96,7 +96,7 @@ def _groups(opened: Opened) -> dict[str, Any] | None:
     """How many people of each status are in each part."""
     people, label = opened.known.cohort.participants, opened.known.label
     split = "split" if "split" in people.columns else None
-    keys = [name for name in (label, split) if name is not None]
+    keys = list(dict.fromkeys(name for name in (label, split) if name is not None))
     if not keys or any(people[name].n_unique() > MOST_SPLITS for name in keys):
         return None
     counted = people.group_by([pl.col(name).cast(pl.String) for name in keys]).len().sort(keys)
@@ -278,9 +278,20 @@ def _grounder_words(opened: Opened) -> str:
         said += f" and the prompt {asked['template_sha256'][:12]}"
     return (
         f"{said}. It reads a segment of talk as a route program; the map, not the grounder, turns that into "
-        "legal moves. Moves of segments that need review do not count in anybody's action sensitivity until "
-        "somebody has looked."
+        f"legal moves.{_doubtful_words(opened)}"
     )
+
+
+def _doubtful_words(opened: Opened) -> str:
+    """What moves count that nobody can be sure of, as the grounding itself says."""
+    weight = doubtful_weight(opened.provenance)
+    if weight is None:
+        return ""
+    if weight == 1:
+        return " Moves of segments that need review count like all others."
+    how = "do not count" if weight == 0 else f"count with weight {weight:g}"
+    who = "anybody's action sensitivity until somebody has looked"
+    return f" Moves of segments that need review {how} in {who}."
 
 
 def _inferred_words(opened: Opened) -> list[str]:

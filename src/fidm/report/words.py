@@ -14,6 +14,7 @@ __all__ = [
     "GROUNDED",
     "NOT_A_DIAGNOSIS",
     "STATUSES",
+    "against",
     "channel_words",
     "column_words",
     "count",
@@ -29,18 +30,24 @@ STATUSES: Mapping[str, str] = {
     "low_information": "The data narrow this down little.",
     "few_observations": "It rests on few observations.",
     "at_zero": "The choices are together no better than chance.",
-    "at_edge": "All observations are at the edge of what is possible, so it has no end on that side.",
-    "no_maximum": "Every choice was a best action, so there is only a lower bound.",
+    "at_edge": "All observations are at the edge of what is possible, so the data give no end on that side.",
+    "no_maximum": "Every choice was a best action, so the data give only a lower bound.",
     "no_observation": "There is nothing to estimate it from.",
 }
 """What is to be said against an estimate."""
+
+FROM_OTHERS: Mapping[str, str] = {
+    "at_edge": " That end comes from what is known of the other people.",
+    "no_maximum": " The upper end comes from what is known of the other people.",
+}
+"""What is added where an estimate leans on other people (empirical Bayes)."""
 
 FLAGS: Mapping[str, str] = {
     "low_information": "little information",
     "few_observations": "few observations",
     "at_zero": "no better than chance",
     "at_edge": "at the edge",
-    "no_maximum": "lower bound only",
+    "no_maximum": "data give a lower bound only",
     "no_observation": "no observation",
 }
 """The same in two or three words."""
@@ -60,6 +67,27 @@ COLUMNS: Mapping[str, str] = {
     "score_total": "total score",
 }
 """What usual columns of the table of participants are called."""
+
+
+def against(status: str, method: str) -> str | None:
+    """Return what is to be said against an estimate, by how it was made; None where nothing is.
+
+    Parameters
+    ----------
+    status : str
+        One of :data:`fidm.fit.profile.STATUSES`.
+    method : str
+        ``eb`` or ``mle``.
+
+    Examples
+    --------
+    >>> against("no_maximum", "mle")
+    'Every choice was a best action, so the data give only a lower bound.'
+    >>> against("no_maximum", "eb").removeprefix(against("no_maximum", "mle"))
+    ' The upper end comes from what is known of the other people.'
+    """
+    said = STATUSES.get(status)
+    return said if said is None or method != "eb" else said + FROM_OTHERS.get(status, "")
 
 
 def rests_on(name: str, n: int) -> str:

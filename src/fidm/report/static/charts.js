@@ -30,6 +30,16 @@ const fidmCharts = (() => {
     return `${share < 0 && Number(size) ? "−" : ""}${size} %`;
   }
 
+  // How unexpected a step was; the data have no ∞, but a probability of 0 instead.
+  const surprise = (step) => (step.unexpectedness === null && step.probability === 0 ? "∞" : number(step.unexpectedness));
+
+  // An estimate; one without a finite maximum is infinite on the side on which it has no end, as in numbers.py.
+  function estimate({ estimate: value, low, high, status }) {
+    const isEndless = !has(value) && ["no_maximum", "at_edge"].includes(status) && has(low) !== has(high);
+    if (!isEndless) return number(value);
+    return has(low) ? "∞" : "−∞";
+  }
+
   // A number on an axis: no more digits than it needs.
   const tickText = (value) => String(Number(value.toPrecision(6))).replace("-", "−");
 
@@ -224,5 +234,5 @@ const fidmCharts = (() => {
     return svg;
   }
 
-  return Object.freeze({ number, count, percent, residualColour, stepBars, effortBars, strip, scaleBar });
+  return Object.freeze({ number, count, percent, surprise, estimate, residualColour, stepBars, effortBars, strip, scaleBar });
 })();

@@ -3,7 +3,7 @@
 "use strict";
 
 const fidmPerson = (() => {
-  const { number, count, percent } = fidmCharts;
+  const { number, count, percent, surprise, estimate } = fidmCharts;
   const { el, inWords, times, dataTable, scrolls, observedText, reviewText, statusOf } = fidmTables;
 
   // Fill a section with what there is about a person.
@@ -40,17 +40,25 @@ const fidmPerson = (() => {
     const table = dataTable("Profile", heads, rows, { numbers: [2, 4], kept: [0, 3, 5] });
     table.classList.add("profile");
     const said = "Band: the middle 80 % of the cohort, line: its median. Dot and bar: this person's estimate and "
-      + "interval, hollow where something is to be said against it. Place: the share of the others who lie below.";
+      + "interval, hollow where something is to be said against it. Place: the share of the others who lie below."
+      + finiteOf(shared);
     return el("div", "", scrolls(table, "Profile"), el("p", "quiet small", said));
+  }
+
+  // Of whom the bands are, where not everybody's estimate is finite; places take in everybody.
+  function finiteOf(shared) {
+    const some = (shared.parameters || []).filter((one) => one.n_infinite > 0);
+    const said = some.map((one) => `${one.words} ${count(one.n)} of ${count(one.n + one.n_infinite)}`);
+    return said.length ? ` Bands and medians are of people with a finite estimate (${said.join(", ")}); places are among all.` : "";
   }
 
   function profileRow(own, shared) {
     const cohort = (shared.parameters || []).find((one) => one.parameter === own.parameter);
     const range = rangeOf(own);
     const place = own.percentile === null || own.percentile === undefined ? "–" : `${Math.round(own.percentile)} %`;
-    const strip = cohort ? fidmCharts.strip(own, cohort, `${own.words}: ${number(own.estimate)}, interval ${range}`) : "";
+    const strip = cohort ? fidmCharts.strip(own, cohort, `${own.words}: ${estimate(own)}, interval ${range}`) : "";
     const said = own.said || (own.status === "ok" ? "" : inWords(own.status));
-    return [own.words, strip, number(own.estimate), range, place, own.rests_on ?? count(own.n), el("span", "doubt", said)];
+    return [own.words, strip, estimate(own), range, place, own.rests_on ?? count(own.n), el("span", "doubt", said)];
   }
 
   function rangeOf({ low, high }) {
@@ -127,7 +135,7 @@ const fidmPerson = (() => {
   function actionWords(row, named) {
     const parts = [named(row.action ?? "no action")];
     if (row.probability !== null) parts.push(`probability ${percent(row.probability)}`);
-    if (row.unexpectedness !== null) parts.push(`unexpectedness ${number(row.unexpectedness)}`);
+    if (surprise(row) !== "–") parts.push(`unexpectedness ${surprise(row)}`);
     if (!row.known) parts.push(row.inferred ? "inferred, not counted" : "not counted");
     return parts.join(", ");
   }
@@ -238,7 +246,7 @@ const fidmPerson = (() => {
     const svg = fidmCharts.stepBars(values, drawn);
     for (const bar of svg.querySelectorAll(".bar")) fidmLinks.add(view, bar, "bar");
     for (const band of svg.querySelectorAll(".band")) fidmLinks.add(view, band);
-    const grey = steps.some((row) => !row.known) ? " Hatched: not counted (inferred, weight 0, waiting, or no η)." : "";
+    const grey = steps.some((row) => !row.known) ? " Hatched: not counted (inferred, weight 0, leaving, waiting, or no η)." : "";
     const over = steps.some((row) => row.unexpectedness > about.top) ? " ▲: higher than the drawing." : "";
     const said = `Unexpectedness, −log π, of each step, the darker the higher; below it the segments.${grey}${over}`;
     return el("figure", "", svg, el("figcaption", "", said));

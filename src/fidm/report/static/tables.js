@@ -2,7 +2,7 @@
 "use strict";
 
 const fidmTables = (() => {
-  const { number, count, percent } = fidmCharts;
+  const { number, count, percent, surprise } = fidmCharts;
   const CHANNELS_AT_ONCE = 5; // more in one table would be wider than a page
 
   function el(name, className, ...inside) {
@@ -91,7 +91,7 @@ const fidmTables = (() => {
     if (withWords) heads.push("words");
     const rows = steps.map((row, i) => [
       rowButton(row.step, row.label), row.name ?? "–", named(row.action ?? "–"), named(row.best ?? "–"), named(placeText(row, steps[i - 1])),
-      percent(row.probability), number(row.unexpectedness), number(row.q_gap), number(row.percentile),
+      percent(row.probability), surprise(row), number(row.q_gap), number(row.percentile),
       row.known ? "yes" : row.inferred ? "no, inferred" : "no", ...(withWords ? [quoteOf(row, texts)] : []),
     ]);
     const table = dataTable("Steps (phase and what is completed only where they change)", heads, rows, { numbers: [5, 6, 7, 8], kept: [1] });
