@@ -121,16 +121,18 @@ def test_task_show_refuses_what_cannot_be(tmp_path, capsys):
 
 
 def test_the_demo_runs_the_whole_line(tmp_path, capsys):
-    assert main(["demo", "--out", str(tmp_path)]) == 0
+    assert main(["demo", "--out", str(tmp_path), "--people", "62"]) == 0
     assert {p.name for p in tmp_path.iterdir()} == {"study"}
     results = {p.name for p in (tmp_path / "study" / "results").iterdir()}
     assert results >= {"evidence.png", "localize.png", "localize.json", "localize.csv"}
     said = capsys.readouterr().out
-    assert "400 participants and 2 excluded" in said
-    assert "402 dialogs in 7 formats" in said
+    assert "62 dialogs in 7 formats" in said
     assert "of segments led through exactly the actions that were meant" in said
     assert "turned away from the next goal" in said
-    assert len(fidm.read_cohort(tmp_path / "study")) == 400
+    assert f"{len(fidm.read_cohort(tmp_path / 'study'))} participants and " in said
+    report = tmp_path / "study" / "report.html"
+    assert f"open {report.resolve().as_uri()}" in said
+    assert report.stat().st_size > 100_000
 
 
 def test_version_and_help(capsys):

@@ -39,7 +39,7 @@ from fidm.tasks.solve import solve
 TASK = "grocery"
 
 
-def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
+def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> None:
     """Simulate a whole study, read its dialogs, profile the people who spoke, and write the report.
 
     Parameters
@@ -48,6 +48,8 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
         The folder to write the study, the results and the pictures to.
     seed
         The same seed gives the same people.
+    people
+        How many simulated people; by default as many as in the paper.
     """
     console = page()
     task = load_task(TASK)
@@ -56,23 +58,23 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
     study, results = out / "study", out / "study" / "results"
     with progress_bar() as bars:
         made = simulate_study(
-            study, task=TASK, seed=seed, formats=formats, overwrite=True, on_progress=bars.step
+            study, task=TASK, n=people, seed=seed, formats=formats, overwrite=True, on_progress=bars.step
         )
         truth = read_cohort(study / "truth")
         dialogs = read(study / "talks", on_progress=lambda done, of: bars.step("reading", done, of))
         grounded = ground(dialogs, task, on_progress=bars.step)
         write_grounding(study, grounded, tasks=[TASK])
-        people = read_cohort(study)
-        fitted = Model(task, values=solve(task)).fit(people.split("train"), on_progress=bars.step)
+        cohort = read_cohort(study)
+        fitted = Model(task, values=solve(task)).fit(cohort.split("train"), on_progress=bars.step)
         fitted.save(study / "fit.json")
-        profile = fitted.profile(people, on_progress=bars.step)
-        other = other_way(fitted, people.split("train"))
-        ways = compare(profile, other.profile(people), other)
-        evidence = find_evidence(fitted, people, profile=profile, on_progress=bars.step)
-        astray = localize(evidence, people, seed=seed, on_progress=bars.step)
+        profile = fitted.profile(cohort, on_progress=bars.step)
+        other = other_way(fitted, cohort.split("train"))
+        ways = compare(profile, other.profile(cohort), other)
+        evidence = find_evidence(fitted, cohort, profile=profile, on_progress=bars.step)
+        astray = localize(evidence, cohort, seed=seed, on_progress=bars.step)
         write_result(astray, results)
         bars.step("drawing", 0, 1)
-        whom = most_astray(evidence) or people.ids[0]
+        whom = most_astray(evidence) or cohort.ids[0]
         save_figure(plot.person_evidence(evidence, whom, task=task), [results / "evidence.png"])
         save_figure(plot.localization(astray, paper=LOCALIZATION), [results / "localize.png"])
         report, _ = write_report(study, seed=seed, on_progress=bars.step)
@@ -85,7 +87,7 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1) -> None:
     _show_words(truth, grounded, console)
     if say_left_out(formats):
         warn(console, say_left_out(formats))
-    console.print(f"\n[bold]What these {len(people)} people are like[/], from what they did and said")
+    console.print(f"\n[bold]What these {len(cohort)} people are like[/], from what they did and said")
     show_summary(profile, console)
     if ways is not None:
         console.print(Text(say_inferred(ways, is_new=True)), soft_wrap=True)

@@ -210,6 +210,7 @@ def _segment_view(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
     program = grounded.proposal.program
     mine = viewer.own(walked, i)
     others = [one for one in segment.decisions if one.reviewer != viewer.reviewer]
+    sees_difference = segment.reviewers_differ and viewer.sees_others(walked, i)
     known = segment.decisions if viewer.sees_others(walked, i) else ()
     is_by_hand = grounded.proposal.grounder == BY_HAND
     return {
@@ -233,8 +234,8 @@ def _segment_view(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
         "seen": seen_of(shown),
         "mine": None if mine is None else decision_view(mine),
         "others": [decision_view(one) for one in others] if viewer.sees_others(walked, i) else None,
-        "differ": segment.reviewers_differ and viewer.sees_others(walked, i),
-        "overrules": [one.reviewer for one in others] if viewer.settles(walked, i) else None,
+        "differ": sees_difference,
+        "overrules": [one.reviewer for one in others] if sees_difference else None,
         "stale": not is_blind and shown.is_stale,
     }
 

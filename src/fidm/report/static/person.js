@@ -156,8 +156,7 @@ const fidmPerson = (() => {
 
   // The place of a step among the person's own, from 0 to 100.
   function ranked(percentile) {
-    if (percentile >= 100) return "the most unexpected of this person's steps";
-    return `more unexpected than ${Math.round(percentile)} % of this person's steps`;
+    return `more unexpected than ${Math.floor(percentile)} % of this person's steps`;
   }
 
   function toldSegment(target, steps, { episode, shared }) {
