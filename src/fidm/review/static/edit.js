@@ -104,10 +104,13 @@ export class Editor {
   // (onlyIfGood) leaves no trace otherwise; what somebody typed stays in the field, to be mended.
   async take(text, { isUndo = false, keepField = null, onlyIfGood = false } = {}) {
     const asked = (this.asked += 1);
+    let before = $("route").value;
     const put = () => {
+      if ($("route").value !== before) return;  // somebody has typed on meanwhile: that is read next
       this.text = text;
       this.field = keepField === null ? text : keepField;
-      if ($("route").value !== this.field) $("route").value = this.field;
+      if (before !== this.field) $("route").value = this.field;
+      before = this.field;
     };
     if (!onlyIfGood) put();
     const found = await this.preview(text);
