@@ -60,7 +60,7 @@ def measure(study: Path, *options: str) -> dict[str, float]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--people", type=int, default=400)
+    parser.add_argument("--people", type=int, default=402)
     parser.add_argument("--study", type=Path, help="a study that is grounded and fitted already")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
