@@ -2,7 +2,7 @@
 
 Run from the repository root, with the development environment::
 
-    python benchmarks/report.py --out benchmarks/results/report.json [--people 400]
+    python benchmarks/report.py --out benchmarks/results/report.json [--people 402]
 
 A study of simulated people who speak Cantonese is written, grounded by rules and fitted; none of that is
 timed. Then ``fidm report`` runs as a process of its own, as somebody would run it, with classification, and
