@@ -230,6 +230,8 @@ def test_who_is_left_out_is_said(opened):
     said = " ".join(overview(opened)["paragraphs"])
     assert "7 participants with 7 episodes" in said
     assert "1 participant excluded: is the sister of Ann-Lee (1)." in said
+    (who,) = [one["rows"] for one in overview(opened)["tables"] if one["id"] == "excluded"]
+    assert [reason for _, reason in who] == ["is the sister of Ann-Lee"]
     groups = next(table for table in overview(opened)["tables"] if table["id"] == "groups")
     assert sorted(map(tuple, groups["rows"])) == [("mci", "test", 3), ("normal", "train", 4)]
 

@@ -14,7 +14,7 @@ from review_studies import STRANGE, make_study
 
 from fidm.cli.main import main
 from fidm.grounding.decisions import Trail, verify_trail
-from fidm.review.desk import Desk
+from fidm.review.desk import Desk, Judged
 from fidm.review.guard import POLICY, Guard
 from fidm.review.server import MOST_BYTES, OWN, SHARED, listen, make_app
 
@@ -486,3 +486,12 @@ def test_missing_packages_are_named(tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     assert main(["review", str(tmp_path), "--no-open"]) == 2
     assert "pip install 'fidm[web]'" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_a_dialog_as_a_whole_is_said(tmp_path):
+    desk = Desk(make_study(tmp_path / "s", {"P1": ["go left one square"], "P2": ["hello there"]}))
+    assert desk.dialog("Ada", "P1", "1")["problems"] == []
+    assert desk.dialog("Ada", "P2", "1")["problems"] == ["Nothing was grounded."]
+    seen = desk.dialog("Ada", "P2", "1")["segments"][0]["seen"]
+    judged = {"participant": "P2", "episode": "1", "segment": "1", "seen": seen, "kind": "edit", "text": "W"}
+    assert desk.judge("Ada", Judged.model_validate(judged))["dialog"]["problems"] == []

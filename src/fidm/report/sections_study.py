@@ -28,6 +28,9 @@ from fidm.types import Values
 MOST_SPLITS = 12
 """A column with more different values than this is no table of groups."""
 
+MOST_NAMED = 10
+"""How many people who were left out for the same reason are named."""
+
 COMPASS = "On the map N is up, S is down, E is right and W is left."
 
 
@@ -62,19 +65,28 @@ def overview(opened: Opened) -> dict[str, Any]:
     ]
     groups = _groups(opened)
     tables += [groups] if groups else []
+    if opened.excluded.height and not known.is_deidentified:
+        columns = [text_column("participant"), text_column("reason")]
+        rows = opened.excluded.select("participant", "reason").iter_rows()
+        tables.append(table("excluded", "Who is excluded, and why", columns, rows))
     if cohort.problems.height:
         grouped = cohort.problems.group_by("problem", maintain_order=True).agg(
-            pl.col("participant").n_unique().alias("n")
+            pl.col("participant").n_unique().alias("n"),
+            pl.col("participant").drop_nulls().unique(maintain_order=True).alias("who"),
         )
-        tables.append(
-            table(
-                "problems",
-                "Why people were left out",
-                [text_column("problem"), column("n", "participants")],
-                grouped.sort("n", "problem", descending=[True, False]).iter_rows(),
-            )
+        rows = (
+            (problem, n, _some(who))
+            for problem, n, who in grouped.sort("n", "problem", descending=[True, False]).iter_rows()
         )
+        columns = [text_column("problem"), column("n", "participants"), text_column("who")]
+        tables.append(table("problems", "Who was left out because of problems, and why", columns, rows))
     return section("overview", "Overview", said, tables=tables)
+
+
+def _some(who: list[str]) -> str:
+    """The first of those concerned by their names."""
+    more = f" and {len(who) - MOST_NAMED:,} more" if len(who) > MOST_NAMED else ""
+    return ", ".join(who[:MOST_NAMED]) + more
 
 
 def _left_out(opened: Opened) -> list[str]:

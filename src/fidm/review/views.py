@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fidm.grounding.base import Segment
-from fidm.grounding.dialog import GroundedDialog, GroundedSegment
+from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings
 from fidm.grounding.edits import action_names
 from fidm.grounding.entries import Decision
+from fidm.grounding.ground import assemble
 from fidm.grounding.program import EXIT, FINISH, Program, write_program
 from fidm.grounding.replay import Replay, replay
 from fidm.grounding.terrain import HEADING_NAMES, HEADINGS, Position, Terrain
@@ -24,6 +25,7 @@ from fidm.grounding.verdicts import (
     ReviewedSegment,
     doubtfulness,
     review_dialog,
+    reviewed_dialog,
     segment_key,
 )
 from fidm.tasks.grid import MOVES
@@ -51,12 +53,22 @@ class Walked:
         self.dialog, self.decisions, self.terrain = dialog, tuple(decisions), terrain
         self.segments = review_dialog(dialog, self.decisions, terrain)
         self._bare: dict[int, ReviewedSegment] = {}
+        self._problems: tuple[str, ...] | None = None
         self._proposed: tuple[ReviewedSegment, ...] = ()
 
     @property
     def key(self) -> tuple[str, str]:
         """Participant and episode."""
         return self.dialog.transcript.participant, self.dialog.transcript.episode
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What structural checks find wrong with the dialog as it stands, in words."""
+        if self._problems is None:
+            now = reviewed_dialog(self.dialog, self.segments)
+            found = assemble([now], self.terrain, Settings(), {}).checks["problem"]
+            self._problems = tuple(found.unique(maintain_order=True))
+        return self._problems
 
     def with_one_more(self, decision: Decision) -> tuple[ReviewedSegment, ...]:
         """Return the segments as they would be after one more decision."""
@@ -190,6 +202,7 @@ def dialog_view(walked: Walked, viewer: Viewer) -> dict[str, Any]:
         "episode": dialog.transcript.episode,
         "language": dialog.language,
         "turns": turns,
+        "problems": [] if viewer.is_blind else list(walked.problems),
         "segments": [_segment_view(walked, i, viewer) for i in range(len(segments))],
     }
 

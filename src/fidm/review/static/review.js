@@ -176,6 +176,7 @@ class Page {
     this.walk.show({ start: null, steps: [], earlier: [] });
     this.allow(false);
     this.showSettling({ overrules: null });
+    this.showProblems([]);
     $("comment").value = "";
     $("withdraw").hidden = true;
   }
@@ -191,6 +192,7 @@ class Page {
     const several = this.list.several ? `, episode ${episode}` : "";
     $("talk-title").textContent = `${participant}${several}, segment ${segment.segment} of ${segments.length}`;
     $("talk-facts").textContent = segment.facts.join(" · ");
+    this.showProblems(this.dialog.problems);
     this.talk.show(this.dialog, segment);
     this.showWay(segment);
     this.showStatus(segment);
@@ -224,6 +226,12 @@ class Page {
   }
 
   // Where a decision would overrule others, the page says whom, and whose reading it shows.
+  // What is wrong with the dialog as a whole.
+  showProblems(problems) {
+    $("problems").hidden = !problems.length;
+    $("problems").textContent = problems.join(" ");
+  }
+
   showSettling({ overrules, read_by: by }) {
     const isSettling = Boolean(overrules);
     const line = $("settling");
