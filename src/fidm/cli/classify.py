@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 from fidm.cli.classify_page import show
 from fidm.cli.console import count, page, warn
+from fidm.cli.opening import finish, open_study, read_talks, require_writable, results_folder
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import Bars, progress_bar
-from fidm.cli.studies import finish, open_study, read_talks, require_writable, results_folder
 from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.grounding.store import VECTORS, private_folder

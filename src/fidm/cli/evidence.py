@@ -17,9 +17,9 @@ from matplotlib.figure import Figure
 from fidm.cli.behind import Person
 from fidm.cli.console import aside, count, note, page, warn
 from fidm.cli.evidence_page import show_everybody, show_person
+from fidm.cli.opening import find_fit, finish, open_study, results_folder
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import find_fit, finish, open_study, results_folder
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.files import whole_file

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from fidm.cli.both_ways import Ways, compare, learn_other, report_inferred, say_inferred, with_other
 from fidm.cli.console import page
+from fidm.cli.opening import apply_decisions
 from fidm.cli.progress import Bars, progress_bar
-from fidm.cli.studies import apply_decisions
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.files import whole_file

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from fidm.cli.console import count, note, page, table_of
+from fidm.cli.opening import find_fit, finish, open_study, results_folder
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import find_fit, finish, open_study, results_folder
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localizing import FEWEST, Localization, check_settings
 from fidm.evidence.localizing import localize as run

@@ -9,9 +9,9 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from fidm.cli.console import count, note, page, table_of, warn
+from fidm.cli.opening import Opened, finish, open_study, results_folder
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import Opened, finish, open_study, results_folder
 from fidm.plot.recovery import SHORT
 from fidm.plot.recovery import recovery as draw
 from fidm.record import to_json, write_result

@@ -11,8 +11,8 @@ from joblib import cpu_count  # type: ignore[import-untyped]
 from rich.console import Console
 
 from fidm.cli.console import count, note, page, warn
+from fidm.cli.opening import require_writable
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import require_writable
 from fidm.report.naming import write_key
 from fidm.report.report import DEIDENTIFIED, NAME, Report, build_report, targets
 from fidm.study.classifying import LABEL, NORMAL

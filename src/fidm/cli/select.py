@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from fidm.cli.console import count, note, page, table_of, warn
+from fidm.cli.opening import finish, open_study, results_folder
 from fidm.cli.pictures import save_figure
 from fidm.cli.progress import progress_bar
-from fidm.cli.studies import finish, open_study, results_folder
 from fidm.errors import DataError
 from fidm.plot.experiments import selection_map
 from fidm.record import to_json, write_result
