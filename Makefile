@@ -14,7 +14,10 @@ WORKERS ?= auto
 demo: $(VENV)/.core
 	$(BIN)/fidm demo
 
-test: demo $(VENV)/.dev lint types imports unit docs
+# What needs one processor is done two at a time, the tests with as many workers as there are processors.
+test: demo $(VENV)/.dev
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target docs types lint imports
+	$(MAKE) --no-print-directory unit
 	@echo "All checks passed."
 
 lint: $(VENV)/.dev

@@ -14,6 +14,7 @@ from polars.testing import assert_frame_equal
 import fidm
 from fidm.fit.averaged import average_profiles
 from fidm.fit.profile import PER_PERSON, Profile
+from fidm.study.simulate import People
 
 WAYS = [{}, {"method": "mle", "population": "pooled"}, {"joint": True}]
 WAY_IDS = ["eb", "paper", "joint"]
@@ -22,8 +23,10 @@ COUNTED = ("estimate", "se", "low", "high", "status", "n", "log_sensitivity", "l
 
 @functools.cache
 def setting():
+    """People who differ enough in effort that a joint prior is learned in some fifty rounds, not two thousand."""
     task = fidm.load_task("errands")
-    plain = fidm.simulate_cohort(task, 40, seed=4, max_steps=40, wrong_moves=0.02)
+    people = People(effort_sd=0.7)
+    plain = fidm.simulate_cohort(task, 40, seed=4, max_steps=40, wrong_moves=0.02, people=people)
     rng = np.random.default_rng(3)
     return task, plain, rng.random(plain.n_steps) < 0.3, rng.choice([0.0, 0.5, 1.0, 2.0], plain.n_steps)
 

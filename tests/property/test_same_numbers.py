@@ -19,6 +19,7 @@ from fidm.fit import fitted as fitting
 from fidm.fit import offsets
 from fidm.fit.profile import Profile
 from fidm.model import action
+from fidm.study.simulate import People
 
 ARRAYS = ("estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se")
 WAYS = [
@@ -32,9 +33,11 @@ WAY_IDS = ["eb", "paper", "mle", "joint", "pooled"]
 
 
 @functools.cache
-def setting(name="errands", people=60):
-    task = fidm.load_task(name)
-    cohort = fidm.simulate_cohort(task, people, seed=4, max_steps=40, wrong_moves=0.02)
+def setting():
+    """People who differ enough in effort that a joint prior is learned in some fifty rounds, not two thousand."""
+    task = fidm.load_task("errands")
+    people = People(effort_sd=0.7)
+    cohort = fidm.simulate_cohort(task, 60, seed=4, max_steps=40, wrong_moves=0.02, people=people)
     holes = np.random.default_rng(0)
     segments = cohort.segments.with_columns(
         pl.Series(
@@ -72,7 +75,7 @@ def test_threads_and_chunks_change_no_bit(way, monkeypatch):
     task, cohort = setting()
     fit = fidm.Model(task, lapse=0.03).fit(cohort, workers=1, **way)
     expected = fit.profile(cohort, workers=1)
-    monkeypatch.setattr(offsets, "CHUNK", 7)
+    monkeypatch.setattr(offsets, "CHUNK", 13)
     monkeypatch.setattr(action, "CHUNK_STEPS", 300)
     monkeypatch.setattr(action, "TABLE_BYTES", 50_000)
     monkeypatch.setattr(fitting, "BATCH", 23)

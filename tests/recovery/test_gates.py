@@ -3,7 +3,7 @@
 The thresholds were written down before the run, but for JOINT_COVERAGE, which says why not.
 
 400 people on the grocery task, about 60 actions and 17 segments each, log η with mean log 24 and sd 0.42,
-effort offsets with sd 0.35; errors are pooled over ten seeds. The sd of 0.35 was
+effort offsets with sd 0.35; errors are pooled over ten seeds, but where fewer tell as well. The sd of 0.35 was
 chosen here; the last test prints the same for 0.7. The η of people whose every choice was a best
 one has no finite maximum; they are left out of the maximum-likelihood error and, so that both are judged on
 the same people, out of the other too.
@@ -125,8 +125,9 @@ def test_intervals_cover_as_often_as_they_say(k):
 
 
 def test_an_estimated_lapse_rate_repairs_wrong_moves():
+    """Three seeds tell: single seeds give 0.56 to 0.62, with an sd of 0.02, and all ten 0.586."""
     mle, eb, rates = [], [], []
-    for seed in SEEDS:
+    for seed in SEEDS[:3]:
         cohort = fidm.simulate_cohort(task(), PEOPLE, seed=seed, max_steps=ACTIONS, wrong_moves=0.05)
         truth = truth_of(cohort)[:, 0]
         plain = model(channels=()).fit(cohort, method="mle").profile(cohort)
@@ -158,8 +159,9 @@ def few_actions(seed, n):
 
 
 def test_with_twelve_actions_intervals_still_cover():
+    """Five seeds tell: single seeds have an sd of 0.016, so 0.92 is four standard errors below all ten's 0.950."""
     inside = []
-    for seed in SEEDS:
+    for seed in SEEDS[:5]:
         cohort, truth = few_actions(seed, PEOPLE)
         inside.append(covered(model().fit(cohort).profile(cohort), truth)[:, 0])
     share = np.concatenate(inside).mean()

@@ -334,7 +334,20 @@ def test_groups_thresholds_and_curves_are_of_the_same_people():
 
 
 def test_it_is_the_same_again_and_in_several_processes(tmp_path):
-    again = quick(representations=["score", "effort", "score+effort"], repeats=2, permutations=20, workers=2)
+    lock, told = threading.Lock(), []
+
+    def tell(doing, done, of):  # holds what cannot be copied to another process
+        with lock:
+            told.append(doing)
+
+    again = quick(
+        representations=["score", "effort", "score+effort"],
+        repeats=2,
+        permutations=20,
+        workers=2,
+        on_progress=tell,
+    )
+    assert "cross-validation" in told
     for name, table in found().tables.items():
         assert table.equals(again.tables[name]), name
     assert again.record == found().record
@@ -632,12 +645,9 @@ def test_own_transformers_may_be_plain_objects():
     assert result.score("plain")["n_features"] == 1
 
 
-def test_progress_may_hold_what_cannot_be_copied():
-    lock, told = threading.Lock(), []
-
-    def tell(doing, done, of):
-        with lock:
-            told.append(doing)
-
-    assert quick(workers=2, on_progress=tell).scores.equals(quick().scores)
-    assert "cross-validation" in told
+def test_effort_can_be_that_of_other_channels():
+    channel = fidm.channels.LogNormal("tempo", "duration_s", design=("log_moves",))
+    found = quick(representations=["effort"], channels=[channel], folds=2)
+    assert found.scores["n_features"].unique().to_list() == [1]
+    assert found.record.settings["channels"][0]["name"] == "tempo"
+    assert "channels" not in quick(representations=["score"]).record.settings
