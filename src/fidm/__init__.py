@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fidm.evidence.localizing import Localization, localize
     from fidm.fit.averaged import average_profiles, profile_draws
     from fidm.fit.choices import fit_choices
+    from fidm.fit.effort_alone import EffortFit, fit_effort
     from fidm.fit.factorized import Model
     from fidm.fit.files import load_fit
     from fidm.fit.fitted import Fit
@@ -53,6 +54,7 @@ __version__ = "0.1.0.dev0"
 _HOME = {
     "Cohort": "fidm.cohort",
     "DataError": "fidm.errors",
+    "EffortFit": "fidm.fit.effort_alone",
     "Evidence": "fidm.evidence.evidence",
     "FidmError": "fidm.errors",
     "Fit": "fidm.fit.fitted",
@@ -87,6 +89,7 @@ _HOME = {
     "compile_task": "fidm.tasks.compile",
     "find_evidence": "fidm.evidence.evidence",
     "fit_choices": "fidm.fit.choices",
+    "fit_effort": "fidm.fit.effort_alone",
     "ground": "fidm.grounding.ground",
     "load_fit": "fidm.fit.files",
     "load_task": "fidm.tasks.compile",
@@ -109,6 +112,7 @@ _HOME = {
 __all__ = [
     "Cohort",
     "DataError",
+    "EffortFit",
     "Evidence",
     "FidmError",
     "Fit",
@@ -143,6 +147,7 @@ __all__ = [
     "compile_task",
     "find_evidence",
     "fit_choices",
+    "fit_effort",
     "ground",
     "load_fit",
     "load_task",

@@ -1,7 +1,7 @@
 """Effort channels: those that come with the package, the class to write your own, and what they are called.
 
-See :mod:`fidm.model.channels` for the distributions. Figures, sentences and reports take their words for
-parameters and channels from here, so that one thing has one name everywhere.
+See :mod:`fidm.model.channels` and :mod:`fidm.model.more_channels` for the distributions. Figures, sentences
+and reports take their words for parameters and channels from here, so that one thing has one name everywhere.
 """
 
 from __future__ import annotations
@@ -18,6 +18,14 @@ from fidm.model.channels import (
     Poisson,
     paper_channels,
 )
+from fidm.model.more_channels import (
+    GeneralizedGamma,
+    ShiftedNegativeBinomial,
+    TruncatedNegativeBinomial,
+    Weibull,
+    ZeroInflatedNegativeBinomial,
+    ZeroInflatedPoisson,
+)
 
 __all__ = [
     "CHANNEL_WORDS",
@@ -26,9 +34,15 @@ __all__ = [
     "Channel",
     "ChannelWords",
     "Gamma",
+    "GeneralizedGamma",
     "LogNormal",
     "NegativeBinomial",
     "Poisson",
+    "ShiftedNegativeBinomial",
+    "TruncatedNegativeBinomial",
+    "Weibull",
+    "ZeroInflatedNegativeBinomial",
+    "ZeroInflatedPoisson",
     "channel_words",
     "paper_channels",
     "parameter_words",

@@ -196,6 +196,66 @@ class Cohort:
         )
         return cohort if segments is None else cohort.with_segments(segments)
 
+    @classmethod
+    def from_segments(cls, segments: Any, *, participants: Any | None = None) -> Cohort:
+        """Make a cohort of people whose effort was observed, but who made no choices in a task.
+
+        Parameters
+        ----------
+        segments : DataFrame
+            Columns ``participant``, ``segment``, the observations, and ``episode`` where people have several
+            (one dialog or session each). The rows of a person stay in their order.
+        participants : DataFrame, optional
+            A column ``participant`` with everybody, and covariates. Made from the segments, in the order of
+            first appearance, if left out.
+
+        Examples
+        --------
+        >>> import fidm, polars as pl
+        >>> segments = pl.DataFrame(
+        ...     {"participant": ["A", "B", "A"], "segment": [1, 1, 2], "duration_s": [2.0, 3.5, 1.0]}
+        ... )
+        >>> fidm.Cohort.from_segments(segments)
+        Cohort(2 participants, 2 episodes, 0 steps, 3 segments)
+        """
+        table = as_frame(segments, "segments")
+        if "participant" not in table.columns or "segment" not in table.columns:
+            raise DataError("segments need the columns 'participant' and 'segment'.")
+        if "episode" not in table.columns:
+            table = table.with_columns(episode=pl.lit("1"))
+        table = table.with_columns(pl.col("participant", "episode", "segment").cast(pl.String))
+        nameless = table.filter(pl.any_horizontal(pl.col("participant", "episode").is_null())).height
+        if nameless:
+            raise DataError(f"{nameless} of {table.height} segments do not say whose they are.")
+        if participants is None:
+            people = table.select("participant").unique(maintain_order=True)
+        else:
+            people = as_frame(participants, "participants")
+            if people.columns[:1] != ["participant"] or people["participant"].is_duplicated().any():
+                raise DataError("participants need a first column 'participant' that names each person once.")
+            people = people.with_columns(pl.col("participant").cast(pl.String))
+        found = table.select("participant", "episode").unique(maintain_order=True)
+        places = people.select("participant").with_row_index("_person")
+        found = found.join(places, on="participant", how="left", maintain_order="left")
+        if found["_person"].null_count():
+            lost = found.filter(pl.col("_person").is_null())["participant"].n_unique()
+            raise DataError(f"participants has no row for {lost} people whom the segments name.")
+        found = found.sort("_person", maintain_order=True)
+        n = found.height
+        nothing = np.zeros(0, dtype=np.int32)
+        cohort = cls(
+            participants=people,
+            episodes=found.select("episode", task=pl.lit("")),
+            episode_offsets=offsets_of(np.bincount(found["_person"].to_numpy(), minlength=people.height)),
+            step_offsets=np.zeros(n + 1, dtype=np.int64),
+            state=nothing,
+            action=nothing,
+            end_state=np.full(n, UNKNOWN_STATE, dtype=np.int32),
+            segments=pl.DataFrame(schema={"segment": pl.String}),
+            segment_offsets=np.zeros(n + 1, dtype=np.int64),
+        )
+        return cohort.with_segments(table)
+
     def with_segments(self, segments: Any) -> Cohort:
         """Return the same people with these segments (``participant``, ``episode``, ``segment``, …).
 
@@ -345,6 +405,26 @@ class Cohort:
             listed = ", ".join(map(repr, known)) if short else f"{len(known)} other values"
             raise DataError(f"Nobody is in the split {name!r}. There is: {listed or 'none'}.")
         return self[chosen]
+
+    def by_episode(self) -> Cohort:
+        """Return the same episodes as if each were a person of its own.
+
+        The new people are called ``"P1, 2"`` for episode 2 of P1. They keep what is known of the person,
+        whose name is in the column ``person``.
+
+        Examples
+        --------
+        >>> import fidm, polars as pl
+        >>> segments = pl.DataFrame({"participant": ["A", "A"], "episode": [1, 2], "segment": [1, 1]})
+        >>> fidm.Cohort.from_segments(segments).by_episode().ids.to_list()
+        ['A, 1', 'A, 2']
+        """
+        owner = self.episode_owner()
+        names = self.ids.gather(owner) + ", " + self.episodes["episode"].cast(pl.String)
+        people = self.participants[owner].with_columns(participant=names, person=self.ids.gather(owner))
+        return _replace(
+            self, participants=people, episode_offsets=np.arange(self.n_episodes + 1, dtype=np.int64)
+        )
 
     def select(self, participants: Sequence[str]) -> Cohort:
         """Return these people, in the order given."""

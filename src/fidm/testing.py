@@ -79,7 +79,9 @@ def check_channel(channel: Channel, *, shape: float = 1.5, seed: int = 0) -> Non
 
     Derivatives must be those of the log-density; the density must agree with the sampler in mean; what is
     sampled must be allowed, and be the same after it was recorded and observed again; residuals must be
-    finite; and a population simulated with known coefficients must be recovered.
+    finite; and a population simulated with known coefficients must be recovered. Where the channel has a
+    distribution function, a variance or an information of its own, they must suit the density and the
+    sampler.
 
     Parameters
     ----------
@@ -121,6 +123,10 @@ def check_channel(channel: Channel, *, shape: float = 1.5, seed: int = 0) -> Non
     expected, spread = float(channel.mean(level[:1], shape)[0]), float(drawn.std() / math.sqrt(len(drawn)))
     if abs(drawn.mean() - expected) > 6 * spread + 1e-12:
         found.add(f"mean says {expected:.4g}, but samples average {drawn.mean():.4g}")
+    _check_spread(channel, level, drawn, shape, found)
+    _check_cumulative(channel, y, xi, shape, found)
+    few = slice(0, 20_000)
+    _check_uniform(channel, level[few], channel.observe(drawn[few]), shape, rng, found)
     found.raise_if_any()
     _check_recovery(channel, shape, rng, found)
     found.raise_if_any()
@@ -144,6 +150,71 @@ def _check_slopes(
         up, down = (channel.log_density(y, xi, shape * math.exp(k * step)) for k in (1, -1))
         if not np.allclose(channel.shape_slope(y, xi, shape), (up - down) / (2 * step), rtol=1e-5, atol=1e-5):
             found.add("shape_slope is not the derivative of log_density in log(shape)")
+
+
+def _has(channel: Channel, method: str) -> bool:
+    """Whether a channel has a method of its own, which it may do without."""
+    return getattr(type(channel), method) is not getattr(Channel, method)
+
+
+def _check_spread(
+    channel: Channel,
+    xi: NDArray[np.float64],
+    drawn: NDArray[np.float64],
+    shape: float,
+    found: _Complaints,
+) -> None:
+    """Compare the variance and the information with samples that all have the same ξ."""
+    if _has(channel, "variance"):
+        _compare_mean("variance", (drawn - drawn.mean()) ** 2, channel.variance(xi[:1], shape)[0], found)
+    if _has(channel, "information"):
+        score = channel.slopes(channel.observe(drawn), xi, shape)[0]
+        _compare_mean("information", score**2, channel.information(xi[:1], shape)[0], found)
+
+
+def _compare_mean(name: str, values: NDArray[np.float64], says: float, found: _Complaints) -> None:
+    spread = float(values.std() / math.sqrt(len(values)))
+    if not abs(values.mean() - says) <= 6 * spread + 1e-9 * abs(says):
+        found.add(f"{name} says {says:.4g}, but in samples it is {values.mean():.4g}")
+
+
+def _check_cumulative(
+    channel: Channel, y: NDArray[np.float64], xi: NDArray[np.float64], shape: float, found: _Complaints
+) -> None:
+    """Compare the distribution function with the density."""
+    if not _has(channel, "cumulative"):
+        return
+    below, up_to = (channel.cumulative(y, xi, shape, below=flag) for flag in (True, False))
+    if not ((below >= 0) & (below <= up_to) & (up_to <= 1)).all():
+        found.add("cumulative is not between 0 and 1, or falls")
+    density = np.exp(channel.log_density(y, xi, shape))
+    if channel.discrete:
+        if not np.allclose(up_to - below, density, rtol=1e-7, atol=1e-11):
+            found.add("cumulative does not rise by the probability of a value; is discrete right?")
+        return
+    ends = [y - 1e-5 * np.abs(y), y + 1e-5 * np.abs(y)]
+    rise = channel.cumulative(ends[1], xi, shape) - channel.cumulative(ends[0], xi, shape)
+    width = channel.record(ends[1]) - channel.record(ends[0])
+    if not np.allclose(rise / width, density, rtol=1e-4, atol=1e-6):
+        found.add("cumulative does not rise by the density; is discrete right?")
+
+
+def _check_uniform(
+    channel: Channel,
+    xi: NDArray[np.float64],
+    y: NDArray[np.float64],
+    shape: float,
+    rng: np.random.Generator,
+    found: _Complaints,
+) -> None:
+    """Compare the distribution function with samples: at them it must be spread evenly."""
+    if not _has(channel, "cumulative"):
+        return
+    below, up_to = (channel.cumulative(y, xi, shape, below=flag) for flag in (True, False))
+    even = np.sort(below + rng.random(len(y)) * (up_to - below))
+    away = np.abs(even - (np.arange(len(y)) + 0.5) / len(y)).max() * math.sqrt(len(y))
+    if not away < 2.5:
+        found.add("cumulative is not the distribution function of what sample draws")
 
 
 def _check_recovery(channel: Channel, shape: float, rng: np.random.Generator, found: _Complaints) -> None:

@@ -352,3 +352,11 @@ def test_nothing_is_learned_from_those_who_are_judged():
     assert not np.array_equal(
         learned[0].decision_function(cohort[40:]), learned[1].decision_function(changed[40:])
     )
+
+
+def test_effort_may_have_channels_of_its_own():
+    task, cohort, _ = setting()
+    channel = fidm.channels.LogNormal("tempo", "duration_s", design=("log_moves",))
+    found = make_blocks(["effort", "fidm"], [task], cohort, channels=[channel])
+    assert found["effort"].fit(cohort).get_feature_names_out().tolist() == ["tempo"]
+    assert found["fidm"].fit(cohort).transform(cohort).shape == (60, 2)

@@ -226,3 +226,26 @@ def test_a_handful_of_retests_does_not_outweigh_everybodys_halves(found):
     assert "split-half" in said
     many = replace(few, table=few.table.with_columns(n=pl.lit(60, few.table.schema["n"])))
     assert "retest" in next(line for line in many.sentences() if line.startswith("Speech duration"))
+
+
+def test_whole_episodes_can_be_dealt_to_halves(task, cohort):
+    with pytest.raises(DataError, match="Nobody has several episodes"):
+        reliability(task, cohort, halves="episodes")
+    with pytest.raises(DataError, match="must be 'segments' or 'episodes'"):
+        reliability(task, cohort, halves="weeks")
+    # four episodes each, made of twenty people's at a time; the last person has one
+    offsets = np.append(np.arange(0, 80, 4), [79, 80])
+    several = replace(
+        cohort,
+        participants=cohort.participants[:21],
+        episodes=cohort.episodes.with_columns(episode=pl.int_range(pl.len()).cast(pl.String)),
+        episode_offsets=offsets,
+    )
+    channels = tuple(channel for channel in paper_channels() if channel.name == "duration")
+    fit = Model(task, channels=channels).fit(several)
+    found = reliability(task, several, fit=fit, halves="episodes", bootstrap=20)
+    assert found.notes[0] == "split-half: odd against even episodes, whole"
+    assert found.record.settings["halves"] == "episodes"
+    halves, retest = found.row("duration"), found.row("duration", "retest")
+    assert (halves["n"], halves["without"]) == (20, 1)
+    assert halves["r"] == pytest.approx(retest["r"])  # the same halves

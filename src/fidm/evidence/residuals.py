@@ -24,9 +24,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
+from fidm.fit.effort_alone import EffortFit
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
-from fidm.model.channels import Channel, LogNormal
+from fidm.model.channels import Channel
 from fidm.model.effort import observed
 
 Floats = NDArray[np.float64]
@@ -35,7 +36,7 @@ PARTS = ("observed", "expected", "residual", "own_residual", "own_z")
 """What is known of a segment in each channel."""
 
 
-def find_residuals(fit: Fit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
+def find_residuals(fit: Fit | EffortFit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
     """Return one row per segment and, per channel, five columns; null where nothing was observed.
 
     - ``duration_observed``: the observation, as it stands in the segments;
@@ -49,7 +50,7 @@ def find_residuals(fit: Fit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
 
     Parameters
     ----------
-    fit : Fit
+    fit : Fit or EffortFit
         What people share.
     cohort : Cohort
         The people.
@@ -73,7 +74,7 @@ def find_residuals(fit: Fit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
         base = seen.predictor(shared.coefficients)
         parts = (
             channel.record(seen.y),
-            _expected(channel, base, shared.shape),
+            channel.typical(base, shared.shape),
             channel.residual(seen.y, base),
             channel.residual(seen.y, base + theta),
             _pearson(channel, seen.y, base + theta, shared.shape),
@@ -85,19 +86,13 @@ def find_residuals(fit: Fit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _expected(channel: Channel, xi: Floats, shape: float) -> Floats:
-    """What a residual is relative to, in the units of the observation."""
-    return np.exp(xi) if isinstance(channel, LogNormal) else channel.mean(xi, shape)
-
-
 def _pearson(channel: Channel, y: Floats, xi: Floats, shape: float) -> Floats:
-    """The score over the root of the information, which is (y − mean)/sd for every channel of the package.
+    """The score over the root of the information, which is (y − mean)/sd for the channels of the paper.
 
-    The information is minus the second derivative where the observation equals its mean, exact wherever that
-    derivative is linear in the observation. Where ξ is infinite there is no spread, and it is 0.
+    Where ξ is infinite there is no spread, and it is 0.
     """
     finite = np.isfinite(xi)
     at = np.where(finite, xi, 0.0)
     slope, _ = channel.slopes(y, at, shape)
-    _, information = channel.slopes(channel.mean(at, shape), at, shape)
+    information = channel.information(at, shape)
     return np.where(finite, slope / np.sqrt(information), np.where(np.isnan(xi), np.nan, 0.0))

@@ -17,13 +17,13 @@ from fidm.cohort import Cohort
 from fidm.errors import FitError
 from fidm.fit import sensitivity
 from fidm.fit.common import drawn, one_of, threads, valid_inferred, valid_lapse, valid_level
+from fidm.fit.effort_factor import learn_population, valid_channels
 from fidm.fit.fitted import Data, Fit, Progress
-from fidm.fit.population import FEWEST_PEOPLE, Learned, pooled, pooled_prior, random_intercepts
-from fidm.fit.profile import SENSITIVITY
+from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.channels import Channel, paper_channels
 from fidm.model.check import cohort_problems, refuse
-from fidm.model.effort import design_names, text_levels
+from fidm.model.effort import text_levels
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet, follow
@@ -76,10 +76,7 @@ class Model:
         values: Values | Iterable[Values] | None = None,
     ) -> None:
         self.tasks = TaskSet.of(task)
-        self.channels = None if channels is None else _channels(channels)
-        names = [channel.name for channel in self.channels or ()]
-        if len(set(names)) < len(names) or SENSITIVITY in names:
-            raise FitError(f"Every channel needs a name of its own, other than {SENSITIVITY!r}; got {names}.")
+        self.channels = None if channels is None else valid_channels(channels)
         valid_lapse(lapse)
         self.lapse = lapse
         self.inferred = valid_inferred(inferred)
@@ -155,16 +152,9 @@ class Model:
         populations = {}
         for i, channel in enumerate(channels):
             say(channel.name, 2 + i, 2 + len(channels))
-            names = design_names(channel, levels)
-            if population == "random":
-                populations[channel.name] = random_intercepts(channel, data.effort[i], names, pool)
-            else:
-                shared = pooled(channel, data.effort[i], names)
-                populations[channel.name] = (
-                    pooled_prior(channel, data.effort[i], shared, pool)
-                    if method == "eb"
-                    else Learned(shared, {})
-                )
+            populations[channel.name] = learn_population(
+                channel, data.effort[i], levels, method=method, population=population, workers=pool
+            )
         fit = Fit(
             tasks=self.tasks,
             q=q,
@@ -218,14 +208,6 @@ class Model:
             f"Model({', '.join(self.tasks.names[:3])}{more}; channels: {channels}; "
             f"lapse: {self.lapse}{inferred})"
         )
-
-
-def _channels(channels: Sequence[Channel]) -> tuple[Channel, ...]:
-    found = (channels,) if isinstance(channels, Channel) else tuple(channels)
-    odd = [channel for channel in found if not isinstance(channel, Channel)]
-    if odd:
-        raise FitError(f"{odd[0]!r} is not a channel. fidm.channels has Gamma, NegativeBinomial and others.")
-    return found
 
 
 def learn_sensitivity(

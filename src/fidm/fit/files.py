@@ -24,8 +24,9 @@ from fidm.fit.joint import JointPrior
 from fidm.fit.offsets import Population
 from fidm.fit.population import Learned
 from fidm.fit.sensitivity import SensitivityPrior
-from fidm.model.channels import KINDS, Channel
+from fidm.model.channels import Channel
 from fidm.model.effort import design_names
+from fidm.model.more_channels import KINDS
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve

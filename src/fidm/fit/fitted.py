@@ -18,7 +18,14 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
 from fidm.fit import joint as joints
 from fidm.fit import offsets, sensitivity
-from fidm.fit.common import FEW_ACTIONS, action_status, drawn, effort_status, one_of, threads
+from fidm.fit.common import FEW_ACTIONS, action_status, drawn, one_of, threads
+from fidm.fit.effort_factor import (
+    informed,
+    log_likelihoods,
+    offset_status,
+    own_offsets,
+    population_rows,
+)
 from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, Population
 from fidm.fit.population import Learned
 from fidm.fit.profile import SENSITIVITY, Profile
@@ -26,7 +33,7 @@ from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices, choices_of, count_inferred
 from fidm.model.channels import Channel, paper_channels
 from fidm.model.check import cohort_problems, refuse
-from fidm.model.effort import Levels, Observed, design_names, observed
+from fidm.model.effort import Levels, Observed, observed
 from fidm.tasks.stack import TaskSet, follow
 
 Floats = NDArray[np.float64]
@@ -185,16 +192,12 @@ class Fit:
                 sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=0.95, workers=pool)[1]
             ]
             for channel, seen in zip(self.channels, data.effort, strict=True):
-                shared = self._shared(channel)
-                inside = offsets.posterior(channel, seen, shared, level=0.95, workers=pool)[1]
-                columns.append(inside + offsets.constants(channel, seen, shared))
+                columns.append(log_likelihoods(channel, seen, self._shared(channel), workers=pool))
         else:
             profile = self.profile(cohort, workers=workers)
             columns = [sensitivity.values_at(data.choices, profile.estimate[:, 0], self.lapse)]
             for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1):
-                columns.append(
-                    offsets.values_at(channel, seen, self._shared(channel), profile.estimate[:, k])
-                )
+                columns.append(log_likelihoods(channel, seen, self._shared(channel), profile.estimate[:, k]))
         table = pl.DataFrame({"participant": cohort.ids, "action": columns[0]}).with_columns(
             **{channel.name: pl.Series(c) for channel, c in zip(self.channels, columns[1:], strict=True)}
         )
@@ -208,18 +211,7 @@ class Fit:
             ("lapse", "rate", self.lapse, self.lapse_se),
         ]
         rows = rows if np.isfinite(self.prior.sd) else rows[2:]
-        for channel in self.channels:
-            learned = self.populations[channel.name]
-            shared = learned.population
-            named = dict(zip(design_names(channel, self.levels), shared.coefficients.tolist(), strict=True))
-            if channel.shape_name:
-                named[channel.shape_name] = shared.shape
-            if self.population == "pooled":
-                named["mean"] = shared.mean
-            named["sd"] = shared.sd
-            if not np.isfinite(shared.sd):
-                named = {key: value for key, value in named.items() if key not in ("mean", "sd")}
-            rows += [(channel.name, key, value, learned.se.get(key, np.nan)) for key, value in named.items()]
+        rows += population_rows(self.channels, self.populations, self.levels, self.population)
         names = ("parameter", "quantity", "estimate", "se")
         return pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("se").fill_nan(None))
 
@@ -267,16 +259,12 @@ class Fit:
         data = self._data(cohort)
         if self.method == "mle":
             action = sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level)
-            effort = [
-                offsets.maximum(channel, seen, self._shared(channel), level=self.level)
-                for channel, seen in zip(self.channels, data.effort, strict=True)
-            ]
         else:
             action, _ = sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=self.level)
-            effort = [
-                offsets.posterior(channel, seen, self._shared(channel), level=self.level)[0]
-                for channel, seen in zip(self.channels, data.effort, strict=True)
-            ]
+        effort = [
+            own_offsets(channel, seen, self._shared(channel), method=self.method, level=self.level)
+            for channel, seen in zip(self.channels, data.effort, strict=True)
+        ]
         log_eta, log_se = action.log_estimate.copy(), action.log_se.copy()
         columns = {
             name: np.stack([getattr(action, name), *(getattr(part, name) for part in effort)], axis=1)
@@ -287,19 +275,15 @@ class Fit:
         n = np.stack([data.choices.n_choices, *(seen.counts for seen in data.effort)], axis=1)
         status = np.stack(
             [
-                action_status(action, data.choices.n_choices, log_se, self._informed(0)),
+                action_status(action, data.choices.n_choices, log_se, informed(self.prior.sd, self.method)),
                 *(
-                    effort_status(channel, seen, columns["se"][:, k], self._informed(k))
-                    for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1)
+                    offset_status(channel, seen, self._shared(channel), se, method=self.method)
+                    for channel, seen, se in zip(self.channels, data.effort, columns["se"].T[1:], strict=True)
                 ),
             ],
             axis=1,
         )
         return (*columns.values(), status, n, log_eta, log_se, data.n_steps, data.n_inferred)
-
-    def _informed(self, k: int) -> float:
-        """The standard error above which an estimate is called poorly informed."""
-        return 0.8 * float(self._prior_sd()[k]) if self.method == "eb" else 1.0
 
     def _likelihoods(self, data: Data) -> joints.Likelihoods:
         """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""

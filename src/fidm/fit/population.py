@@ -96,8 +96,18 @@ def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: 
     return Learned(at(best), {"mean": se[0], "sd": se[1] * at(best).sd}, _alike(channel, at(best)))
 
 
-def random_intercepts(channel: Channel, data: Observed, names: Sequence[str], workers: int) -> Learned:
-    """Fit coefficients, shape and the spread of θ together, by marginal likelihood."""
+def random_intercepts(
+    channel: Channel,
+    data: Observed,
+    names: Sequence[str],
+    workers: int,
+    *,
+    tolerance: float = TOLERANCE,
+) -> Learned:
+    """Fit coefficients, shape and the spread of θ together, by marginal likelihood.
+
+    The search ends where no slope per person is above the tolerance.
+    """
     _check_design(channel, data, names)
     enough_people(channel, data)
     first = pooled(channel, data, names)
@@ -117,7 +127,7 @@ def random_intercepts(channel: Channel, data: Observed, names: Sequence[str], wo
     if has_shape:
         begin.append(np.array([np.log(first.shape)]))
     begin.append(np.array([np.log(start.sd)]))
-    best, found = _maximise(gradients, np.concatenate(begin), channel.name)
+    best, found = _maximise(gradients, np.concatenate(begin), channel.name, tolerance)
     shared = at(best)
     se = dict(zip(names, found[:width], strict=True))
     if has_shape:
@@ -146,11 +156,11 @@ def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> Non
         )
     if channel.lowest is not None and (data.y == channel.lowest).all():
         raise FitError(
-            f"Every {channel.column} in the training part is {channel.lowest:g}, so {channel.name} cannot be "
-            "fitted. Leave the channel out of the model."
+            f"Every {channel.column} in the training part is {_recorded(channel, channel.lowest):g}, so "
+            f"{channel.name} cannot be fitted. Leave the channel out of the model."
         )
     if channel.highest is not None and (data.y == channel.highest).all():
-        what = "positive" if channel.kind == "bernoulli" else f"{channel.highest:g}"
+        what = "positive" if channel.kind == "bernoulli" else f"{_recorded(channel, channel.highest):g}"
         raise FitError(
             f"Every {channel.column} in the training part is {what}, so {channel.name} cannot be fitted. "
             "Leave the channel out of the model."
@@ -172,6 +182,11 @@ def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> Non
         )
 
 
+def _recorded(channel: Channel, y: float) -> float:
+    """An observation as it stands in the segments."""
+    return float(channel.record(np.array([y]))[0])
+
+
 def _scoring(channel: Channel, data: Observed, coefficients: Floats, shape: float) -> Floats:
     """Newton steps for the coefficients, halved until the likelihood rises."""
     value = math.fsum(channel.varying(data.y, data.predictor(coefficients), shape))
@@ -186,6 +201,9 @@ def _scoring(channel: Channel, data: Observed, coefficients: Floats, shape: floa
                 f"{channel.name} cannot be fitted: what it is conditioned on explains it perfectly, or its "
                 "values are too extreme. Leave a column out of its design, or the channel out of the model."
             ) from None
+        if gradient @ step < 0:  # where the likelihood is not concave, the slopes' own spread shows the way
+            bend = np.array([[math.fsum(a * b * score**2) for a in data.x] for b in data.x])
+            step = np.linalg.lstsq(bend, gradient)[0]
         for _ in range(40):
             to = coefficients + step
             with np.errstate(over="ignore"):
@@ -273,7 +291,9 @@ Gradients = Callable[[Floats], tuple[Floats, Floats]]
 """From free numbers to each person's log-likelihood [P] and its slopes [P, F]."""
 
 
-def _maximise(gradients: Gradients, start: Floats, name: str) -> tuple[Floats, Floats]:
+def _maximise(
+    gradients: Gradients, start: Floats, name: str, tolerance: float = TOLERANCE
+) -> tuple[Floats, Floats]:
     """Maximise a sum over people; return where, and the standard errors there.
 
     The last free number is the logarithm of a standard deviation, which is kept above its floor.
@@ -298,7 +318,7 @@ def _maximise(gradients: Gradients, start: Floats, name: str) -> tuple[Floats, F
         return penalty - math.fsum(value) / n, whiten.T @ (beyond - total / n)
 
     result = optimize.minimize(
-        loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": TOLERANCE, "maxiter": 500}
+        loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": tolerance, "maxiter": 500}
     )
     best = start + whiten @ result.x
     best[-1] = max(best[-1], lowest)

@@ -54,7 +54,8 @@ class Profile:
     participants : Series [P]
         Whose profile it is.
     parameters : tuple of str [K]
-        ``action_sensitivity`` and the names of the effort channels.
+        ``action_sensitivity`` and the names of the effort channels; those alone where effort was fitted
+        without a task.
     estimate, se, low, high : float array [P, K]
         The estimate, its standard error (``"mle"``) or posterior standard deviation (``"eb"``), and its
         interval. NaN where there is none.
@@ -189,7 +190,7 @@ class Profile:
             columns[f"{name}_n"] = self.n[:, k]
             if self.grounding_share is not None:
                 columns[f"{name}_grounding_share"] = _column(self.grounding_share[:, k])
-            if k == 0:
+            if name == SENSITIVITY:
                 columns["inferred_share"] = _column(self.inferred_share)
         return pl.DataFrame(columns)
 
@@ -213,7 +214,7 @@ class Profile:
             raise DataError(f"scale is {scale!r}; it must be 'log' or 'raw'.")
         matrix = self.estimate.copy()
         names = self.parameters
-        if scale == "log":
+        if scale == "log" and SENSITIVITY in names:
             matrix[:, 0] = self.log_sensitivity
             names = (f"log_{SENSITIVITY}", *names[1:])
         matrix[~np.isfinite(matrix)] = np.nan
@@ -225,7 +226,7 @@ class Profile:
         for k, name in enumerate(self.parameters):
             values = self.estimate[:, k]
             known = values[np.isfinite(values)]
-            errors = self.log_sensitivity_se if k == 0 else self.se[:, k]
+            errors = self.log_sensitivity_se if name == SENSITIVITY else self.se[:, k]
             errors = errors[np.isfinite(errors)]
             low, middle, high = np.quantile(known, (0.1, 0.5, 0.9)) if len(known) else (math.nan,) * 3
             spread = self.prior_sd[k]

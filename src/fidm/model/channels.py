@@ -17,22 +17,24 @@ Poisson             mean e^ξ                                   none
 Bernoulli           P(y = 1) = 1 / (1 + e^−ξ)                  none
 ==================  =========================================  ===============================
 
-A new channel is one class with the methods of :class:`Channel`; :func:`fidm.testing.check_channel` tests
-it. All arrays are vectors over observations; ``shape`` is a number.
+More distributions are in :mod:`fidm.model.more_channels`. A new channel is one class with the methods of
+:class:`Channel`; :func:`fidm.testing.check_channel` tests it. All arrays are vectors over observations;
+``shape`` is a number. Further numbers a distribution needs are *settings*: fields of its class.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from fidm.errors import DataError
+from fidm.errors import DataError, FitError
 from fidm.model import kernels
 
 Floats = NDArray[np.float64]
@@ -72,6 +74,10 @@ class Channel(ABC):
     """If all of a person's observations equal this, θ has no finite maximum below."""
     highest: ClassVar[float | None] = None
     """If all of a person's observations equal this, θ has no finite maximum above."""
+    discrete: ClassVar[bool] = False
+    """Whether observations are counts or yes and no, so that one value can be seen often."""
+    tunable: ClassVar[Mapping[str, tuple[float, ...]]] = {}
+    """Settings that :func:`fidm.fit.tuning.tuned` may choose, each with values to try, in order."""
 
     def __post_init__(self) -> None:
         if not self.name or not self.column:
@@ -129,6 +135,35 @@ class Channel(ABC):
     def mean(self, xi: Floats, shape: float) -> Floats:
         """Return the expected observation."""
 
+    def typical(self, xi: Floats, shape: float) -> Floats:
+        """Return what :meth:`residual` is relative to, in the units of the column; the mean by default."""
+        return self.mean(xi, shape)
+
+    def variance(self, xi: Floats, shape: float) -> Floats:
+        """Return the variance of an observation as it is recorded; only dispersions ask for it."""
+        raise FitError(
+            f"The channel {self.name!r} does not say how much its observations vary. Write its method "
+            "variance(xi, shape) to learn their dispersion."
+        )
+
+    def information(self, xi: Floats, shape: float) -> Floats:
+        """Return the variance of the first of :meth:`slopes`, by which it becomes a standardised residual.
+
+        By default minus the second derivative where the observation equals its mean, which is exact wherever
+        that derivative is linear in the observation.
+        """
+        return self.slopes(self.mean(xi, shape), xi, shape)[1]
+
+    def cumulative(self, y: Floats, xi: Floats, shape: float, *, below: bool = False) -> Floats:
+        """Return the probability of an observation of at most y; with ``below``, of one below y.
+
+        Quantile residuals need it; a channel that lacks it can be fitted all the same.
+        """
+        raise FitError(
+            f"The channel {self.name!r} has no distribution function, which quantile residuals need. Write "
+            "its method cumulative(y, xi, shape, *, below=False)."
+        )
+
     @abstractmethod
     def residual(self, y: Floats, xi: Floats) -> Floats:
         """Return how far observations lie above what ξ leads one to expect, as the paper localises it."""
@@ -142,33 +177,54 @@ class Channel(ABC):
         return y
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a saved fit has to know."""
-        return {"kind": self.kind, "name": self.name, "column": self.column, "design": list(self.design)}
+        """Return what a saved fit has to know: the kind and every field."""
+        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": self.kind, **known, "design": list(self.design)}
 
 
 @dataclass(frozen=True)
-class Gamma(Channel):
+class Positive(Channel):
+    """What all positive amounts share.
+
+    ``zeros="left_out"`` takes a zero as nothing to observe: pauses are modelled where there is one.
+    """
+
+    zeros: str = "refused"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.zeros not in ("refused", "left_out"):
+            raise DataError(f"zeros of {self.name} is {self.zeros!r}; it must be 'refused' or 'left_out'.")
+
+    def observe(self, raw: Floats) -> Floats:
+        return np.where(raw > 0, raw, np.nan)
+
+    def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
+        if self.zeros == "left_out":
+            return ~np.isnan(raw) & ~(raw >= 0), "must be 0 or more"
+        return ~np.isnan(raw) & ~(raw > 0), "must be above 0; leave it empty where nothing was observed"
+
+
+@dataclass(frozen=True)
+class Gamma(Positive):
     """A positive amount, such as the seconds spoken; its spread grows with its mean."""
 
     kind: ClassVar[str] = "gamma"
     shape_name: ClassVar[str] = "kappa"
 
-    def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
-        return ~np.isnan(raw) & ~(raw > 0), "must be above 0; leave it empty where nothing was observed"
-
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        return -shape * (xi + y * _exp(-xi))
+        return -shape * (xi + y * cut_exp(-xi))
 
     def fixed(self, y: Floats, shape: float) -> Floats:
         return np.asarray((shape - 1) * np.log(y) + (shape * np.log(shape) - special.gammaln(shape)))
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
-        ratio = shape * y * _exp(-xi)
+        ratio = shape * y * cut_exp(-xi)
         return ratio - shape, ratio
 
     def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
         constant = np.log(shape) + 1 - special.digamma(shape)
-        return np.asarray(shape * (constant + np.log(y) - xi - y * _exp(-xi)))
+        return np.asarray(shape * (constant + np.log(y) - xi - y * cut_exp(-xi)))
 
     def own_maximum(
         self, y: Floats, base: Floats, offsets: NDArray[np.int64], shape: float
@@ -178,10 +234,16 @@ class Gamma(Channel):
             return np.log(person_sums(y * np.exp(-base), offsets) / n), shape * n.astype(np.float64)
 
     def predictor(self, y: Floats) -> float:
-        return math.log(_mean(y))
+        return math.log(mean_of(y))
 
     def mean(self, xi: Floats, shape: float) -> Floats:
         return np.exp(xi)
+
+    def variance(self, xi: Floats, shape: float) -> Floats:
+        return np.exp(2 * xi) / shape
+
+    def cumulative(self, y: Floats, xi: Floats, shape: float, *, below: bool = False) -> Floats:
+        return np.asarray(special.gammainc(shape, shape * y * cut_exp(-xi)))
 
     def residual(self, y: Floats, xi: Floats) -> Floats:
         return np.log(y) - xi
@@ -191,17 +253,18 @@ class Gamma(Channel):
 
 
 @dataclass(frozen=True)
-class _Count(Channel):
+class Count(Channel):
     """What all counts share."""
 
     lowest: ClassVar[float | None] = 0.0
+    discrete: ClassVar[bool] = True
 
     def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
         bad = ~np.isnan(raw) & ~((raw >= 0) & (raw == np.round(raw)))
         return bad, "must be a whole number, 0 or more"
 
     def predictor(self, y: Floats) -> float:
-        return math.log(max(_mean(y), 0.5 / len(y)))
+        return math.log(max(mean_of(y), 0.5 / len(y)))
 
     def mean(self, xi: Floats, shape: float) -> Floats:
         return np.exp(xi)
@@ -211,14 +274,14 @@ class _Count(Channel):
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(_Count):
+class NegativeBinomial(Count):
     """A count that varies more than by chance alone, such as the characters spoken."""
 
     kind: ClassVar[str] = "negative_binomial"
     shape_name: ClassVar[str] = "kappa"
 
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        log_total = np.log(shape + _exp(xi)) + np.maximum(xi - LARGEST, 0.0)
+        log_total = np.log(shape + cut_exp(xi)) + np.maximum(xi - LARGEST, 0.0)
         return np.asarray(y * xi - (y + shape) * log_total)
 
     def fixed(self, y: Floats, shape: float) -> Floats:
@@ -226,12 +289,12 @@ class NegativeBinomial(_Count):
         return np.asarray(known - special.gammaln(shape) + shape * np.log(shape))
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
-        mean = _exp(xi)
+        mean = cut_exp(xi)
         pull = mean * (y + shape) / (shape + mean)
         return y - pull, pull * shape / (shape + mean)
 
     def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        total = shape + _exp(xi)
+        total = shape + cut_exp(xi)
         known = _by_count(y, lambda count: special.digamma(count + shape))
         constant = np.log(shape) + 1 - special.digamma(shape)
         return np.asarray(shape * (known + constant - np.log(total) - (y + shape) / total))
@@ -243,24 +306,32 @@ class NegativeBinomial(_Count):
         kernels.negative_binomial_maximum(y, base, offsets, shape, theta, curvature)
         return theta, curvature
 
+    def variance(self, xi: Floats, shape: float) -> Floats:
+        return np.asarray(np.exp(xi) * (1 + np.exp(xi) / shape))
+
+    def cumulative(self, y: Floats, xi: Floats, shape: float, *, below: bool = False) -> Floats:
+        count = reached(y, below=below)
+        found = special.betainc(shape, np.maximum(count, 0.0) + 1, shape / (shape + cut_exp(xi)))
+        return np.where(count < 0, 0.0, found)
+
     def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
         return rng.poisson(rng.standard_gamma(shape, len(xi)) * (np.exp(xi) / shape)).astype(np.float64)
 
 
 @dataclass(frozen=True)
-class Poisson(_Count):
+class Poisson(Count):
     """A count that varies by chance alone, such as the prompts an assessor gave."""
 
     kind: ClassVar[str] = "poisson"
 
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        return y * xi - _exp(xi)
+        return y * xi - cut_exp(xi)
 
     def fixed(self, y: Floats, shape: float) -> Floats:
         return -special.gammaln(y + 1)
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
-        mean = _exp(xi)
+        mean = cut_exp(xi)
         return y - mean, mean
 
     def own_maximum(
@@ -270,26 +341,23 @@ class Poisson(_Count):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(total / person_sums(np.exp(base), offsets)), total
 
+    def variance(self, xi: Floats, shape: float) -> Floats:
+        return np.exp(xi)
+
+    def cumulative(self, y: Floats, xi: Floats, shape: float, *, below: bool = False) -> Floats:
+        count = reached(y, below=below)
+        return np.where(count < 0, 0.0, special.pdtr(np.maximum(count, 0.0), cut_exp(xi)))
+
     def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
         return rng.poisson(np.exp(xi)).astype(np.float64)
 
 
 @dataclass(frozen=True)
-class LogNormal(Channel):
-    """A positive amount whose logarithm is normal, such as a response time.
-
-    ``zeros="left_out"`` takes a zero as nothing to observe: pauses are modelled where there is one.
-    """
-
-    zeros: str = "refused"
+class LogNormal(Positive):
+    """A positive amount whose logarithm is normal, such as a response time."""
 
     kind: ClassVar[str] = "log_normal"
     shape_name: ClassVar[str] = "log_sd"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.zeros not in ("refused", "left_out"):
-            raise DataError(f"zeros of {self.name} is {self.zeros!r}; it must be 'refused' or 'left_out'.")
 
     def observe(self, raw: Floats) -> Floats:
         """Return log y, since the density is normal in it."""
@@ -297,11 +365,6 @@ class LogNormal(Channel):
 
     def record(self, y: Floats) -> Floats:
         return np.exp(y)
-
-    def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
-        if self.zeros == "left_out":
-            return ~np.isnan(raw) & ~(raw >= 0), "must be 0 or more"
-        return ~np.isnan(raw) & ~(raw > 0), "must be above 0; leave it empty where nothing was observed"
 
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
         return -0.5 * ((y - xi) / shape) ** 2
@@ -323,19 +386,25 @@ class LogNormal(Channel):
             return person_sums(y - base, offsets) / n, n / shape**2
 
     def predictor(self, y: Floats) -> float:
-        return _mean(y)
+        return mean_of(y)
 
     def mean(self, xi: Floats, shape: float) -> Floats:
         return np.exp(xi + 0.5 * shape**2)
+
+    def typical(self, xi: Floats, shape: float) -> Floats:
+        return np.exp(xi)
+
+    def variance(self, xi: Floats, shape: float) -> Floats:
+        return np.asarray(np.expm1(shape**2) * np.exp(2 * xi + shape**2))
+
+    def cumulative(self, y: Floats, xi: Floats, shape: float, *, below: bool = False) -> Floats:
+        return np.asarray(special.ndtr((y - xi) / shape))
 
     def residual(self, y: Floats, xi: Floats) -> Floats:
         return y - xi
 
     def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
         return rng.normal(xi, shape)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**super().to_dict(), "zeros": self.zeros}
 
 
 @dataclass(frozen=True)
@@ -345,6 +414,7 @@ class Bernoulli(Channel):
     kind: ClassVar[str] = "bernoulli"
     lowest: ClassVar[float | None] = 0.0
     highest: ClassVar[float | None] = 1.0
+    discrete: ClassVar[bool] = True
 
     def observe(self, raw: Floats) -> Floats:
         return np.where(np.isnan(raw), np.nan, (raw > 0).astype(np.float64))
@@ -363,10 +433,17 @@ class Bernoulli(Channel):
         return y - chance, chance * (1 - chance)
 
     def predictor(self, y: Floats) -> float:
-        return float(special.logit(np.clip(_mean(y), 0.5 / len(y), 1 - 0.5 / len(y))))
+        return float(special.logit(np.clip(mean_of(y), 0.5 / len(y), 1 - 0.5 / len(y))))
 
     def mean(self, xi: Floats, shape: float) -> Floats:
         return np.asarray(special.expit(xi))
+
+    def variance(self, xi: Floats, shape: float) -> Floats:
+        return np.asarray(special.expit(xi) * special.expit(-xi))
+
+    def cumulative(self, y: Floats, xi: Floats, shape: float, *, below: bool = False) -> Floats:
+        count = reached(y, below=below)
+        return np.where(count < 0, 0.0, np.where(count < 1, special.expit(-xi), 1.0))
 
     def residual(self, y: Floats, xi: Floats) -> Floats:
         return np.asarray(y - special.expit(xi))
@@ -386,15 +463,14 @@ def paper_channels() -> tuple[Channel, ...]:
     )
 
 
-KINDS: dict[str, type[Channel]] = {
-    channel.kind: channel for channel in (Gamma, NegativeBinomial, Poisson, LogNormal, Bernoulli)
-}
-"""The channels a saved fit can name; channels of your own are handed to :func:`fidm.load_fit`."""
-
-
-def _exp(x: Floats) -> Floats:
+def cut_exp(x: Floats) -> Floats:
     """e^x, cut off before it is too large for a number: searches look at such places and turn back."""
     return np.asarray(np.exp(np.minimum(x, LARGEST)))
+
+
+def reached(y: Floats, *, below: bool) -> Floats:
+    """Return the largest whole number that is at most y; with ``below``, the largest below y."""
+    return np.asarray(np.ceil(y) - 1 if below else np.floor(y))
 
 
 def _by_count(y: Floats, function: Any) -> Floats:
@@ -413,6 +489,6 @@ def person_sums(values: Floats, offsets: NDArray[np.int64]) -> Floats:
     return found
 
 
-def _mean(y: Floats) -> float:
+def mean_of(y: Floats) -> float:
     """The mean, the same in whatever order the observations come."""
     return math.fsum(y) / len(y)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.cohort import Cohort
+from fidm.cohort import Cohort, no_problems
 from fidm.errors import DataError, Problem
 from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.effort import column_values, segment_owner_offsets
@@ -19,7 +19,13 @@ def cohort_problems(
     tasks: TaskSet, channels: Sequence[Channel], cohort: Cohort, followed: Followed
 ) -> pl.DataFrame:
     """Return every step and every segment the model cannot use, as a table of problems."""
-    found = [trace_problems(tasks, cohort, followed)]
+    found = [trace_problems(tasks, cohort, followed), effort_problems(channels, cohort)]
+    return pl.concat(found).unique(maintain_order=True)
+
+
+def effort_problems(channels: Sequence[Channel], cohort: Cohort) -> pl.DataFrame:
+    """Return every segment the channels cannot use, as a table of problems."""
+    found = [no_problems()]
     owner_offsets = segment_owner_offsets(cohort)
     seen: set[tuple[str, int]] = set()
     for channel in channels:
@@ -72,14 +78,17 @@ def _design_problems(channel: Channel, cohort: Cohort, owner_offsets: NDArray[np
     )
 
 
-def refuse(problems: pl.DataFrame) -> None:
+def refuse(
+    problems: pl.DataFrame,
+    *,
+    remedy: str = "Repair them, or leave these people out with Model.check(cohort, strict=False).",
+) -> None:
     """Raise if there are problems, with all of them."""
     if problems.height:
         rows, people = problems.height, problems["participant"].n_unique()
         raise DataError(
             f"{rows:,} row{'s' * (rows > 1)} of {people:,} participant{'s' * (people > 1)} cannot be used; "
-            "rows are counted as in the cohort. Repair them, or leave these people out with "
-            "Model.check(cohort, strict=False).",
+            f"rows are counted as in the cohort. {remedy}",
             problems=[
                 Problem(
                     row["problem"],

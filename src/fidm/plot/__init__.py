@@ -12,6 +12,7 @@ from fidm.plot.diagram import factor_graph
 from fidm.plot.effort_evidence import effort_evidence, effort_residuals
 from fidm.plot.evidence import person_evidence
 from fidm.plot.experiments import matched_auc, selection_map
+from fidm.plot.families import family_differences, quantile_plot, worm_plot
 from fidm.plot.fonts import FontWarning
 from fidm.plot.localizing import localization
 from fidm.plot.maps import draw_map, routes, value_field
@@ -30,12 +31,14 @@ __all__ = [
     "effort_evidence",
     "effort_residuals",
     "factor_graph",
+    "family_differences",
     "figure_one",
     "figure_svg",
     "localization",
     "matched_auc",
     "person_evidence",
     "person_profile",
+    "quantile_plot",
     "recovery",
     "recovery_matrix",
     "reliability",
@@ -46,4 +49,5 @@ __all__ = [
     "unexpected_steps",
     "value_field",
     "verbal_output",
+    "worm_plot",
 ]

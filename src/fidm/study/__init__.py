@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fidm.study.classified import Classification
     from fidm.study.classifying import classify
+    from fidm.study.families import compare_families
+    from fidm.study.families_found import Families
     from fidm.study.matching import Matched, matched
     from fidm.study.recovered import Recovery
     from fidm.study.recovering import recover
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "Classification": "classified",
+    "Families": "families_found",
     "Habits": "walker",
     "Matched": "matching",
     "People": "simulate",
@@ -40,6 +43,7 @@ _HOME = {
     "SimulatedStudy": "twin",
     "Style": "talk",
     "classify": "classifying",
+    "compare_families": "families",
     "matched": "matching",
     "recover": "recovering",
     "reliability": "repeating",
@@ -51,6 +55,7 @@ _HOME = {
 
 __all__ = [
     "Classification",
+    "Families",
     "Habits",
     "Matched",
     "People",
@@ -60,6 +65,7 @@ __all__ = [
     "SimulatedStudy",
     "Style",
     "classify",
+    "compare_families",
     "matched",
     "recover",
     "reliability",

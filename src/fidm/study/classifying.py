@@ -23,6 +23,7 @@ import polars as pl
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.fit.fitted import Progress
+from fidm.model.channels import Channel
 from fidm.record import Record, hash_values
 from fidm.study import paper
 from fidm.study.blocks import Block
@@ -80,6 +81,7 @@ def classify(
     *,
     representations: Sequence[str] | None = None,
     own: Mapping[str, Any] | None = None,
+    channels: Sequence[Channel] | None = None,
     language: Language | None = None,
     label: str = LABEL,
     normal: str = NORMAL,
@@ -112,6 +114,8 @@ def classify(
     own : mapping of str to transformer, optional
         Representations of your own: anything with ``fit`` and ``transform`` that turns a cohort into numbers.
         It is refitted in every training fold, and never sees a status.
+    channels : sequence of Channel, optional
+        The effort channels that ``effort`` and ``fidm`` consist of; by default the paper's.
     language : Language, optional
         What people said and which encoders are to represent it; by default the paper's two.
     label, normal, together
@@ -174,6 +178,7 @@ def classify(
             score=score_column,
             subscores=subscores,
             paper_estimates=paper_estimates,
+            channels=channels,
             language=language,
             own=own,
             on_progress=on_progress,
@@ -244,6 +249,7 @@ def classify(
                 "repeats": repeats,
                 "permutations": permutations,
                 "paper_estimates": paper_estimates,
+                **({} if channels is None else {"channels": [channel.to_dict() for channel in channels]}),
                 "scale_blocks": scale_blocks,
                 "labels": hash_values(question.label),
                 "parts": hash_values(np.concatenate([question.train, [-1], question.held_out])),

@@ -158,6 +158,7 @@ def make_blocks(
     score: str = SCORE,
     subscores: Sequence[str] | None = None,
     paper_estimates: bool = False,
+    channels: Sequence[Channel] | None = None,
     language: Language | None = None,
     own: Mapping[str, Any] | None = None,
     on_progress: Callable[[str, int, int], None] | None = None,
@@ -179,6 +180,8 @@ def make_blocks(
     paper_estimates : bool
         Estimate people as the paper does: maximum likelihood, a pooled population, and η itself. Otherwise by
         empirical Bayes with random intercepts, and log η.
+    channels : sequence of Channel, optional
+        The effort channels; by default those of the paper's four effort features.
     language : Language, optional
         What each participant said, and the encoders of language blocks; by default the paper's two.
     own : mapping of str to transformer, optional
@@ -208,7 +211,9 @@ def make_blocks(
     wanted = tuple(dict.fromkeys(block for name in names for block in parse(name, known)))
     made: dict[str, Block] = {}
     if not set(FACTORS).isdisjoint(wanted):
-        made |= _factorized(tasks, cohort, values, paper_estimates=paper_estimates, wanted=wanted)
+        made |= _factorized(
+            tasks, cohort, values, channels=channels, paper_estimates=paper_estimates, wanted=wanted
+        )
     for name in wanted:
         if name in own:
             made[name] = Block(name, own[name])
@@ -234,14 +239,16 @@ def _factorized(
     cohort: Cohort,
     values: Sequence[Values] | None,
     *,
+    channels: Sequence[Channel] | None,
     paper_estimates: bool,
     wanted: Sequence[str],
 ) -> dict[str, Block]:
     """Action, effort and both, of one source, with the channels that these people tell something about."""
     solved = tuple(values) if values is not None else tuple(solve(task) for task in tasks)
     method: Literal["eb", "mle"] = "mle" if paper_estimates else "eb"
-    channels = () if {"effort", "fidm"}.isdisjoint(wanted) else profile_channels()
-    fit, failures = fit_learnable(tasks, cohort, channels, method=method, values=solved)
+    usual = profile_channels() if channels is None else tuple(channels)
+    tried = () if {"effort", "fidm"}.isdisjoint(wanted) else usual
+    fit, failures = fit_learnable(tasks, cohort, tried, method=method, values=solved)
     if not fit.channels and not {"effort", "fidm"}.isdisjoint(wanted):
         reasons = " ".join(f"{name}: {why}" for name, why in failures.items())
         raise DataError(f"There are no effort features: none of the channels can be learned. {reasons}")

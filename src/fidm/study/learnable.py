@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from fidm.cohort import Cohort
 from fidm.errors import FitError
+from fidm.fit.effort_alone import EffortFit
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.model.channels import Channel
 from fidm.tasks.model import TaskModel
 from fidm.types import Values
+
+AnyFit = TypeVar("AnyFit", bound=Fit | EffortFit)
 
 
 def fit_learnable(
@@ -63,6 +66,7 @@ def fit_learnable(
     return Model(tasks, channels=kept, values=values).fit(cohort, method=method, workers=workers), failures
 
 
-def by_method(fit: Fit, method: Literal["eb", "mle"]) -> Fit:
+def by_method(fit: AnyFit, method: Literal["eb", "mle"]) -> AnyFit:
     """Return the same population with people estimated one parameter at a time by this method."""
-    return replace(fit, method=method, joint=None)
+    changes: dict[str, Any] = {"method": method, **({"joint": None} if isinstance(fit, Fit) else {})}
+    return replace(fit, **changes)

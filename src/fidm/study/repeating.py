@@ -1,12 +1,13 @@
 r"""How far a person's numbers can be trusted: split halves, retest, and the change that is more than noise.
 
 *Split-half.* A person's segments are dealt to two halves, odd and even; every step goes with its segment.
-Where steps do not say which segment they belong to, runs of three counted steps are dealt instead. Each half
-is estimated alone by maximum likelihood, with the population values of one fit for both; shrunken halves are
-pulled to the same centre, the more the less they hold, which distorts the correlation. With r the correlation
-of the halves (log η, θ), the full-length reliability is Spearman and Brown's ρ = 2r / (1 + r); a negative r
-is not stepped up. With SD the spread of full-length estimates, the standard error of measurement is
-SD·√(1 − ρ).
+Where steps do not say which segment they belong to, runs of three counted steps are dealt instead. People
+with many short episodes have whole episodes dealt (``halves="episodes"``): where the segments of an episode
+follow a pattern, such as a slow first choice, odd and even segments are not parallel. Each half is estimated
+alone by maximum likelihood, with the population values of one fit for both; shrunken halves are pulled to the
+same centre, the more the less they hold, which distorts the correlation. With r the correlation of the halves
+(log η, θ), the full-length reliability is Spearman and Brown's ρ = 2r / (1 + r); a negative r is not stepped
+up. With SD the spread of full-length estimates, the standard error of measurement is SD·√(1 − ρ).
 
 People whose estimate is infinite in a half (every choice a best one) are left out of r, and with them the
 most consistent people, so ρ of η says little where they are many. The rank correlation keeps them, in the
@@ -31,7 +32,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -40,6 +41,7 @@ from scipy.stats import rankdata
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
+from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY
 from fidm.model.channels import Channel, paper_channels
@@ -66,11 +68,13 @@ BOOTSTRAP, _CHUNK = 1_000, 2_000_000
 
 
 def reliability(
-    task: TaskModel | Iterable[TaskModel],
+    task: TaskModel | Iterable[TaskModel] | None,
     cohort: Cohort,
     *,
-    fit: Fit | None = None,
+    fit: Fit | EffortFit | None = None,
     learn_from: Cohort | None = None,
+    halves: Literal["segments", "episodes"] = "segments",
+    unit: Literal["person", "episode"] = "person",
     seed: int = 1,
     bootstrap: int = BOOTSTRAP,
     workers: int | None = None,
@@ -80,14 +84,19 @@ def reliability(
 
     Parameters
     ----------
-    task : TaskModel, or several
-        The tasks the episodes name.
+    task : TaskModel, or several, or None
+        The tasks the episodes name; None where effort alone is studied, without a task.
     cohort : Cohort
         The people.
-    fit : Fit, optional
+    fit : Fit or EffortFit, optional
         What people share; learned from ``learn_from`` if left out.
     learn_from : Cohort, optional
         The training part; by default all of the cohort.
+    halves : {"segments", "episodes"}
+        What is dealt to the two halves in turn: segments with their steps, or whole episodes.
+    unit : {"person", "episode"}
+        Whose reliability: that of people; or that of single episodes, such as the dialogs of a person, each
+        of which then has numbers of its own. People are still drawn whole for the intervals.
     seed : int
         Of the bootstrap.
     bootstrap : int
@@ -110,33 +119,62 @@ def reliability(
         raise DataError("There is one person; reliability compares differences among people with error.")
     if seed < 0 or bootstrap < 20:
         raise DataError(f"seed is {seed} and bootstrap {bootstrap}; they must be at least 0 and 20.")
-    tasks = TaskSet.of(task)
+    if halves not in ("segments", "episodes"):
+        raise DataError(f"halves is {halves!r}; it must be 'segments' or 'episodes'.")
+    several = np.diff(cohort.episode_offsets) > 1
+    if unit not in ("person", "episode"):
+        raise DataError(f"unit is {unit!r}; it must be 'person' or 'episode'.")
+    if halves == "episodes" and unit == "episode":
+        raise DataError("A single episode cannot be dealt to halves whole; deal segments.")
+    if isinstance(fit, EffortFit) and task is not None:
+        raise DataError("This fit is of effort alone; give None as the task.")
+    if isinstance(fit, Fit) and task is None:
+        raise DataError("This fit is of a task; give the task too.")
+    if halves == "episodes" and not several.any():
+        raise DataError("Nobody has several episodes, so they cannot be dealt to halves; deal segments.")
+    group: NDArray[np.int64] | None = None
+    if unit == "episode":
+        group = cohort.episode_owner()
+        cohort = cohort.by_episode()
+        learn_from = None if learn_from is None else learn_from.by_episode()
+        several = np.zeros(len(cohort), dtype=np.bool_)
+    tasks = None if task is None else TaskSet.of(task)
     say = on_progress or (lambda doing, done, of: None)
     say("population", 0, 4)
     failures: dict[str, str] = {}
     if fit is None:
         learners = cohort if learn_from is None else learn_from
-        fit, failures = fit_learnable(tasks.tasks, learners, paper_channels(), workers=workers)
+        if tasks is None:
+            fit = fit_effort(learners, workers=workers)
+        else:
+            fit, failures = fit_learnable(tasks.tasks, learners, paper_channels(), workers=workers)
     alone = by_method(fit, "mle")
 
     def estimates(some: Cohort) -> Floats:
         profile = alone.profile(some, workers=workers)
+        if SENSITIVITY not in profile.parameters:
+            return profile.estimate
         return np.column_stack([profile.log_sensitivity, profile.estimate[:, 1:]])
 
     rows, notes = [], []
+    if unit == "episode":
+        notes.append(f"every episode has numbers of its own: {len(cohort):,} episodes stand for people")
     say("split halves", 1, 4)
-    is_odd, is_odd_segment, how = _deal_segments(tasks, cohort)
-    halves = [
+    if halves == "episodes":
+        ((is_odd, is_odd_segment), _), _ = _deal_episodes(cohort)
+        how = "split-half: odd against even episodes, whole"
+    else:
+        is_odd, is_odd_segment, how = _deal_segments(tasks, cohort)
+    parts = [
         estimates(_half(cohort, fit.channels, steps, segments))
         for steps, segments in ((is_odd, is_odd_segment), (~is_odd, ~is_odd_segment))
     ]
     full = estimates(cohort)
     notes.append(how)
     for k, name in enumerate(fit.parameters):
-        columns = (halves[0][:, k], halves[1][:, k], full[:, k])
-        rows.append(_measured(name, "split-half", columns, _split_half, seed, bootstrap))
+        columns = (parts[0][:, k], parts[1][:, k], full[:, k])
+        rows.append(_measured(name, "split-half", columns, _split_half, seed, bootstrap, group))
     say("retest", 2, 4)
-    several = np.diff(cohort.episode_offsets) > 1
     if several.any():
         chosen = cohort[np.flatnonzero(several)]
         first, how = _deal_episodes(chosen)
@@ -145,7 +183,7 @@ def reliability(
         for k, name in enumerate(fit.parameters):
             columns = (times[0][:, k], times[1][:, k], times[0][:, k])
             rows.append(_measured(name, "retest", columns, _retest, seed, bootstrap))
-    else:
+    elif unit == "person":
         notes.append("no retest: nobody has several traces")
     say("model", 3, 4)
     rows += _by_model(fit, cohort, workers, notes)
@@ -153,9 +191,14 @@ def reliability(
     return Reliability(
         record=Record.of(
             "reliability",
-            tasks.tasks,
+            () if tasks is None else tasks.tasks,
             seed=seed,
-            settings={"bootstrap": bootstrap, "learned": hash_values(_learned_numbers(fit))},
+            settings={
+                "bootstrap": bootstrap,
+                "learned": hash_values(_learned_numbers(fit)),
+                **({} if halves == "segments" else {"halves": halves}),
+                **({} if unit == "person" else {"unit": unit}),
+            },
             cohort=cohort,
         ),
         parameters=fit.parameters,
@@ -168,7 +211,7 @@ def reliability(
 # ---------------------------------------------------------------------- halves
 
 
-def _deal_segments(tasks: TaskSet, cohort: Cohort) -> tuple[Flags, Flags, str]:
+def _deal_segments(tasks: TaskSet | None, cohort: Cohort) -> tuple[Flags, Flags, str]:
     """Which steps and which segments are in the odd half, and how that was decided."""
     person_start = segment_owner_offsets(cohort)
     owner = np.repeat(np.arange(len(cohort)), np.diff(person_start))
@@ -180,6 +223,8 @@ def _deal_segments(tasks: TaskSet, cohort: Cohort) -> tuple[Flags, Flags, str]:
         row = np.clip(cohort.segment_offsets[episode] + place, 0, max(0, cohort.n_segments - 1))
         odd = odd_segment[row] if cohort.n_segments else np.zeros(cohort.n_steps, np.bool_)
         return odd, odd_segment, "split-half: odd against even segments, each with its steps"
+    if tasks is None:
+        return np.zeros(cohort.n_steps, np.bool_), odd_segment, "split-half: odd against even segments"
     counts = counted_steps(tasks, cohort)
     edges = cohort.step_offsets[cohort.episode_offsets]
     before = np.append(0, np.cumsum(counts))
@@ -235,6 +280,7 @@ def _measured(
     function: Callable[[Floats], Floats],
     seed: int,
     bootstrap: int,
+    group: NDArray[np.int64] | None = None,
 ) -> dict[str, Any]:
     """One row of the table: what people with two finite measurements give, and bootstrap intervals."""
     data = np.stack(columns)
@@ -248,17 +294,36 @@ def _measured(
     if n >= FEWEST_PEOPLE:
         found = function(data[:, None, :])[0]
         rng = np.random.default_rng([seed, n])
-        size = max(1, _CHUNK // n)
-        drawn = np.concatenate(
-            [
-                function(data[:, rng.integers(0, n, (min(size, bootstrap - first), n))])
-                for first in range(0, bootstrap, size)
-            ]
-        )
+        if group is not None:
+            drawn = _drawn_together(data, group[known], function, rng, bootstrap)
+        else:
+            size = max(1, _CHUNK // n)
+            drawn = np.concatenate(
+                [
+                    function(data[:, rng.integers(0, n, (min(size, bootstrap - first), n))])
+                    for first in range(0, bootstrap, size)
+                ]
+            )
         drawn = drawn[np.isfinite(drawn).all(axis=1)]
         if len(drawn) > bootstrap // 2:
             low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     return _row(name, kind, n, int((~known).sum()), found, low, high, rank_r)
+
+
+def _drawn_together(
+    data: Floats,
+    group: NDArray[np.int64],
+    function: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+    bootstrap: int,
+) -> Floats:
+    """What is found when groups are drawn anew whole, [B, 3]."""
+    members = [np.flatnonzero(group == one) for one in np.unique(group)]
+    found = []
+    for _ in range(bootstrap):
+        chosen = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
+        found.append(function(data[:, None, chosen])[0])
+    return np.stack(found)
 
 
 def _row(
@@ -330,20 +395,24 @@ def _rank_correlation(x: Floats, y: Floats) -> float:
     return float(_correlation(rankdata(x)[None], rankdata(y)[None])[0])
 
 
-def _learned_numbers(fit: Fit) -> Floats:
+def _learned_numbers(fit: Fit | EffortFit) -> Floats:
     """Everything a fit learned, in a row."""
     return fit.population_table()["estimate"].cast(pl.Float64).to_numpy()
 
 
-def _by_model(fit: Fit, cohort: Cohort, workers: int | None, notes: list[str]) -> list[dict[str, Any]]:
+def _by_model(
+    fit: Fit | EffortFit, cohort: Cohort, workers: int | None, notes: list[str]
+) -> list[dict[str, Any]]:
     """What empirical Bayes says of the reliability of its own estimates."""
-    spreads = [fit.prior.sd, *(learned.population.sd for learned in fit.populations.values())]
+    spreads = [learned.population.sd for learned in fit.populations.values()]
+    spreads += [fit.prior.sd] if isinstance(fit, Fit) else []
     if not np.isfinite(spreads).all():
         notes.append("no reliability by the model: the fit has no prior; fit with method='eb'")
         return []
     profile = by_method(fit, "eb").profile(cohort, workers=workers)
     errors = profile.se.copy()
-    errors[:, 0] = profile.log_sensitivity_se
+    if isinstance(fit, Fit):
+        errors[:, 0] = profile.log_sensitivity_se
     rows = []
     nothing = np.full(3, np.nan)
     for k, name in enumerate(profile.parameters):
