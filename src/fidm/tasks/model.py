@@ -18,6 +18,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, get_args
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +35,7 @@ MIN_TAU = 1e-9
 """Temperatures below this are refused; use ``normaliser="max"`` instead."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class TaskModel:
     """A shared task that people walk through, in the form the mathematics needs.
 
@@ -419,14 +420,19 @@ class TaskModel:
     @property
     def fingerprint(self) -> str:
         """A hash of everything that changes a number, the same on every machine."""
-        digest = hashlib.sha256()
-        digest.update(repr((self.gamma, self.tau, self.normaliser, self.start, self.actions)).encode())
-        for name in _ARRAYS:
-            array = getattr(self, name)
-            digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
-            digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
-        return digest.hexdigest()
+        if self not in _FINGERPRINTS:  # a task of twenty million choices takes a second
+            digest = hashlib.sha256()
+            digest.update(repr((self.gamma, self.tau, self.normaliser, self.start, self.actions)).encode())
+            for name in _ARRAYS:
+                array = getattr(self, name)
+                digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
+                digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
+            _FINGERPRINTS[self] = digest.hexdigest()
+        return _FINGERPRINTS[self]
 
+
+_FINGERPRINTS: WeakKeyDictionary[TaskModel, str] = WeakKeyDictionary()
+"""The fingerprints of tasks that were asked for theirs; nothing of a task can change."""
 
 _ARRAYS = (
     "offsets",

@@ -34,6 +34,8 @@ values.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -246,10 +248,19 @@ def _walked_out(layer: Layer, task: TaskModel) -> Floats:
         ring = ring[open_to]
         if len(ring):
             v[ring] = soft_maximum(q, offsets, task.tau, task.normaliser)
-        before = np.unique(layer.indices[rows_of(column_begins, ring)[0]])
+        before = _different(layer.indices[rows_of(column_begins, ring)[0]], layer.n_states)
         ring = before[v[before] == -np.inf]
     v[v == -np.inf] = 0.0
     return v
+
+
+def _different(states: NDArray[np.int32], n: int) -> NDArray[np.integer[Any]]:
+    """The states that occur, each once; marked off on a list of all where that is cheaper than sorting."""
+    if len(states) < n // 8:
+        return np.unique(states)
+    occurs = np.zeros(n, dtype=np.bool_)
+    occurs[states] = True
+    return np.flatnonzero(occurs)
 
 
 def _solve_linear(system: sparse.csc_array, gap: Floats, size: float, direct: bool) -> tuple[Floats, bool]:
