@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -43,15 +43,41 @@ def to_html(report: Mapping[str, Any]) -> str:
     report : mapping
         What :func:`fidm.report.summarize.summarize` gave.
     """
-    styles = [read_asset("base.css"), *map(_static, STYLES)]
+    styles = report_styles()
     scripts = [read_asset("map.js"), *map(_static, SCRIPTS)]
     policy = (
-        f"default-src 'none'; img-src data:; style-src {_hashes(styles)}; "
-        f"script-src {_hashes(scripts)}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src data:; style-src {hashes(styles)}; "
+        f"script-src {hashes(scripts)}; base-uri 'none'; form-action 'none'"
     )
+    listed = [
+        _summary(one, whole) for one, whole in zip(report["shared"]["people"], report["people"], strict=True)
+    ]
+    return (
+        templates()
+        .get_template("report.html")
+        .render(report=report, styles=styles, scripts=scripts, policy=policy, listed=listed)
+    )
+
+
+def templates(more: Callable[[str], str | None] | None = None) -> Environment:
+    """Return what fills in templates: the report's, and before them those of another page.
+
+    ``parts.html`` has the macros ``show_table`` and ``show_sections``, which show what
+    :mod:`fidm.report.parts` makes.
+
+    Parameters
+    ----------
+    more : callable, optional
+        Gives the text of another page's own template by its name, or None.
+    """
+
+    def text_of(name: str) -> str:
+        own = more(name) if more is not None else None
+        return own if own is not None else _template(name)
+
     environment = Environment(
         autoescape=select_autoescape(default=True, default_for_string=True),
-        loader=FunctionLoader(_template),
+        loader=FunctionLoader(text_of),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -64,15 +90,16 @@ def to_html(report: Mapping[str, Any]) -> str:
         "picture": _picture,
         "size": _size,
     }
-    listed = [
-        _summary(one, whole) for one, whole in zip(report["shared"]["people"], report["people"], strict=True)
-    ]
-    return environment.get_template("report.html").render(
-        report=report, styles=styles, scripts=scripts, policy=policy, listed=listed
-    )
+    return environment
 
 
-def _hashes(texts: list[str]) -> str:
+def report_styles() -> list[str]:
+    """Return the style sheets of a report."""
+    return [read_asset("base.css"), *map(_static, STYLES)]
+
+
+def hashes(texts: Sequence[str]) -> str:
+    """Return the hashes by which a content-security policy allows these scripts or styles."""
     return " ".join(csp_hash(text) for text in texts)
 
 

@@ -1,0 +1,222 @@
+"""What a published data set is: where it comes from, what it asks of its users, and how its files are read.
+
+The package ships loaders, not data. A :class:`Dataset` knows the names and checksums of the files that were
+published, and turns them into tasks, a cohort and tables (:class:`Loaded`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+import polars as pl
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.talk import Transcripts
+from fidm.tasks.model import TaskModel
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it is done, and of how much."""
+
+LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+
+
+def no_progress(_doing: str, _done: int, _of: int) -> None:
+    """Tell nobody: the progress of work that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One place where files of a data set are published, at one fixed version.
+
+    Parameters
+    ----------
+    home : str
+        The page for people, such as ``https://github.com/jeffensen/plandepth_age``.
+    version : str
+        Which version of it: a full commit.
+    base_url : str
+        The address files are fetched from, with a slash at its end.
+    within : str
+        The folder of these files within the data set's own folder, with a slash at its end; ``""`` if all of
+        them come from here. It may be a single file.
+    there : str
+        What stands in place of ``within`` at the source.
+    """
+
+    home: str
+    version: str
+    base_url: str
+    within: str
+    there: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A published data set: what it is, its terms, its files, and the function that reads them.
+
+    Parameters
+    ----------
+    name, title : str
+        What it is called on the command line, and in a heading.
+    folder : str
+        The folder of its files within the folder of all data.
+    summary : str
+        One sentence: what people did and what was recorded.
+    people : str
+        Who they were: "90 adults and 44 students".
+    licence, licence_url : str
+        Its licence, by its short name and its address.
+    terms : str
+        What the licence asks, in one plain sentence.
+    citation : tuple of str
+        Full references with DOI, of those who are to be cited.
+    sources : tuple of Source
+        Where its files are published.
+    manifest : mapping of str to str
+        The SHA-256 checksum of every file by its path within the folder (:func:`read_manifest`).
+    read : callable
+        ``read(folder, on_progress)`` returns what the files hold, as :class:`Loaded`.
+    archives : tuple of str
+        Paths of the manifest that each hold all the other files: whoever has one needs no others. They are
+        never downloaded.
+    """
+
+    name: str
+    title: str
+    folder: str
+    summary: str
+    people: str
+    licence: str
+    licence_url: str
+    terms: str
+    citation: tuple[str, ...]
+    sources: tuple[Source, ...]
+    manifest: Mapping[str, str]
+    read: Callable[[Path, Progress], Loaded]
+    archives: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of the data set, without the archives of them all."""
+        return tuple(path for path in self.manifest if path not in self.archives)
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}: {self.people}, {self.licence})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """What the files of a data set hold, ready to be analysed.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Whose files they are.
+    tasks : tuple of TaskModel
+        The tasks people did; none where nothing was decided step by step.
+    cohort : Cohort
+        The people: their covariates, steps, and segments with observations and design columns.
+    tables : mapping of str to DataFrame
+        Other published tables, such as the authors' own estimates.
+    notes : tuple of str
+        What was left out, joined or mended, as sentences with counts.
+    talks : Transcripts or None
+        What people said, where that was published.
+    verified : bool
+        Whether every file had its published checksum (:func:`fidm.datasets.load` finds out).
+    """
+
+    dataset: Dataset
+    tasks: tuple[TaskModel, ...]
+    cohort: Cohort
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    talks: Transcripts | None = None
+    verified: bool = True
+
+    def __repr__(self) -> str:
+        return (
+            f"Loaded({self.dataset.name!r}: {len(self.cohort.ids):,} people, {len(self.tasks):,} tasks, "
+            f"{'as published' if self.verified else 'NOT as published'})"
+        )
+
+
+class Manifest(Mapping[str, str]):
+    """The checksums of published files by their paths, read from a file when they are first needed.
+
+    Parameters
+    ----------
+    name : str
+        The file: a line per published file, its SHA-256 checksum, two spaces and its path.
+    package : str
+        The package or module beside which the folder ``manifests`` stands.
+    """
+
+    def __init__(self, name: str, *, package: str = "fidm.datasets") -> None:
+        self.name = name
+        self.package = package
+
+    @cached_property
+    def _checksums(self) -> dict[str, str]:
+        text = files(self.package).joinpath("manifests", self.name).read_text("utf-8")
+        return parse_manifest(text, source=self.name)
+
+    def __getitem__(self, path: str) -> str:
+        return self._checksums[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._checksums)
+
+    def __len__(self) -> int:
+        return len(self._checksums)
+
+    def __repr__(self) -> str:
+        return f"Manifest({self.name!r}, package={self.package!r})"
+
+
+def read_manifest(name: str, *, package: str = "fidm.datasets") -> Manifest:
+    """Return the checksums of a data set's files; the file with them is read when they are first needed.
+
+    Parameters
+    ----------
+    name : str
+        A file in the folder ``manifests`` of the package, as ``sha256sum`` writes it.
+    package : str
+        The package that has it; that of a plug-in is its own.
+
+    Examples
+    --------
+    >>> checksums = read_manifest("justhink.txt")
+    >>> len(checksums["metadata/network.json"])
+    64
+    """
+    return Manifest(name, package=package)
+
+
+def parse_manifest(text: str, *, source: str = "") -> dict[str, str]:
+    """Return checksums by path from a text as ``sha256sum`` writes it; lines that begin with # are remarks.
+
+    Examples
+    --------
+    >>> parse_manifest("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  data/none.csv")
+    {'data/none.csv': 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = LINE.fullmatch(line.rstrip())
+        if parts is None:
+            raise DataError(f"Line {number} is not a SHA-256 checksum, two spaces and a path.", source=source)
+        if parts[2] in found:
+            raise DataError(f"Line {number} names {parts[2]} again.", source=source)
+        if parts[2].startswith("/") or ".." in parts[2].split("/") or "\\" in parts[2]:
+            raise DataError(f"Line {number} names a file outside the data set's folder.", source=source)
+        found[parts[2]] = parts[1]
+    return found

@@ -1,0 +1,147 @@
+"""Rank correlations and group differences with bootstrap intervals, and p-values corrected for their number.
+
+People are drawn anew with replacement, whole people each time; where groups are compared, within each group.
+What was learned from all people together stays as it was, so the intervals do not hold the doubt about that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import rankdata, spearmanr
+
+Floats = NDArray[np.float64]
+
+FEWEST = 5
+"""Of fewer people no number is given."""
+
+ENDS = (0.025, 0.975)
+"""Where 95 % of the draws lie."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A number measured on people, its 95 % interval, and of how many people it is.
+
+    Parameters
+    ----------
+    value, low, high : float
+        The number and the ends; NaN where there are too few people.
+    n : int
+        How many people it is of.
+    p : float
+        The probability of a number as far from chance if there were nothing; NaN where none was computed.
+    """
+
+    value: float
+    low: float
+    high: float
+    n: int
+    p: float = math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "p": self.p}
+
+    def excludes(self, chance: float) -> bool:
+        """Return whether the interval leaves chance out."""
+        return self.low > chance or self.high < chance
+
+
+def rank_correlation(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -> Interval:
+    """Return Spearman's correlation of two measurements of the same people.
+
+    Parameters
+    ----------
+    x, y : float array [n]
+        The measurements; people who lack one of them are left out.
+    seed, bootstrap : int
+        Of the draws, and how many.
+
+    Examples
+    --------
+    >>> found = rank_correlation([1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5], seed=1, bootstrap=200)
+    >>> round(found.value, 2), found.n
+    (0.83, 6)
+    """
+    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    known = ~(np.isnan(a) | np.isnan(b))
+    a, b = a[known], b[known]
+    n = len(a)
+    if n < FEWEST or len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
+        return Interval(math.nan, math.nan, math.nan, n)
+    drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
+    found = spearmanr(a, b)
+    low, high = _ends(_rank_correlations(a[drawn], b[drawn]))
+    return Interval(float(found.statistic), low, high, n, float(found.pvalue))
+
+
+def separation(higher: ArrayLike, lower: ArrayLike, *, seed: int, bootstrap: int) -> Interval:
+    """Return the AUC: how probably somebody of the first group has more than somebody of the second.
+
+    Parameters
+    ----------
+    higher, lower : float array
+        The measurements of both groups; infinite ones take the last place.
+    seed, bootstrap : int
+        Of the draws, and how many.
+
+    Examples
+    --------
+    >>> separation([3, 4, 5, 6, 2], [1, 2, 1, 0, 3], seed=1, bootstrap=200).value
+    0.92
+    """
+    a, b = (np.asarray(one, dtype=np.float64) for one in (higher, lower))
+    a, b = a[~np.isnan(a)], b[~np.isnan(b)]
+    n = len(a) + len(b)
+    if min(len(a), len(b)) < FEWEST:
+        return Interval(math.nan, math.nan, math.nan, n)
+    rng = np.random.default_rng([seed, n])
+    drawn = [group[rng.integers(0, len(group), (bootstrap, len(group)))] for group in (a, b)]
+    low, high = _ends(_aucs(*drawn))
+    return Interval(float(_aucs(a[None], b[None])[0]), low, high, n)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number by Holm's method; NaN stays.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p, dtype=np.float64)
+    known = np.flatnonzero(np.isfinite(values))
+    order = known[np.argsort(values[known], kind="stable")]
+    found = np.full(len(values), np.nan)
+    steps = np.minimum(1.0, values[order] * np.arange(len(order), 0, -1))
+    found[order] = np.maximum.accumulate(steps)
+    return found.tolist()
+
+
+def _rank_correlations(a: Floats, b: Floats) -> Floats:
+    """Spearman's correlation of every draw, [B]."""
+    x, y = rankdata(a, axis=1), rankdata(b, axis=1)
+    x, y = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
+
+
+def _aucs(a: Floats, b: Floats) -> Floats:
+    """The AUC of every draw, [B]."""
+    n, m = a.shape[1], b.shape[1]
+    ranks = rankdata(np.concatenate([a, b], axis=1), axis=1)
+    return np.asarray((ranks[:, :n].sum(axis=1) - n * (n + 1) / 2) / (n * m))
+
+
+def _ends(drawn: Floats) -> tuple[float, float]:
+    known = drawn[np.isfinite(drawn)]
+    if len(known) <= len(drawn) // 2:
+        return math.nan, math.nan
+    low, high = np.quantile(known, ENDS)
+    return float(low), float(high)
