@@ -1,0 +1,190 @@
+"""Are tracks that were laid unexpectedly removed again? An anchor that knows nothing of the model.
+
+Every track a child lays either stays until the board is submitted or replaced, or is removed before. How well
+unexpectedness tells the one from the other is an AUC; so is what plainer things tell: the track's cost,
+whether it closes a circle, how far the attempt has come. Intervals come from drawing teams anew, whole teams
+each time, since both children of a team work on one board.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+SCORES: Mapping[str, str] = {
+    "unexpectedness": "unexpectedness under the child's own η",
+    "q_gap": "value lost, without η",
+    "cost": "cost of the track",
+    "closes_a_circle": "closes a circle",
+    "edits_before": "changes before it in the attempt",
+}
+"""What may tell which tracks are removed, in words."""
+
+ENDS = (0.025, 0.975)
+STEPS = 30
+"""Newton steps of the logistic regression before it is given up."""
+
+
+def laid_tracks(edits: pl.DataFrame, actions: pl.DataFrame, network: pl.DataFrame) -> pl.DataFrame:
+    """Return every track that was laid, with its unexpectedness and whether it was removed later.
+
+    Parameters
+    ----------
+    edits : DataFrame
+        The changes, as the loader gives them.
+    actions : DataFrame
+        The actions of :func:`fidm.evidence.evidence.find_evidence`.
+    network : DataFrame
+        The tracks and their costs.
+    """
+    key = ["participant", "episode", "step"]
+    known = actions.filter("counts").select(*key, "unexpectedness", "q_gap", "probability", "n_legal")
+    costs = network["cost"].to_numpy()
+    laid = edits.filter(pl.col("verb") == "adds").join(known, on=key, how="left", maintain_order="left")
+    return laid.with_columns(cost=pl.Series(costs[laid["action"].to_numpy()]))
+
+
+def removal_aucs(
+    laid: pl.DataFrame, *, seed: int, bootstrap: int, scores: Iterable[str] = tuple(SCORES)
+) -> pl.DataFrame:
+    """Return how well each score tells the tracks that are removed later, with intervals.
+
+    Columns: ``score``, ``auc``, ``low``, ``high``, ``n``, ``n_removed``, ``n_clusters``, and ``over_cost``
+    with ``over_cost_low`` and ``over_cost_high``: how much more it tells than the track's cost does.
+    """
+    drawn = draw_clusters(laid["team"].to_numpy(), seed=seed, bootstrap=bootstrap)
+    removed = laid["removed_later"].to_numpy()
+    weight = np.vstack([np.ones(laid.height), drawn])
+    of_cost = weighted_aucs(laid["cost"].to_numpy(), removed, weight)
+    rows = []
+    for score in scores:
+        every = weighted_aucs(laid[score].cast(pl.Float64).to_numpy(), removed, weight)
+        low, high = ends(every[1:])
+        more = every - of_cost
+        more_low, more_high = ends(more[1:])
+        is_cost = score == "cost"
+        rows.append(
+            {
+                "score": score,
+                "auc": float(every[0]),
+                "low": low,
+                "high": high,
+                "n": laid.height,
+                "n_removed": int(removed.sum()),
+                "n_clusters": laid["team"].n_unique(),
+                "over_cost": None if is_cost else float(more[0]),
+                "over_cost_low": None if is_cost else more_low,
+                "over_cost_high": None if is_cost else more_high,
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def removal_odds(laid: pl.DataFrame, *, seed: int, bootstrap: int) -> pl.DataFrame:
+    """Return the odds of removal per standard deviation of each thing, the others held fixed.
+
+    A logistic regression on unexpectedness, cost, circle, and the logarithms of 1 + changes before and after
+    it in the attempt: a track laid early can be removed for longer. Columns: ``score``, ``odds``, ``low``,
+    ``high``.
+    """
+    columns = {
+        "unexpectedness": laid["unexpectedness"].to_numpy(),
+        "cost": laid["cost"].to_numpy(),
+        "closes_a_circle": laid["closes_a_circle"].cast(pl.Float64).to_numpy(),
+        "edits_before": np.log1p(laid["edits_before"].to_numpy()),
+        "edits_after": np.log1p(laid["edits_after"].to_numpy()),
+    }
+    columns = {name: values for name, values in columns.items() if values.std() > 0}
+    x = np.stack([np.ones(laid.height), *((v - v.mean()) / v.std() for v in columns.values())])
+    y = laid["removed_later"].to_numpy().astype(np.float64)
+    drawn = draw_clusters(laid["team"].to_numpy(), seed=seed, bootstrap=bootstrap)
+    found = logistic(x, y, np.ones(len(y)))
+    draws = np.stack([logistic(x, y, weight, start=found) for weight in drawn])
+    rows = []
+    for k, name in enumerate(columns, start=1):
+        low, high = ends(draws[:, k])
+        odds = tuple(math.exp(min(value, 50.0)) for value in (found[k], low, high))
+        rows.append({"score": name, "odds": odds[0], "low": odds[1], "high": odds[2], "n": len(y)})
+    schema = {"score": pl.String, "odds": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
+    return pl.DataFrame(rows, schema=schema)
+
+
+def removal_by_fifth(laid: pl.DataFrame) -> pl.DataFrame:
+    """Return the share of tracks removed later in each fifth of unexpectedness, from expected to not."""
+    ranked = laid.with_columns(fifth=((pl.col("unexpectedness").rank("ordinal") - 1) * 5 // pl.len()) + 1)
+    return (
+        ranked.group_by("fifth")
+        .agg(
+            n=pl.len().cast(pl.Int64),
+            unexpectedness=pl.col("unexpectedness").mean(),
+            removed=pl.col("removed_later").mean(),
+        )
+        .with_columns(pl.col("fifth").cast(pl.Int64))
+        .sort("fifth")
+    )
+
+
+def draw_clusters(cluster: NDArray[np.generic], *, seed: int, bootstrap: int) -> Floats:
+    """Return how often each row is in each draw when clusters are drawn with replacement, [B, n]."""
+    _, number = np.unique(cluster, return_inverse=True)
+    n = int(number.max(initial=-1)) + 1
+    drawn = np.random.default_rng([seed, n]).integers(0, max(n, 1), (bootstrap, n))
+    counts = np.zeros((bootstrap, n))
+    for row, one in enumerate(drawn):
+        counts[row] = np.bincount(one, minlength=n)
+    return counts[:, number]
+
+
+def weighted_aucs(score: Floats, positive: NDArray[np.bool_], weight: Floats) -> Floats:
+    """Return the AUC under every line of weights, [B]; ties count half, NaN where there is one kind only."""
+    values, group = np.unique(score, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], np.arange(len(values)))
+    cases = np.add.reduceat(np.where(positive, weight, 0.0)[:, order], begins, axis=1)
+    others = np.add.reduceat(np.where(positive, 0.0, weight)[:, order], begins, axis=1)
+    below = np.cumsum(others, axis=1) - 0.5 * others
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((cases * below).sum(axis=1) / (cases.sum(axis=1) * others.sum(axis=1)))
+
+
+def logistic(x: Floats, y: Floats, weight: Floats, *, start: Floats | None = None) -> Floats:
+    """Return the coefficients of a weighted logistic regression; NaN where it does not settle.
+
+    Parameters
+    ----------
+    x : float array [p, n]
+        The design, one line per column, the intercept first.
+    y, weight : float array [n]
+        What happened, and how much each row counts.
+    start : float array [p], optional
+        Where to begin.
+    """
+    beta = np.zeros(len(x)) if start is None or not np.isfinite(start).all() else start.copy()
+    for _ in range(STEPS):
+        p = 1.0 / (1.0 + np.exp(-np.clip(beta @ x, -30.0, 30.0)))
+        slope = x @ (weight * (y - p))
+        curve = (x * (weight * p * (1.0 - p))) @ x.T
+        try:
+            step = np.linalg.solve(curve, slope)
+        except np.linalg.LinAlgError:
+            break
+        beta = beta + np.clip(step, -5.0, 5.0)
+        if np.abs(step).max() < 1e-8:
+            return np.asarray(beta)
+    return np.full(len(x), np.nan)
+
+
+def ends(drawn: Floats) -> tuple[float, float]:
+    """Return where 95 % of the draws lie; NaN where most of them gave no number."""
+    known = drawn[np.isfinite(drawn)]
+    if len(known) <= len(drawn) // 2:
+        return math.nan, math.nan
+    low, high = np.quantile(known, ENDS)
+    return float(low), float(high)

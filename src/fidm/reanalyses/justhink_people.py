@@ -1,0 +1,159 @@
+"""What the profiles of the children go with: learning, their own other half, the other child of the pair.
+
+Pairs are drawn anew with replacement, both children each time. Profiles are shrunk estimates; what was
+learned from all children together stays as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.stats import norm, spearmanr
+
+from fidm.cohort import Cohort
+from fidm.fit.fitted import Fit
+from fidm.fit.profile import SENSITIVITY, Profile
+from fidm.reanalyses.justhink_anchor import draw_clusters, ends
+from fidm.reanalyses.resampling import holm
+
+Floats = NDArray[np.float64]
+
+FEWEST = 5
+OUTCOMES = {"relative_gain": "relative gain", "gain": "gain (right answers)"}
+
+
+def estimates(profile: Profile) -> dict[str, Floats]:
+    """Return log η and every θ by name, [P]; NaN where nothing was observed."""
+    found = {SENSITIVITY: np.asarray(profile.log_sensitivity, dtype=np.float64)}
+    for k, name in enumerate(profile.parameters[1:], start=1):
+        found[name] = np.where(profile.n[:, k] > 0, profile.estimate[:, k], np.nan)
+    return found
+
+
+def relations(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) -> pl.DataFrame:
+    """Return Spearman's correlations of η and every θ with what was learned.
+
+    Columns: ``parameter``, ``outcome``, ``value``, ``low``, ``high``, ``n``, ``p``, ``p_corrected``,
+    ``detectable``. The p-values take children as independent and are corrected for their number by Holm's
+    method; ``detectable`` is the correlation that would have been found four times out of five.
+    """
+    team = cohort.participants["team"].to_numpy()
+    rows = []
+    for name, values in estimates(profile).items():
+        for outcome in OUTCOMES:
+            learned = cohort.participants[outcome].cast(pl.Float64).fill_null(math.nan).to_numpy()
+            row = correlation(values, learned, team, seed=seed, bootstrap=bootstrap)
+            rows.append({"parameter": name, "outcome": outcome, **row})
+    table = pl.DataFrame(rows)
+    return table.with_columns(p_corrected=pl.Series(holm(table["p"].to_list()), dtype=pl.Float64))
+
+
+def correlation(
+    x: Floats, y: Floats, cluster: NDArray[np.generic], *, seed: int, bootstrap: int
+) -> dict[str, float | int]:
+    """Return Spearman's correlation with an interval from drawing clusters anew."""
+    known = np.isfinite(x) & np.isfinite(y)
+    a, b, own = x[known], y[known], cluster[known]
+    n = len(a)
+    if n < FEWEST or len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
+        return {"value": math.nan, "low": math.nan, "high": math.nan, "n": n, "p": math.nan,
+                "detectable": detectable(n)}  # fmt: skip
+    low, high = ends(_rank_correlations(a, b, draw_clusters(own, seed=seed, bootstrap=bootstrap)))
+    found = spearmanr(a, b)
+    return {
+        "value": float(found.statistic), "low": low, "high": high, "n": n, "p": float(found.pvalue),
+        "detectable": detectable(n),
+    }  # fmt: skip
+
+
+def _rank_correlations(a: Floats, b: Floats, weight: Floats) -> Floats:
+    """Spearman's correlation when each row stands so often in a draw, [B]."""
+    x, y = _ranks(a, weight), _ranks(b, weight)
+    total = weight.sum(axis=1, keepdims=True)
+    x, y = (one - (weight * one).sum(axis=1, keepdims=True) / total for one in (x, y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = np.sqrt((weight * x**2).sum(axis=1) * (weight * y**2).sum(axis=1))
+        return np.asarray((weight * x * y).sum(axis=1) / size)
+
+
+def _ranks(values: Floats, weight: Floats) -> Floats:
+    """The middle rank of every row in every draw, but for a constant, [B, n]."""
+    different, group = np.unique(values, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], np.arange(len(different)))
+    sizes = np.add.reduceat(weight[:, order], begins, axis=1)
+    return np.asarray((np.cumsum(sizes, axis=1) - 0.5 * sizes)[:, group])
+
+
+def detectable(n: int, *, level: float = 0.05, power: float = 0.8) -> float:
+    """Return the correlation that n people would show to be more than chance with this power.
+
+    Examples
+    --------
+    >>> round(detectable(20), 2), round(detectable(78), 2)
+    (0.59, 0.31)
+    """
+    if n <= 3:
+        return math.nan
+    return math.tanh(float(norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n - 3))
+
+
+def halves(fit: Fit, cohort: Cohort, *, seed: int, bootstrap: int, workers: int | None) -> pl.DataFrame:
+    """Return how far two halves of a child's own data agree: η by attempt, θ by turn, odd against even.
+
+    Columns: ``parameter``, ``value`` (Spearman), ``whole`` (what the whole data would reach, by
+    Spearman-Brown), ``low``, ``high``, ``n``.
+    """
+    parts = [fit.profile(half, workers=workers) for half in (_half(cohort, 1), _half(cohort, 0))]
+    first, second = (estimates(part) for part in parts)
+    team = cohort.participants["team"].to_numpy()
+    rows = []
+    for name in first:
+        row = correlation(first[name], second[name], team, seed=seed, bootstrap=bootstrap)
+        r = float(row["value"])
+        rows.append(
+            {
+                "parameter": name,
+                "value": r,
+                "low": row["low"],
+                "high": row["high"],
+                "whole": 2 * r / (1 + r) if r > -1 else math.nan,
+                "n": row["n"],
+            }
+        )
+    return pl.DataFrame(rows)
+
+
+def _half(cohort: Cohort, odd: int) -> Cohort:
+    """The same people; steps of other attempts do not count, observations of other turns are missing."""
+    attempt = cohort.episodes["episode"].str.split(".").list.first().cast(pl.Int64).to_numpy()
+    of_step = np.repeat(attempt, np.diff(cohort.step_offsets))
+    weight = np.ones(cohort.n_steps) if cohort.weight is None else cohort.weight
+    place = np.arange(cohort.n_segments) % 2 == odd  # turns follow each other within a child
+    observed = [name for name in ("duration_s", "n_characters", "n_turns", "pause_s")
+                if name in cohort.segments.columns]  # fmt: skip
+    hidden = cohort.segments.with_columns(
+        pl.when(pl.Series(place, dtype=pl.Boolean)).then(pl.col(name)).alias(name) for name in observed
+    )
+    return replace(cohort, weight=np.where(of_step % 2 == odd, weight, 0.0), segments=hidden)
+
+
+def pair_likeness(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) -> dict[str, float | int]:
+    """Return how far the two children of a pair have the same η, as Spearman's correlation over pairs."""
+    log_eta = pl.DataFrame(
+        {
+            "team": cohort.participants["team"],
+            "place": cohort.participants["child"],
+            "log_eta": profile.log_sensitivity,
+        }
+    ).pivot("place", index="team", values="log_eta")
+    if not {"A", "B"} <= set(log_eta.columns):
+        return correlation(np.zeros(0), np.zeros(0), np.zeros(0), seed=seed, bootstrap=bootstrap)
+    both = log_eta.drop_nulls()
+    return correlation(
+        both["A"].to_numpy(), both["B"].to_numpy(), both["team"].to_numpy(), seed=seed, bootstrap=bootstrap
+    )

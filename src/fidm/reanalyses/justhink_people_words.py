@@ -1,0 +1,213 @@
+"""Speech and learning in the JUSThink corpus, in sentences and tables; the numbers choose the words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from fidm.channels import parameter_words
+from fidm.fit.profile import SENSITIVITY
+from fidm.reanalyses import justhink_figures as figures
+from fidm.reanalyses.base import Findings
+from fidm.reanalyses.justhink_people import OUTCOMES
+from fidm.report.numbers import number_text, percent_text
+from fidm.report.parts import column, figure, section, table_of, text_column, with_interval
+
+Row = Mapping[str, Any]
+
+DRAWN = "Intervals hold 95 % of {bootstrap:,} draws of whole teams (seed {seed})."
+SURE = 0.05
+"""A corrected p-value below this is called more than chance."""
+
+
+def said(row: Row, value: str = "value") -> str:
+    """Return a number and its interval: "0.63 (0.59 to 0.67)"."""
+    if row["low"] is None or row["low"] != row["low"]:
+        return number_text(row[value])
+    return f"{number_text(row[value])} ({number_text(row['low'])} to {number_text(row['high'])})"
+
+
+def one_row(table: pl.DataFrame, **where: Any) -> Row:
+    """Return the one row in which columns have these values."""
+    return table.filter(**where).row(0, named=True)
+
+
+def drawn_text(findings: Findings) -> str:
+    """Return how the intervals were made."""
+    return DRAWN.format(bootstrap=findings.record.settings["bootstrap"], seed=findings.record.seed)
+
+
+def against(low: float, high: float, chance: float, above: str, below: str, neither: str) -> str:
+    """Return which of three texts an interval calls for."""
+    return above if low > chance else below if high < chance else neither
+
+
+def learning_verdict(learned: pl.DataFrame) -> str:
+    """Return what η and θ have to do with learning, as a few sentences."""
+    eta = one_row(learned, parameter=SENSITIVITY, outcome="relative_gain")
+    effort = learned.filter(pl.col("parameter") != SENSITIVITY)
+    sure = effort.filter(pl.col("p_corrected") < SURE)
+    own = against(eta["low"], eta["high"], 0.0, "goes with", "goes against", "does not go for sure with")
+    text = f"η {own} relative gain: {said(eta)}, {eta['n']} children. "
+    if not effort.height:
+        return text + "Nobody's speech was recorded."
+    largest = effort.sort(pl.col("value").abs(), descending=True, nulls_last=True).row(0, named=True)
+    found = (
+        f"{sure.height} of {effort.height} correlations of θ with learning are more than chance"
+        if sure.height
+        else f"None of {effort.height} correlations of θ with learning is more than chance"
+    )
+    return (
+        f"{text}{found} after correction for their number; the largest is {said(largest)}, of "
+        f"{parameter_words(largest['parameter'])} with {OUTCOMES[largest['outcome']]}. With {largest['n']} "
+        f"speaking children only correlations of about {number_text(largest['detectable'])} and more would "
+        "have been found four times out of five."
+    )
+
+
+def speech_section(findings: Findings) -> dict[str, Any]:
+    """Return the section on what speech costs, turn by turn."""
+    numbers, tables = findings.numbers, findings.tables
+    effort = tables["population"].filter(pl.col("quantity").is_in(["log_moves", "role=tells", "sd"]))
+    effort = effort.filter(~pl.col("parameter").str.starts_with("log_"))
+    if not effort.height:
+        return section("speech", "What speech costs", ["No team was transcribed."])
+    wide = effort.pivot("quantity", index="parameter", values=["estimate", "se"])
+    for name in ("log_moves", "role=tells", "sd"):
+        for kind in ("estimate", "se"):
+            if f"{kind}_{name}" not in wide.columns:
+                wide = wide.with_columns(pl.lit(None, dtype=pl.Float64).alias(f"{kind}_{name}"))
+    more = wide.filter(pl.col("estimate_log_moves") > 1.96 * pl.col("se_log_moves")).height
+    halves = tables["halves"].filter(pl.col("parameter") != SENSITIVITY)
+    eta = one_row(tables["halves"], parameter=SENSITIVITY)
+    return section(
+        "speech",
+        "What speech costs, turn by turn",
+        [
+            f"{numbers['n_speaking']} children were transcribed, in {numbers['n_turns']:,} turns at the "
+            "board. In a turn one child has the view in which tracks are laid and removed, and the other the "
+            "second view; both speak, so each turn has an observation of each child. Speech is conditioned "
+            "on the changes made in the turn and on the role; θ is how much more a child speaks than that "
+            f"explains. {percent_text(numbers['share_of_two'])} of the turns hold two changes, after which "
+            "the views are swapped; the coefficient of the number of changes rests on the others.",
+            f"More changes go with more speech in {more} of {wide.height} channels (coefficient more than "
+            "1.96 standard errors above 0).",
+            f"Odd against even turns, θ has a rank correlation from {number_text(halves['value'].min())} to "  # type: ignore[arg-type]
+            f"{number_text(halves['value'].max())} over channels; η, odd against even attempts, {said(eta)}. "  # type: ignore[arg-type]
+            "Halves of the same conversation share the partner and the day, so this is no retest.",
+        ],
+        tables=[
+            table_of(
+                "effort",
+                "What speech in a turn goes with",
+                [
+                    text_column("parameter", "channel"),
+                    column("estimate_log_moves", "log(1 + changes)"),
+                    column("se_log_moves", "standard error"),
+                    column("estimate_role=tells", "telling against doing"),
+                    column("se_role=tells", "standard error"),
+                    column("estimate_sd", "spread of θ"),
+                ],
+                wide.with_columns(_parameters()),
+            ),
+            table_of(
+                "halves",
+                "Two halves of a child's own data",
+                [
+                    text_column("parameter"),
+                    *with_interval("value", "rank correlation", low="low", high="high"),
+                    column("whole", "of the whole (Spearman-Brown)"),
+                    column("n", "children"),
+                ],
+                tables["halves"].with_columns(_parameters()),
+            ),
+        ],
+    )
+
+
+def _parameters() -> pl.Expr:
+    return pl.col("parameter").map_elements(parameter_words, return_dtype=pl.String)
+
+
+def learning_section(findings: Findings) -> dict[str, Any]:
+    """Return the section on what η and θ have to do with learning."""
+    numbers, tables, parts = findings.numbers, findings.tables, findings.parts
+    shown = tables["relations"].with_columns(_parameters(), pl.col("outcome").replace_strict(OUTCOMES))
+    crossing = tables["relations"].filter((pl.col("low") > 0) | (pl.col("high") < 0)).height
+    return section(
+        "learning",
+        "Does it go with learning?",
+        [
+            f"Of ten questions {number_text(numbers['mean_before'])} were answered rightly before and "
+            f"{number_text(numbers['mean_after'])} after the activity; {numbers['n_gained']} children "
+            f"gained, {numbers['n_lost']} lost. Relative gain is the authors': the share of what could be "
+            "gained, or, for a loss, of what could be lost.",
+            learning_verdict(tables["relations"]),
+            f"{crossing} of {shown.height} intervals leave 0 out; about {number_text(0.05 * shown.height)} "
+            "would by chance if all were independent. p-values take children as independent and are "
+            f"corrected for their number by Holm's method. {drawn_text(findings)}",
+        ],
+        tables=[
+            table_of(
+                "relations",
+                "Rank correlations with learning",
+                [
+                    text_column("parameter"),
+                    text_column("outcome", "with"),
+                    *with_interval("value", "Spearman", low="low", high="high"),
+                    column("p", "p"),
+                    column("p_corrected", "p, corrected"),
+                    column("detectable", "could be found"),
+                    column("n", "children"),
+                ],
+                shown,
+                note="Could be found: the correlation that would be more than chance four times out of five.",
+            )
+        ],
+        figures=[
+            figure(
+                "relations",
+                "Rank correlations with relative gain",
+                figures.draw_relations(tables["relations"]),
+                alt="Correlation of each parameter with relative gain, and what could have been found.",
+                table="relations",
+            ),
+            figure(
+                "gain",
+                "Relative gain and action sensitivity",
+                figures.draw_gain(parts["estimates"][SENSITIVITY], parts["relative_gain"]),
+                alt="Relative gain against the logarithm of action sensitivity, a point per child.",
+                table="relations",
+            ),
+        ],
+    )
+
+
+def limits_section(findings: Findings) -> dict[str, Any]:
+    """Return the section on what cannot be shown."""
+    numbers = findings.numbers
+    speaking = findings.tables["relations"].filter(pl.col("parameter") != SENSITIVITY)
+    words = (
+        f"{numbers['n_speaking']} speaking children can show that such recordings can be read: whether "
+        "clocks agree, whether each channel can be fitted given changes and role, and how far θ agrees "
+        "between odd and even turns. They cannot show whether θ goes with learning, unless it did so at "
+        f"{number_text(speaking['detectable'][0])} or more, nor that it does not. They are "
+        f"{numbers['n_speaking'] // 2} pairs rather than {numbers['n_speaking']} people who know nothing of "
+        "each other."
+        if speaking.height
+        else "Nobody's speech was recorded, so nothing can be said about effort."
+    )
+    return section(
+        "limits",
+        "What this cannot show",
+        [
+            words,
+            "η measures how closely changes follow the best plan of somebody who knows every cost. Two "
+            "children who look at different views of one board talk before one of them changes it: η is not "
+            "the child's alone, and partly the pair's.",
+            "Dear tracks are seldom in a best network, so that unexpectedness and cost overlap by the nature "
+            "of the task. Whether an unlogged change lies before a step cannot be known where no slip shows.",
+        ],
+    )

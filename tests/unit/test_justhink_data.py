@@ -1,0 +1,313 @@
+"""The JUSThink corpus, on made-up files: reading, replaying, solving, and the whole study."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from made_up import justhink as made_up
+
+import fidm
+from fidm.datasets.base import no_progress
+from fidm.datasets.justhink import DATASET, relative_gain
+from fidm.datasets.justhink_network import Network, network_task, read_network, set_costs, set_parts
+from fidm.datasets.justhink_replay import replay
+from fidm.datasets.justhink_speech import spoken
+from fidm.errors import DataError, TaskError
+from fidm.reanalyses.justhink import REANALYSIS, analyse
+from fidm.reanalyses.justhink_anchor import draw_clusters, logistic, weighted_aucs
+from fidm.reanalyses.justhink_people import correlation
+from fidm.reanalyses.told import tell
+from fidm.tasks.stack import TaskSet, follow
+from fidm.tasks.toggles import solve_toggles, toggle_task
+
+SQUARE = Network(("a", "b", "c"), (0, 1, 2), ((0, 1), (0, 2), (1, 2)), (1.0, 2.0, 4.0))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("justhink")
+    made_up.write(place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def loaded(folder):
+    return DATASET.read(folder, no_progress)
+
+
+@pytest.fixture(scope="module")
+def findings(loaded):
+    return analyse(loaded, bootstrap=20, workers=1)
+
+
+def events(*rows):
+    """A log from (attempt, turn, subject, verb, object)."""
+    return pl.DataFrame(
+        [
+            {
+                "team_no": 1, "attempt_no": attempt, "turn_no": turn, "event_no": i, "time": float(i),
+                "subject": who, "verb": verb, "object": thing,
+            }
+            for i, (attempt, turn, who, verb, thing) in enumerate(rows, start=1)
+        ]
+    )  # fmt: skip
+
+
+def replayed(*rows):
+    return replay(events(*rows), SQUARE, set_parts(SQUARE))
+
+
+# ---------------------------------------------------------------------- the network and its task
+
+
+def test_sets_cost_what_their_tracks_cost_and_join_what_they_join():
+    assert set_costs(SQUARE).tolist() == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert set_parts(SQUARE).tolist() == [3, 2, 2, 1, 2, 1, 1, 1]
+
+
+@pytest.mark.parametrize("normaliser", ["max", "mean", "sum"])
+def test_sweeps_give_the_values_of_the_general_solver(folder, normaliser):
+    network = read_network(folder / "metadata" / "network.json")
+    task = network_task(network).with_settings(tau=0.02)
+    ours, general = solve_toggles(task, normaliser), fidm.solve(task, normaliser)
+    assert np.abs(ours.v - general.v).max() < 1e-9
+    known = np.isfinite(general.q)
+    assert (known == np.isfinite(ours.q)).all()
+    assert np.abs(ours.q[known] - general.q[known]).max() < 1e-9
+
+
+def test_the_task_is_a_plain_one_that_other_code_can_walk(folder):
+    task = network_task(read_network(folder / "metadata" / "network.json"))
+    trace = fidm.walk(task, solve_toggles(task), 1000.0, seed=1)
+    lying = [i for i in range(7) if trace.state[-2] >> i & 1]
+    assert trace.finished
+    assert sum(made_up_costs(task)[i] for i in lying) == made_up.LEAST
+
+
+def made_up_costs(task):
+    """What each track costs, from its name."""
+    names = {tuple(sorted((a, b))): cost for a, b, cost in made_up.TRACKS}
+    short = ["Aal", "Bo", "Cor", "Dee", "Eck"]
+    return [names[tuple(sorted(short.index(m) for m in name.split("-")))] for name in task.actions[:-1]]
+
+
+def test_what_is_no_task_of_sets_is_refused():
+    with pytest.raises(TaskError, match=r"use fidm\.solve"):
+        solve_toggles(fidm.load_task("errands"))
+    task = toggle_task(["a", "b"], np.array([np.nan, 1.0, 1.0, 2.0]), change=-0.1, gamma=0.9)
+    other = fidm.TaskModel.from_arrays(
+        [[1, 2, -1], [0, 3, 4], [3, 1, 4], [2, 1, 4], [-1, -1, -1]], np.zeros((5, 3)), gamma=0.9, tau=1.0
+    )
+    assert task.n_pairs == 11
+    with pytest.raises(TaskError, match="no task of putting things in"):
+        solve_toggles(other)
+    with pytest.raises(TaskError, match="no set may be handed in"):
+        solve_toggles(toggle_task(["a"], np.array([np.nan, np.nan]), change=-0.1, gamma=0.9))
+    with pytest.raises(TaskError, match="in circles"):
+        solve_toggles(toggle_task(["a"], np.array([np.nan, 1.0]), change=0.1, gamma=1.0))
+    with pytest.raises(TaskError, match="4 sets"):
+        toggle_task(["a", "b"], np.zeros(3), change=-0.1, gamma=0.9)
+
+
+# ---------------------------------------------------------------------- replaying
+
+
+def test_a_log_without_slips_is_replayed_as_it_is():
+    found = replayed(
+        (1, 1, "A", "adds", "a-b (0-1)"),
+        (1, 1, "A", "adds", "c-b (2-1)"),
+        (1, 2, "B", "removes", "b-c (1-2)"),
+        (1, 2, "B", "adds", "a-c (0-2)"),
+        (1, 3, "T", "submits", "cost=3 (opt_cost=3)"),
+        (2, 3, "A", "loads", "[(0, 1), (2, 1)]"),
+        (2, 3, "A", "removes", "a-b (0-1)"),
+    )
+    assert found.slips.height == 0
+    assert found.steps["state"].to_list() == [0, 1, 5, 1, 3, 5]
+    assert found.steps["after"].to_list() == [1, 5, 1, 3, 8, 4]
+    assert found.steps["part"].to_list() == [1, 1, 1, 1, 1, 2]
+    assert found.turns["doer"].to_list() == ["A", "B", "A", "A"]
+    assert found.turns["n_edits"].to_list() == [2, 2, 0, 1]
+
+
+def test_each_kind_of_slip_is_left_out_or_kept_as_it_should_be():
+    found = replayed(
+        (1, 1, "A", "adds", "a-b (0-1)"),
+        (1, 1, "A", "adds", "a-b (0-1)"),
+        (1, 2, "B", "removes", "b-c (1-2)"),
+        (1, 2, "B", "submits", "cost=3 (opt_cost=3)"),
+        (2, 3, "A", "adds", "a-b (0-1)"),
+    )
+    assert found.slips["slip"].to_list() == [
+        "laid though it lies",
+        "removed though it does not lie",
+        "another cost than replayed",
+        "not all mines joined",
+    ]
+    assert found.n_edits == 4
+    assert found.steps["state"].to_list() == [0, 0]  # the board is empty again after the submission
+
+
+def test_what_names_no_track_is_an_error_without_what_was_written():
+    with pytest.raises(DataError, match="Event 1") as caught:
+        replayed((1, 1, "A", "adds", "secret (0-9)"))
+    assert "secret" not in str(caught.value)
+
+
+def test_speech_is_counted_by_the_turn_it_begins_in():
+    turns = pl.DataFrame(
+        {"attempt": 1, "part": 1, "turn": [1, 2], "start_s": [0.0, 10.0], "end_s": [10.0, 20.0],
+         "n_edits": [2, 1], "doer": ["A", "B"]}
+    )  # fmt: skip
+    talk = [
+        (1, 2, "A", "ab, c"),
+        (2.5, 4, "A", "d1"),
+        (5, 6, "B", "x"),
+        (9, 12, "A", "yes"),
+        (21, 22, "A", "z"),
+    ]
+    said, lost = spoken(
+        turns,
+        pl.DataFrame(
+            [{"start": float(s), "end": float(e), "interlocutor": w, "utterance": u} for s, e, w, u in talk]
+        ),
+    )
+    first, second, other, silent = said.rows(named=True)
+    assert (first["duration_s"], first["n_characters"], first["n_turns"], first["pause_s"]) == (
+        5.5,
+        8,
+        2,
+        0.5,
+    )
+    assert (first["role"], other["role"]) == ("does", "tells")
+    assert (second["n_characters"], second["n_turns"], second["duration_s"]) == (0, 0, None)
+    assert (other["pause_s"], silent["pause_s"]) == (0.0, None)
+    assert lost == 1
+
+
+# ---------------------------------------------------------------------- the whole data set
+
+
+def test_the_slips_that_were_put_into_the_files_are_found(loaded):
+    slips = loaded.tables["slips"]["slip"].to_list()
+    assert slips.count("laid though it lies") == made_up.LAID_TWICE
+    assert slips.count("removed though it does not lie") == made_up.REMOVED_TWICE
+    assert slips.count("another cost than replayed") == made_up.OTHER_COST
+    assert slips.count("not all mines joined") == made_up.NOT_JOINED
+    assert loaded.tables["logged"]["n_loads"].item() == made_up.N_LOADS
+    assert any(f"{made_up.LAID_TWICE + made_up.REMOVED_TWICE} of" in note for note in loaded.notes)
+
+
+def test_both_children_walk_the_whole_trace_and_own_their_part_of_it(loaded):
+    cohort, task = loaded.cohort, loaded.tasks[0]
+    assert (follow(TaskSet.of(task), cohort).fault == 0).all()
+    assert len(cohort) == 2 * len(made_up.TEAMS)
+    legal = loaded.tables["logged"]["n_edits"].item() - made_up.LAID_TWICE - made_up.REMOVED_TWICE
+    assert cohort.weight.sum() == legal == loaded.tables["edits"].height
+    assert (cohort.weight[cohort.action == task.n_actions - 1] == 0).all()
+    spoke = np.diff(cohort.segment_offsets[cohort.episode_offsets]) > 0
+    assert set(cohort.participants["team"].filter(spoke)) == set(made_up.TALKING)
+    steps_with_a_turn = cohort.segment[np.repeat(np.repeat(spoke, np.diff(cohort.episode_offsets)),
+                                                 np.diff(cohort.step_offsets))]  # fmt: skip
+    assert (steps_with_a_turn >= 0).all()
+
+
+def test_a_track_is_removed_later_only_before_the_board_changes(loaded):
+    edits = loaded.tables["edits"]
+    assert edits.filter(pl.col("removed_later") & (pl.col("verb") != "adds")).height == 0
+    own = edits.filter(pl.col("verb") == "removes").height
+    loaded_first = edits.filter((pl.col("verb") == "removes") & (pl.col("edits_before") == 0)).height
+    assert edits["removed_later"].sum() == own - loaded_first
+    assert (edits["edits_after"] >= 0).all()
+
+
+def test_relative_gain_is_of_what_can_be_gained_or_lost():
+    assert [relative_gain(5, 8), relative_gain(8, 5), relative_gain(10, 10), relative_gain(0, 0)] == [
+        0.6, -0.375, 0.0, 0.0,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [
+        ("metadata/network.json", "{}", "not a network"),
+        ("logs/justhink19_log_03.csv", "team_no\n1\n", "no column"),
+        ("logs/justhink19_log_03.csv", "team_no\tattempt_no\nx\ty\n", "cannot be read"),
+        ("test_responses/justhink19_pretest.csv", "team_no\n1\n", "no column"),
+    ],
+)
+def test_files_that_are_not_what_they_should_be_are_named(tmp_path, path, text, words):
+    made_up.write(tmp_path)
+    (tmp_path / path).write_text(text, "utf-8")
+    with pytest.raises(DataError, match=words) as caught:
+        DATASET.read(tmp_path, no_progress)
+    assert path.rsplit("/", 1)[1] in str(caught.value)
+
+
+def test_a_folder_without_logs_says_so(tmp_path):
+    made_up.write(tmp_path)
+    for path in (tmp_path / "logs").iterdir():
+        path.unlink()
+    with pytest.raises(DataError, match="no log"):
+        DATASET.read(tmp_path, no_progress)
+
+
+# ---------------------------------------------------------------------- what is computed from it
+
+
+def test_weights_count_like_rows_that_are_repeated():
+    rng = np.random.default_rng(1)
+    score, positive = rng.integers(0, 5, 30).astype(float), rng.random(30) < 0.4
+    cluster = np.repeat(np.arange(10), 3)
+    weight = draw_clusters(cluster, seed=1, bootstrap=3)
+    for line in weight:
+        rows = np.repeat(np.arange(30), line.astype(int))
+        x, y = score[rows], positive[rows]
+        pairs = x[y][:, None] - x[~y][None, :]
+        expected = ((pairs > 0) + 0.5 * (pairs == 0)).mean()
+        assert weighted_aucs(score, positive, line[None])[0] == pytest.approx(expected)
+    assert (weight.sum(axis=1) == 30).all()
+
+
+def test_the_logistic_regression_finds_what_it_was_made_from():
+    rng = np.random.default_rng(2)
+    x = np.stack([np.ones(4000), rng.normal(size=4000)])
+    y = (rng.random(4000) < 1 / (1 + np.exp(-(0.5 + 1.0 * x[1])))).astype(float)
+    assert logistic(x, y, np.ones(4000)) == pytest.approx([0.5, 1.0], abs=0.12)
+    assert np.isnan(logistic(np.stack([x[1], x[1]]), y, np.ones(4000))).all()
+
+
+def test_intervals_of_correlations_draw_pairs():
+    x = np.arange(20.0)
+    row = correlation(x, x, np.repeat(np.arange(10), 2), seed=1, bootstrap=50)
+    assert (row["value"], row["low"], row["high"]) == pytest.approx((1.0, 1.0, 1.0))
+    assert np.isnan(correlation(x[:3], x[:3], np.arange(3), seed=1, bootstrap=5)["value"])
+
+
+def test_the_study_runs_and_its_expectations_can_fail(findings, loaded):
+    missed = {one.what for one in findings.missed}
+    assert "children" in missed  # made-up files are not the real ones
+    assert not {one for one in missed if "residual" in one or "solver" in one or "break the task" in one}
+    assert findings.numbers["best_plan_cost"] == findings.numbers["least_cost"] == made_up.LEAST
+    assert findings.tables["aucs"]["n"].to_list() == [findings.numbers["n_laid"]] * 5
+    told = tell(REANALYSIS, findings, loaded)
+    text = " ".join(words for one in told.sections for words in one["paragraphs"])
+    for phrase in made_up.WORDS[1:]:
+        assert phrase not in text
+
+
+def test_a_corpus_without_transcripts_still_tells_of_choices(tmp_path):
+    made_up.write(tmp_path)
+    for path in (tmp_path / "transcripts").iterdir():
+        path.unlink()
+    silent = DATASET.read(tmp_path, no_progress)
+    found = analyse(silent, bootstrap=5, workers=1)
+    said = " ".join(words for one in tell(REANALYSIS, found, silent).sections for words in one["paragraphs"])
+    assert "Nobody's speech was recorded" in said
+    assert found.numbers["n_speaking"] == 0
+
+
+def test_at_least_one_draw_is_needed(loaded):
+    with pytest.raises(DataError, match="bootstrap"):
+        analyse(loaded, bootstrap=0)
