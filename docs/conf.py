@@ -40,7 +40,7 @@ project_copyright = author
 release = version = fidm.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "studies/results"]
 root_doc = "index"
 language = "en"
 

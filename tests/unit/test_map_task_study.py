@@ -1,0 +1,181 @@
+"""The study of the HCRC Map Task, on made-up files: its analysis with fewer families, its words and figures."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from made_up.map_task import write
+
+from fidm.datasets.base import Loaded, no_progress
+from fidm.datasets.map_task import read
+from fidm.reanalyses import map_task
+from fidm.reanalyses.base import Findings
+from fidm.reanalyses.map_task_contrasts import EYE_CONTACT, FAMILIAR, contrasts, is_clear
+from fidm.reanalyses.map_task_family_words import standing, verdict
+from fidm.reanalyses.map_task_readings import (
+    DESIGNS,
+    LOG_NORMAL,
+    MOVE,
+    OBSERVABLES,
+    PAPER,
+    WITHIN,
+    WORDS,
+    families,
+    reliable_channels,
+)
+from fidm.reanalyses.told import tell
+from fidm.study.families import Family
+
+
+def fewer(given: str) -> dict[str, dict[str, Family]]:
+    """Two families of each observation that is to be in the words."""
+    chosen = PAPER if given == MOVE else ("duration",)
+    return {name: dict(list(families(given)[name].items())[:2]) for name in chosen}
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    folder = tmp_path_factory.mktemp("map_task")
+    write(folder)
+    return read(folder, no_progress)
+
+
+@pytest.fixture(scope="module")
+def findings(loaded: Loaded) -> Findings:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(map_task, "families", fewer)
+        patch.setattr(
+            map_task, "reliable_channels", lambda given: dict(list(reliable_channels(given).items())[:2])
+        )
+        return map_task.analyse(loaded, bootstrap=50, folds=2, workers=1)
+
+
+def test_the_study_says_what_it_found(findings: Findings, loaded: Loaded) -> None:
+    told = tell(map_task.REANALYSIS, findings, loaded)
+    assert told.sections[0]["id"] == "found"
+    assert {"given-move", "given-words", "reliability", "conditions", "limits"} <= {
+        one["id"] for one in told.sections
+    }
+    assert all(figure["svg"].startswith("<") for one in told.sections for figure in one["figures"])
+    text = " ".join(" ".join(one["paragraphs"]) for one in told.sections)
+    assert f"{loaded.cohort.n_segments:,} instruct moves" in text
+    assert "nan" not in text.lower().split()
+    assert "None" not in text
+    for name in ("pier", "tower"):  # words of the made-up dialogs
+        assert name not in text
+
+
+def test_counts_that_differ_from_the_published_ones_are_missed(findings: Findings) -> None:
+    missed = {one.what for one in findings.missed}
+    assert "instruct moves of route givers" in missed
+    assert not findings.reached
+    again = [one for one in findings.expectations if one.what == "dialogs"]
+    assert again[0].found == 32
+
+
+def test_tables_hold_no_person(findings: Findings, loaded: Loaded) -> None:
+    people = set(loaded.cohort.ids) | set(loaded.cohort.episodes["episode"])
+    for table in findings.tables.values():
+        for name, kind in table.schema.items():
+            if kind == pl.String:
+                assert not people & set(table[name].drop_nulls())
+    assert set(findings.tables["families"]["given"]) == set(DESIGNS)
+    halves = findings.tables["reliability"].filter(measured=WITHIN)
+    assert set(halves["n"]) == {loaded.cohort.n_episodes}
+
+
+def test_halves_correlate_as_counted_by_hand(findings: Findings, loaded: Loaded) -> None:
+    """Under a log-normal without design columns θ is the mean log duration, up to a constant."""
+    cohort = loaded.cohort
+    log = np.log(cohort.segments["duration_s"].to_numpy())
+    halves: list[list[Any]] = [[], []]
+    for first, last in zip(cohort.segment_offsets[:-1], cohort.segment_offsets[1:], strict=True):
+        for k in (0, 1):
+            halves[k].append(log[first + k : last : 2].mean())
+    row = findings.tables["reliability"].filter(given=MOVE, measured=WITHIN, family=LOG_NORMAL)
+    assert row["r"].item() == pytest.approx(np.corrcoef(halves)[0, 1], abs=1e-9)
+    assert row["reliability"].item() == pytest.approx(2 * row["r"].item() / (1 + row["r"].item()))
+    assert row["r_low"].item() < row["r"].item() < row["r_high"].item()
+
+
+@pytest.mark.parametrize(("shift", "better"), [(0.0, False), (0.01, True), (0.0002, False)])
+def test_words_follow_the_numbers(findings: Findings, shift: float, better: bool) -> None:
+    found = findings.parts[MOVE]
+    gain = pl.when(pl.col("is_reference")).then(0.0).otherwise(shift)
+    table = found.table.with_columns(
+        difference=gain, low=gain - abs(shift) / 4, high=gain + abs(shift) / 4, theta_rank_r=pl.lit(0.5)
+    )
+    said = verdict(dataclasses.replace(found, table=table), "duration")
+    assert ("predicts better than Gamma" in said) == better
+    assert ("Gamma stands" in said) == (not better)
+    assert ("change places" in said) == better
+    if better:
+        assert f"{round(math.log(20) / shift, -1):.0f} moves" in said
+
+
+def test_a_gain_counts_if_it_is_sure_and_matters() -> None:
+    assert standing({"difference": -0.5, "low": -0.6, "high": -0.4}) == -1
+    assert standing({"difference": 0.5, "low": -0.6, "high": 0.9}) == 0
+
+
+def dialogs(effect: float, familiar: float) -> pl.DataFrame:
+    """Six quads, three of them with eye contact, and four givers each with a friend and a stranger."""
+    rng = np.random.default_rng(1)
+    rows = [
+        {
+            "giver": f"{quad}-{who}",
+            "quad": str(quad),
+            "eye_contact": quad % 2 == 0,
+            "familiar": friend,
+            "duration": effect * (quad % 2 == 0) + familiar * friend + 0.05 * rng.normal(),
+        }
+        for quad in range(6)
+        for who in range(4)
+        for friend in (True, False)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_contrasts_find_what_was_put_in() -> None:
+    found = contrasts(dialogs(0.4, -0.2), ["duration"], seed=1, bootstrap=200)
+    rows = {row["contrast"]: row for row in found.iter_rows(named=True)}
+    for contrast, put_in in ((EYE_CONTACT, 0.4), (FAMILIAR, -0.2)):
+        assert rows[contrast]["difference"] == pytest.approx(put_in, abs=0.03)
+        assert rows[contrast]["low"] < rows[contrast]["difference"] < rows[contrast]["high"]
+    assert (rows[EYE_CONTACT]["n"], rows[FAMILIAR]["n"]) == (48, 24)
+    assert all(map(is_clear, rows.values()))
+    alike = pl.col("duration").first().over(pl.col("quad").cast(pl.Int64) // 2, pl.col("giver").str.tail(1))
+    none = contrasts(dialogs(0.0, 0.0).with_columns(alike), ["duration"], seed=1, bootstrap=200)
+    assert not any(is_clear(row) for row in none.iter_rows(named=True))
+
+
+def test_contrasts_of_too_few_quads_are_not_given() -> None:
+    few = dialogs(0.4, 0.0).filter(pl.col("quad") == "0")
+    found = contrasts(few.with_columns(duration=pl.lit(math.inf)), ["duration"], seed=1, bootstrap=20)
+    assert found["difference"].null_count() == 2
+    assert not is_clear(found.row(0, named=True))
+
+
+def test_every_observation_has_words_and_a_reference_of_the_paper() -> None:
+    assert set(families(MOVE)) == set(OBSERVABLES)
+    assert [next(iter(families(MOVE)[name])) for name in PAPER] == [
+        "Gamma", "negative binomial", "Bernoulli + log-normal",
+    ]  # fmt: skip
+    for name, candidates in families(WORDS).items():
+        assert len(candidates) == 2
+        assert next(iter(candidates)) == next(iter(families(MOVE)[name]))
+
+
+def test_figures_are_readable_without_colour(findings: Findings) -> None:
+    from fidm.reanalyses.map_task_figures import forest, labelled
+
+    table = labelled(findings.tables["reliability"].filter(measured=WITHIN), with_family=True)
+    ax = forest(table, "r", "r_low", "r_high", by="given", looks=list(DESIGNS), xlabel="r")
+    marks = {line.get_marker() for line in ax.lines if line.get_label() in DESIGNS}
+    assert len(marks) == len(DESIGNS)
+    assert ax.get_xlabel() == "r"
