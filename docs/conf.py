@@ -34,6 +34,8 @@ from sphinx.util.docutils import SphinxDirective
 import fidm
 from fidm.cli.main import main
 
+os.environ.pop("FIDM_DATA", None)  # where this machine keeps data belongs into no page
+
 project = "fidm"
 author = "The fidm developers"
 project_copyright = author

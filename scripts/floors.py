@@ -4,7 +4,7 @@ import tomllib
 from pathlib import Path
 
 project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
-extras = ("speech", "llm", "gym", "pandas")
+extras = ("speech", "llm", "data", "gym", "pandas")
 for requirement in [
     *project["dependencies"],
     *(one for extra in extras for one in project["optional-dependencies"][extra]),
