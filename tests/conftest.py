@@ -24,19 +24,63 @@ DATA = os.environ.get("FIDM_DATA", "")
 collect_ignore = [] if DATA else [str(REAL)]
 
 
+def pytest_configure(config):
+    """Refuse gates that are asked for by name where there are no data; pytest collects what is named."""
+    asked = [Path(one.split("::")[0]).absolute() for one in config.args]
+    if not DATA and any(one == REAL or REAL in one.parents for one in asked):
+        raise pytest.UsageError(
+            "The gates in tests/real read published data of real people, and FIDM_DATA is not set. "
+            "Name their folder: FIDM_DATA=FOLDER pytest tests/real"
+        )
+
+
+RAN: set[str] = set()
+"""The gates that were run."""
+
+
+def pytest_runtest_logreport(report):
+    """Remember the gates that were run; one that was skipped was not."""
+    if "tests/real/" in report.nodeid and report.when == "call" and report.outcome != "skipped":
+        RAN.add(report.nodeid)
+
+
+def asked_gates(config):
+    """The files of tests/real that are within what was asked for."""
+    asked = [Path(one.split("::")[0]).absolute() for one in config.args]
+    files = sorted(REAL.glob("test_*.py")) or [REAL]
+    return [file for file in files if any(one == file or one in file.parents for one in asked)]
+
+
+def gates_not_run(config):
+    """The files asked for of which no gate was run; none where tests were chosen in some other way."""
+    options = ("keyword", "markexpr", "deselect", "ignore_glob", "collectonly", "lf")
+    if not DATA or any(getattr(config.option, name, None) for name in options):
+        return []
+    ignored = [Path(one).absolute() for one in getattr(config.option, "ignore", None) or ()]
+    ran = {Path(one.split("::")[0]).name for one in RAN}
+    return [
+        file.name
+        for file in asked_gates(config)
+        if file.name not in ran and not any(one == file or one in file.parents for one in ignored)
+    ]
+
+
+def pytest_sessionfinish(session):
+    """Fail where the files of real people are named, but a gate on them was not run."""
+    if not hasattr(session.config, "workerinput") and not session.exitstatus:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED if gates_not_run(session.config) else 0
+
+
 def pytest_terminal_summary(terminalreporter, config):
     """Say whether the gates on real data were run."""
-    asked = [Path(one.split("::")[0]).absolute() for one in config.args]
-    if not any(one == REAL or one in REAL.parents or REAL in one.parents for one in asked):
+    if not asked_gates(config):
         return
-    if DATA:
-        ran = [
-            report
-            for kind in ("passed", "failed", "error")
-            for report in terminalreporter.getreports(kind)
-            if "tests/real/" in report.nodeid and getattr(report, "when", "") in ("call", "setup", "collect")
-        ]
-        terminalreporter.write_sep("=", f"Real-data gates ran on {DATA}: {len(ran)} of them", bold=True)
+    lost = gates_not_run(config)
+    if lost:
+        said = f"Real-data gates were NOT run, though FIDM_DATA is set: none in {', '.join(lost)}"
+        terminalreporter.write_sep("=", said, red=True, bold=True)
+    elif DATA:
+        terminalreporter.write_sep("=", f"Real-data gates ran on {DATA}: {len(RAN)} of them", bold=True)
     else:
         terminalreporter.write_sep(
             "=", "Real-data gates were NOT run: FIDM_DATA is not set", yellow=True, bold=True

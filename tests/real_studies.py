@@ -23,7 +23,7 @@ DOCS = Path(__file__).parent.parent / "docs" / "studies" / "results"
 NUMBER = re.compile(r"(?<![\w.])[−-]?\d[\d,]*(?:\.\d+)?(?:e[−-]?\d+)?")
 
 RELATIVE = 0.011
-"""By how much a number may differ beyond one unit of its last digit."""
+"""By how much a number with decimals may differ beyond one unit of its last digit."""
 
 
 def run_real(name: str) -> tuple[Told, list[str]]:
@@ -69,6 +69,9 @@ def _agree(kept: str, fresh: str) -> bool:
 
 
 def _close(kept: str, fresh: str) -> bool:
+    """Whole numbers count things and must be the same; others may differ a little from machine to machine."""
+    if "." not in kept and "e" not in kept:
+        return kept == fresh
     a, b = (float(one.replace("−", "-").replace(",", "")) for one in (kept, fresh))
     unit = 10.0 ** -len(kept.split("e")[0].partition(".")[2])
     if "e" in kept:

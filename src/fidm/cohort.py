@@ -364,6 +364,25 @@ class Cohort:
             }
         )
 
+    def segment_table(self) -> pl.DataFrame:
+        """Return every segment and whose it is.
+
+        Its columns are ``participant``, ``episode``, ``task``, then those of the segments. A column
+        of the segments themselves that has one of these three names gives way.
+
+        Examples
+        --------
+        >>> import fidm, polars as pl
+        >>> segments = pl.DataFrame({"participant": ["A", "B"], "segment": ["1", "1"], "words": [7, 4]})
+        >>> cohort = fidm.Cohort.from_segments(segments)
+        >>> cohort.segment_table().select("participant", "episode", "segment", "words").rows()
+        [('A', '1', '1', 7), ('B', '1', '1', 4)]
+        """
+        keys = self.episode_keys()
+        owner = np.repeat(np.arange(self.n_episodes), np.diff(self.segment_offsets))
+        own = self.segments.drop(keys.columns, strict=False)
+        return pl.concat([keys[owner], own], how="horizontal")
+
     def traces(self, participant: str) -> list[Trace]:
         """Return the traces of one person, an episode each, without actions the task leaves out.
 

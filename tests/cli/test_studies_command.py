@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 
 import pytest
-from made_up.toy_study import DATASET, FILES, install, write
+from made_up.toy_study import DATASET, FILES, REANALYSIS, install, write
 
 from fidm.cli import studies
 from fidm.cli.main import main
+from fidm.reanalyses import Expectation
 
 BUILT_IN = ("space-adventure", "justhink", "map-task")
 
@@ -48,6 +50,41 @@ def test_studies_are_listed_with_people_licence_and_files(data, capsys):
     assert "no such folder" in capsys.readouterr().err
 
 
+def test_the_list_fits_a_narrow_terminal(data, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert main(["studies"]) == 0
+    found = capsys.readouterr().out
+    assert max(map(len, found.splitlines())) <= 60
+    assert all(name in found.splitlines() for name in (*BUILT_IN, "toy"))
+
+
+def test_list_and_show_can_be_read_by_programs(data, capsys):
+    assert main(["studies", "list", "--json", "--data", str(data)]) == 0
+    found = {one["name"]: one for one in json.loads(capsys.readouterr().out)}
+    assert set(found) == {*BUILT_IN, "toy"}
+    assert found["map-task"]["files"] == "not here"
+    assert (found["toy"]["files"], found["toy"]["dataset"]["n_files"]) == ("as published", 3)
+    assert main(["studies", "show", "toy", "--json", "--data", str(data)]) == 0
+    assert json.loads(capsys.readouterr().out) == found["toy"]
+
+
+def test_a_data_set_without_a_study_is_listed_and_shown(data, monkeypatch, capsys):
+    lines = "numbers = made_up.toy_study:DATASET\nmap-task = made_up.toy_study:DATASET"
+    monkeypatch.setattr(sys, "path", sys.path[1:])
+    install(data / "alone", monkeypatch, **{"fidm.datasets": lines})
+    assert main(["studies"]) == 0
+    found = said(capsys)
+    assert "numbers" in found
+    assert "(a data set" in found
+    assert "'map-task' of the package toy is ignored, because fidm has one of that name" in found
+    assert main(["studies", "show", "numbers", "--data", str(data)]) == 0
+    assert "Named numbers A data set. Data set Named numbers." in said(capsys)
+    assert main(["studies", "show", "map-task"]) == 0
+    assert "is ignored" in said(capsys)
+    assert main(["studies", "run", "numbers", "--data", str(data)]) == 2
+    assert "numbers is a data set, not a study." in capsys.readouterr().err
+
+
 def test_a_broken_package_does_not_hide_the_others(data, monkeypatch, capsys):
     install(data / "site", monkeypatch, **{"fidm.reanalyses": "gone = made_up.no_such_module:REANALYSIS"})
     assert main(["studies"]) == 0
@@ -72,7 +109,7 @@ def test_show_prints_question_licence_terms_citation_and_sources(data, capsys):
 
 
 def test_run_writes_the_page_and_says_what_came_out(data, tmp_path, capsys):
-    assert main(["studies", "run", "toy", "--data", str(data), "--bootstrap", "9", "--seed", "2"]) == 0
+    assert main(["studies", "run", "toy", "--data", str(data), "--bootstrap", "29", "--seed", "2"]) == 0
     found = said(capsys)
     assert "✓ 3 exactly 3 people who named a number" in found
     assert "✓ 6 at least 5 mean of the numbers" in found
@@ -84,7 +121,7 @@ def test_run_writes_the_page_and_says_what_came_out(data, tmp_path, capsys):
     assert (out / "toy.html").read_text("utf-8").startswith("<!doctype html>")
     assert (out / "figures" / "mean.svg").read_text("utf-8").startswith("<svg")
     kept = json.loads((out / "toy.json").read_text("utf-8"))
-    assert (kept["seed"], kept["settings"]["bootstrap"], kept["result"]["reached"]) == (2, 9, True)
+    assert (kept["seed"], kept["settings"]["bootstrap"], kept["result"]["reached"]) == (2, 29, True)
 
 
 def test_run_exits_with_1_when_a_number_does_not_come_out(data, tmp_path, capsys):
@@ -98,7 +135,23 @@ def test_run_exits_with_1_when_a_number_does_not_come_out(data, tmp_path, capsys
     assert "1 of 2 numbers did not come out" in found
     assert "not the files as published" in found
     assert main([*arguments, "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["result"]["reached"] is False
+    streams = capsys.readouterr()
+    result = json.loads(streams.out)["result"]
+    assert (result["reached"], result["dataset"]["verified"]) == (False, False)
+    assert "not the files as published (1 changed)" in streams.err
+
+
+def test_a_number_that_is_not_required_does_not_change_the_exit_code(data, tmp_path, capsys, monkeypatch):
+    def analyse(loaded, **settings):
+        found = REANALYSIS.analyse(loaded, **settings)
+        odd = Expectation("mean, read wrongly", 6.0, 1, 2, "published", required=False)
+        return replace(found, expectations=(*found.expectations, odd))
+
+    monkeypatch.setattr("fidm.cli.studies.find_study", lambda name: replace(REANALYSIS, analyse=analyse))
+    assert main(["studies", "run", "toy", "--data", str(data), "--out", str(tmp_path / "o")]) == 0
+    found = said(capsys)
+    assert "✗ 6 1 to 2 mean, read wrongly (not required)" in found
+    assert "1 of 3 numbers did not come out; see ✗ above. None of these is required." in found
 
 
 @pytest.mark.parametrize(
@@ -109,7 +162,11 @@ def test_run_exits_with_1_when_a_number_does_not_come_out(data, tmp_path, capsys
         (["show", "map-tsk"], "Did you mean map-task?"),
         (["run", "toy"], "--data"),
         (["run", "toy", "--data", "site"], "has no folder named_numbers"),
-        (["run", "toy", "--data", "data", "--bootstrap", "0"], "bootstrap is 0"),
+        (["run", "toy", "--data", "data", "--bootstrap", "5"], "bootstrap is 5; it must be 20 or more"),
+        (
+            ["run", "numbers", "--data", "data"],
+            "numbers is a data set, not a study. Its study is called toy.",
+        ),
         (["run", "toy", "--data", "data", "--out", "data/named_numbers/numbers.csv"], "is a file"),
         (["verify", "toy", "--data", "site"], "has no folder named_numbers"),
         (["download", "numbers"], "FIDM_DATA"),
@@ -126,7 +183,7 @@ def test_verify_names_the_files_that_differ(data, capsys):
     (data / DATASET.folder / "numbers.csv").unlink()
     assert main(["studies", "verify", "numbers", "--data", str(data)]) == 1
     found = said(capsys)
-    assert "✗ Named numbers: 1 of 3 files not as published" in found
+    assert "✗ Named numbers: 1 file not as published" in found
     assert "numbers.csv missing" in found
 
 
@@ -134,7 +191,7 @@ def test_download_prints_the_terms_and_asks_for_nothing_that_is_there(data, monk
     """All files are there, so that the network is never asked; fetching itself has tests of its own."""
     assert main(["studies", "download", "toy", "--data", str(data)]) == 0
     found = said(capsys)
-    assert re.search(r"Licence CC0 1\.0 .*Wrote 3 files to", found)
+    assert re.search(r"Licence CC0 1\.0 .*Every file is there already, in", found)
     monkeypatch.setitem(sys.modules, "pooch", None)
     assert main(["studies", "download", "toy", "--data", str(data)]) == 2
     assert "pip install 'fidm[data]'" in " ".join(capsys.readouterr().err.split())

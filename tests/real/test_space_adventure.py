@@ -32,6 +32,22 @@ def test_the_space_adventure_task():
     )
     if not (first > 0.5 and later < -0.5):
         misses.append(f"η goes with first choices by {first:.2f} and with later ones by {later:.2f}")
+    # half of the adults under 40 have alcohol use disorder
+    memory = (
+        findings.tables["relations"]
+        .filter(sample="adults under 40", parameter="eta", test="working_memory")
+        .row(0, named=True)
+    )
+    if not (0.34 < memory["value"] < 0.44 and 0.26 < memory["partial"] < 0.37 and memory["n"] == 57):
+        misses.append(f"η goes with working memory by {memory['value']:.2f}, {memory['partial']:.2f} partly")
+    in_time = dict(
+        findings.tables["reliability"]
+        .filter(pl.col("halves").str.contains("first against last"))
+        .select("parameter", "rank_r")
+        .iter_rows()
+    )
+    if not (0.75 < in_time["eta"] < 0.85 and 0.82 < in_time["theta"] < 0.91):
+        misses.append(f"first and last halves of sessions agree by {in_time}")
     auc = dict(findings.tables["ablation"].filter(metric="auc").select("representation", "value").rows())
     for name, low, high in (("action", 0.70, 0.84), ("effort", 0.83, 0.95), ("fidm", 0.90, 0.99)):
         if not low <= auc[name] <= high:

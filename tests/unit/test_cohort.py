@@ -26,6 +26,18 @@ def cohort():
     return fidm.simulate_cohort(task(), 6, seed=1)
 
 
+def test_the_segments_say_whose_they_are():
+    found = cohort().segment_table()
+    assert found.columns == ["participant", "episode", "task", *cohort().segments.columns]
+    assert found.drop("participant", "episode", "task").equals(cohort().segments)
+    again = cohort().with_segments(found)
+    assert again.segments.drop("task").equals(cohort().segments)
+    assert again.segment_table().columns == found.columns
+    last = cohort()[[5]]
+    assert last.segment_table()["participant"].unique().to_list() == last.ids.to_list()
+    assert cohort()[np.zeros(0, int)].segment_table().height == 0
+
+
 def corridor(name="corridor"):
     return fidm.TaskModel.from_arrays(
         [[-1, 1], [0, 2], [-1, -1]],

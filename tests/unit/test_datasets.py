@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import runpy
@@ -24,6 +25,7 @@ from real_studies import differences
 
 import fidm.datasets
 from fidm.datasets import base, fetching
+from fidm.datasets.catalogue import DATASETS
 from fidm.datasets.fetching import address
 from fidm.errors import DataError
 from fidm.reanalyses import Expectation, Findings, find_study, study_names
@@ -152,8 +154,8 @@ def test_whoever_has_the_whole_archive_needs_no_single_files(tmp_path):
     assert fidm.datasets.verify(packed, own).is_empty()
     (own / "all.tar.gz").write_bytes(b"something else")
     assert fidm.datasets.verify(packed, own).rows() == [("all.tar.gz", "changed")]
-    (own / "numbers.csv").write_bytes(FILES["numbers.csv"])
-    assert set(fidm.datasets.verify(packed, own)["path"]) == set(FILES) - {"numbers.csv"}
+    write(own)  # it is still the archive that would be read
+    assert fidm.datasets.verify(packed, own).rows() == [("all.tar.gz", "changed")]
 
 
 def test_load_refuses_changed_files_unless_told_otherwise(data):
@@ -210,15 +212,19 @@ def test_download_fetches_what_is_missing_and_checks_it(tmp_path, server):
     assert files_in(folder) == FILES
 
 
-def test_a_changed_archive_is_made_good_by_single_files(tmp_path, server):
+def test_a_changed_archive_is_left_alone_and_must_go_before_files_are_fetched(tmp_path, server):
     manifest = {"all.tar.gz": "0" * 64, **DATASET.manifest}
     packed = replace(DATASET, manifest=manifest, archives=("all.tar.gz",))
     own = tmp_path / packed.folder
     own.mkdir()
     (own / "all.tar.gz").write_bytes(b"something else")
+    with pytest.raises(DataError, match=r"all.tar.gz is not the published archive.*move it away first"):
+        fidm.datasets.download(packed, tmp_path, base_urls=server.urls)
+    assert files_in(own) == {"all.tar.gz": b"something else"}
+    assert server.asked == []
+    (own / "all.tar.gz").unlink()
     assert fidm.datasets.download(packed, tmp_path, base_urls=server.urls) == own
-    assert files_in(own) == {"all.tar.gz": b"something else", **FILES}
-    assert fidm.datasets.verify(packed, own).is_empty()
+    assert files_in(own) == FILES
 
 
 def test_what_is_not_the_published_file_is_not_kept(tmp_path, server):
@@ -325,6 +331,7 @@ def test_a_broken_package_is_named(tmp_path, monkeypatch):
             "gone = made_up.no_such_module:DATASET",
             "other = made_up.toy_study:FILES",
             "map-task = made_up.toy_study:DATASET",
+            "figures = made_up.toy_study:DATASET",
         ]
     )
     install(tmp_path / "site", monkeypatch, **{"fidm.datasets": lines})
@@ -332,7 +339,14 @@ def test_a_broken_package_is_named(tmp_path, monkeypatch):
         fidm.datasets.find_dataset("gone")
     with pytest.raises(DataError, match=r"made_up.toy_study:FILES\) is no fidm.datasets.Dataset"):
         fidm.datasets.find_dataset("other")
+    with pytest.raises(DataError, match=r"'figures' of the package toy .* name is 'numbers'. .* must agree"):
+        fidm.datasets.find_dataset("figures")
     assert fidm.datasets.find_dataset("map-task") is not DATASET
+    assert DATASETS.ignored("gone") == ()
+    assert DATASETS.ignored() == (
+        "The data set 'map-task' of the package toy is ignored, because fidm has one of that name. "
+        "It needs another name.",
+    )
 
 
 # ---- What a study gives.
@@ -346,6 +360,21 @@ def test_an_expectation_is_reached_within_its_band_only():
     assert reached(1, 1, 1)
     assert not reached(0.8699, 0.87, float("inf"))
     assert not reached(float("nan"), float("-inf"), float("inf"))
+
+
+def test_a_number_that_is_not_required_is_shown_and_counted_but_fails_nothing(told):
+    missed = Expectation("mean, read wrongly", 6.0, 1, 2, "published", "the first reading", required=False)
+    findings = replace(told.findings, expectations=(*told.findings.expectations, missed))
+    assert findings.reached
+    assert findings.missed == ()
+    assert "2 of 3 numbers came out" in repr(findings)
+    assert findings.to_dict()["expectations"][-1]["required"] is False
+    page = to_markdown(tell(REANALYSIS, findings, told.loaded))
+    assert "2 of the 3 numbers that were to come out did. The one that did not is: mean, read wrongly" in page
+    assert "| mean, read wrongly | 6 | 1 to 2 | ✗ | published | not required; the first reading |" in page
+    both = replace(told.findings, expectations=(missed, replace(missed, required=True)))
+    assert [one.required for one in both.missed] == [True]
+    assert "Those that did not are: " in to_markdown(tell(REANALYSIS, both, told.loaded))
 
 
 @pytest.fixture
@@ -373,6 +402,16 @@ def test_a_study_is_written_as_page_numbers_figures_and_markdown(told, tmp_path)
     assert "| A |" not in markdown
     assert "Nobody was left out." in markdown
     assert pl.read_csv(written["toy-named.csv"]).height == 3
+    kept = json.loads(written["toy.json"].read_text("utf-8"))["result"]["dataset"]
+    assert (kept["name"], kept["licence"], kept["verified"]) == ("numbers", "CC0 1.0", True)
+    assert kept["citation"] == ["Nobody (2026). Numbers."]
+    assert [one["version"] for one in kept["sources"]] == ["0123456789abcdef", "fedcba9876543210"]
+
+
+def test_what_was_to_come_out_is_never_cut(told):
+    long = "the correlation of what people said with what they did, " * 3 + "x" * 90
+    findings = replace(told.findings, expectations=(Expectation(long, 1, 1, 1, "published"),))
+    assert f">{long}</th>" in to_html(tell(REANALYSIS, findings, told.loaded))
 
 
 def test_a_page_of_changed_files_says_so(tmp_path, monkeypatch, data):
@@ -407,18 +446,22 @@ def test_a_study_that_cannot_be_shown_says_why(told):
 
     with pytest.raises(DataError, match="figure mean in the section numbers"):
         tell(replace(REANALYSIS, sections=without_table), told.findings, told.loaded)
-    with pytest.raises(DataError, match="bootstrap is 0"):
-        run_study("toy", bootstrap=0)
+    with pytest.raises(
+        DataError, match=r"seed is -1; it must be 0 or more. bootstrap is 19; it must be 20 or more"
+    ):
+        run_study("toy", seed=-1, bootstrap=19)
+    with pytest.raises(DataError, match="workers is 0"):
+        run_study("toy", workers=0)
 
 
 def test_documentation_that_drifts_is_found():
     kept = "## R\n- Version: fidm 1\nr = 0.874 (0.80 to −0.012), n = 1,234, p = 1.20e−7"
     assert differences(kept, kept.replace("fidm 1", "fidm 2")) == []
-    assert differences(kept, kept.replace("0.874", "0.875").replace("1,234", "1,236")) == []
+    assert differences(kept, kept.replace("0.874", "0.875").replace("1.20e", "1.21e")) == []
     for old, new in [
         ("0.874", "0.95"),
         ("−0.012", "0.012"),
-        ("1,234", "1,334"),
+        ("1,234", "1,235"),
         ("r =", "q ="),
         ("e−7", "e−6"),
     ]:
@@ -449,31 +492,49 @@ def test_continuous_integration_fails_without_the_real_files(tmp_path):
 
 
 class _Reporter:
-    def __init__(self, *ran):
-        self.ran, self.said = ran, []
-
-    def getreports(self, kind):
-        return [SimpleNamespace(nodeid=one, when="call") for one in self.ran] if kind == "passed" else []
+    def __init__(self):
+        self.said = []
 
     def write_sep(self, _line, text, **_look):
         self.said.append(text)
 
 
+NOT_SET = "Real-data gates were NOT run: FIDM_DATA is not set"
+NONE_RAN = "Real-data gates were NOT run, though FIDM_DATA is set: none in test_map_task.py"
+GATES = ("test_justhink.py", "test_map_task.py", "test_space_adventure.py")
+
+
 @pytest.mark.parametrize(
-    ("data", "asked", "said"),
+    ("data", "asked", "options", "ran", "said", "exit_code"),
     [
-        ("", "tests", "Real-data gates were NOT run: FIDM_DATA is not set"),
-        ("", "tests/real/test_x.py", "Real-data gates were NOT run: FIDM_DATA is not set"),
-        ("", "tests/unit", None),
-        ("some/where", "tests", "Real-data gates ran on some/where: 1 of them"),
+        ("", "tests", {}, (), NOT_SET, 0),
+        ("", "tests/real/test_map_task.py", {}, (), NOT_SET, 0),
+        ("", "tests/unit", {}, (), None, 0),
+        ("some/where", "tests", {}, GATES, "Real-data gates ran on some/where: 3 of them", 0),
+        ("some/where", "tests", {}, GATES[::2], NONE_RAN, 1),
+        ("some/where", "tests/real/test_map_task.py", {}, (), NONE_RAN, 1),
+        ("some/where", "tests", {"ignore": ["tests/language"]}, GATES[::2], NONE_RAN, 1),
+        ("some/where", "tests", {"keyword": "map"}, (), "Real-data gates ran on some/where: 0 of them", 0),
+        ("some/where", "tests/unit", {}, (), None, 0),
     ],
 )
-def test_gates_on_real_files_are_collected_only_where_these_are_named(monkeypatch, data, asked, said):
-    """And the tests say at their end whether they were run."""
+def test_gates_on_real_files_run_where_these_are_named(
+    monkeypatch, data, asked, options, ran, said, exit_code
+):
+    """The tests say at their end whether they were run, and fail if the data are there and they were not."""
     monkeypatch.setenv("FIDM_DATA", data)
     monkeypatch.setattr(sys, "path", list(sys.path))
     found = runpy.run_path(str(ROOT / "tests" / "conftest.py"))
     assert found["collect_ignore"] == ([] if data else [str(ROOT / "tests" / "real")])
-    reporter = _Reporter("tests/real/test_x.py::test_x", "tests/unit/test_y.py::test_y")
-    found["pytest_terminal_summary"](reporter, SimpleNamespace(args=[str(ROOT / asked)]))
+    for name in (*(f"tests/real/{one}" for one in ran), "tests/unit/test_y.py"):
+        report = SimpleNamespace(nodeid=f"{name}::test", when="call", outcome="passed")
+        found["pytest_runtest_logreport"](report)
+    skipped = SimpleNamespace(nodeid="tests/real/test_map_task.py::a", when="call", outcome="skipped")
+    found["pytest_runtest_logreport"](skipped)
+    config = SimpleNamespace(args=[str(ROOT / asked)], option=SimpleNamespace(**options))
+    session = SimpleNamespace(config=config, exitstatus=0)
+    found["pytest_sessionfinish"](session)
+    assert session.exitstatus == exit_code
+    reporter = _Reporter()
+    found["pytest_terminal_summary"](reporter, config)
     assert reporter.said == ([] if said is None else [said])

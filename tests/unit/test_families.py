@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -23,8 +24,9 @@ from fidm.errors import DataError, FitError
 from fidm.evidence.quantiles import predict, quantile_residuals
 from fidm.fit.effort_alone import fit_effort
 from fidm.fit.offsets import Population
-from fidm.model.effort import Observed
-from fidm.plot.families import family_differences, quantile_plot, worm_plot
+from fidm.fit.tuning import tuned
+from fidm.model.effort import Observed, observed
+from fidm.plot.families import MOST_POINTS, NARROWEST, family_differences, quantile_plot, worm_plot
 from fidm.record import to_json, write_result
 from fidm.study.families import _deal, anderson_darling, anderson_darling_p, compare_families
 from fidm.study.families_found import Families
@@ -119,6 +121,9 @@ def test_families_that_made_the_data_are_found(found):
     assert found.row("words", "shifted negative binomial")["dispersion"] == pytest.approx(1.0, abs=0.3)
     zeros = found.row("pause", "the paper's")
     assert zeros["zeros_observed"] == pytest.approx(zeros["zeros_expected"], abs=0.03)
+    assert zeros["n"] == PEOPLE * EACH
+    assert zeros["n_residuals"] == round(zeros["n"] * (1 - zeros["zeros_observed"]))
+    assert zeros["dispersion"] == pytest.approx(1.0, abs=0.3)
     assert zeros["residual_sd"] == pytest.approx(1.0, abs=0.12)
 
 
@@ -127,6 +132,9 @@ def test_it_is_told_in_words_and_written(found, tmp_path):
     assert len(said) == 3
     assert "shifted negative binomial predicts held-out people better than negative binomial" in said[1]
     assert "the paper's predicts held-out people best" in said[2]
+    n = found.row("pause", "gamma")["n_residuals"]
+    assert f"quantile residuals, of the {n:,} amounts above 0, are" in said[2]
+    assert "amounts" not in said[0]
     assert "288 observations of 24 people" in said[0]
     assert "NaN" not in to_json(found)
     assert {path.name for path in write_result(found, tmp_path)} == {"families.json", "families.csv"}
@@ -178,6 +186,46 @@ def test_settings_are_tuned_on_those_learned_from(cohort):
     fixed = compare_families(cohort, {"duration": families}, folds=2, bootstrap=20, tune=False)
     assert tuned.table["settings"][0] != fixed.table["settings"][0] == "power 1"
     assert tuned.table["log_likelihood"][0] > fixed.table["log_likelihood"][0]
+
+
+def test_residuals_in_two_parts_are_those_of_the_amounts_alone(cohort, found):
+    """Random residuals of zeros would make every family look better than it is."""
+    amounts = LogNormal("pause", "pause_s", design=(), zeros="left_out")
+    alone = compare_families(cohort, {"pause": [amounts]}, folds=3, bootstrap=20)
+    one, both = alone.table.row(0, named=True), found.row("pause", "the paper's")
+    assert (one["n_residuals"], one["n"]) == (both["n_residuals"], both["n_residuals"])
+    for name in ("ks", "ad", "residual_sd", "dispersion"):
+        assert one[name] == pytest.approx(both[name])
+    drawn = found.residuals.filter(observable="pause", family="the paper's")
+    assert drawn.height == both["n_residuals"]
+
+
+def test_amounts_from_a_limit_on_have_a_family_that_begins_there(cohort):
+    late = pl.when(pl.col("pause_s") > 0).then(pl.col("pause_s") + 0.25).otherwise(0.0)
+    limited = replace(cohort, segments=cohort.segments.with_columns(pause_s=late))
+    some = Bernoulli("presence", "pause_s", design=())
+    plain = LogNormal("pause", "pause_s", design=(), zeros="left_out")
+    families = {"plain": (some, plain), "late": (some, replace(plain, above=0.25))}
+    result = compare_families(limited, {"pause": families}, folds=3, bootstrap=50)
+    assert result.best("pause") == "late"
+    shifted = compare_families(cohort, {"pause": {"a": (some, plain)}}, folds=3, bootstrap=50)
+    unlike = result.row("pause", "late")["log_likelihood"] - shifted.row("pause", "a")["log_likelihood"]
+    assert abs(unlike) < 1e-6
+    with pytest.raises(DataError, match="must be 0, or above 5"):
+        compare_families(limited, {"pause": {"far": (some, replace(plain, above=5.0))}})
+
+
+def test_folds_search_for_settings_from_those_given(cohort, monkeypatch):
+    begun = []
+
+    def watched(channel, *others, **settings):
+        begun.append(channel.power)
+        return tuned(channel, *others, **settings)
+
+    monkeypatch.setattr("fidm.study.families_judging.tuned", watched)
+    given = GeneralizedGamma("duration", "duration_s", design=(), power=2.0)
+    compare_families(cohort, {"duration": [given]}, folds=2, bootstrap=20)
+    assert begun == [2.0] * 3
 
 
 @pytest.mark.parametrize(
@@ -299,6 +347,18 @@ def test_residuals_need_a_prior(cohort):
         quantile_residuals(fit, cohort)
     with pytest.raises(FitError, match="theta is"):
         quantile_residuals(fit, cohort, theta="best")
+    with pytest.raises(DataError, match="seed is -1"):
+        quantile_residuals(fit, cohort, seed=-1)
+    with pytest.raises(DataError, match="nothing to compare"):
+        compare_families(cohort, {})
+
+
+def test_a_mean_that_is_infinite_leaves_residuals_and_no_dispersion(cohort):
+    heavy = GeneralizedGamma("duration", "duration_s", (), power=-1.0)
+    found = predict(heavy, observed([heavy], cohort, {})[0], Population(np.array([1.0]), 0.5, sd=0.5))
+    assert np.isinf(found.mean).all()
+    assert np.isnan(found.variance).all()
+    assert np.isfinite(found.residuals(np.random.default_rng(1))).all()
 
 
 def test_anderson_darling_is_that_of_the_books():
@@ -329,3 +389,24 @@ def test_pictures_show_every_family(found):
     assert found.residuals.filter(family="gamma", observable="duration")["residual"].max() in drawn
     with pytest.raises(DataError, match="no family 'weibull'"):
         quantile_plot(found, "duration", "weibull")
+
+
+def test_many_residuals_are_thinned_without_losing_the_tails(found):
+    n = 5_000
+    at = stats.norm.ppf((np.arange(n) + 0.5) / n)
+    names = {"observable": ["duration"] * n, "family": ["gamma"] * n}
+    many = pl.DataFrame({**names, "expected": at, "low": at, "high": at, "residual": at})
+    ax = quantile_plot(replace(found, residuals=many), "duration", "gamma")
+    drawn = ax.lines[-1].get_xdata()
+    assert len(drawn) <= MOST_POINTS
+    np.testing.assert_array_equal(drawn[:20], at[:20])
+    np.testing.assert_array_equal(drawn[-20:], at[-20:])
+
+
+def test_differences_that_are_rounding_do_not_fill_the_axis(found):
+    tiny = found.table.with_columns(pl.col("difference", "low", "high") * 0 + 1e-7)
+    ax = family_differences(replace(found, table=tiny), "duration")
+    assert ax.get_xlim() == (-NARROWEST, NARROWEST)
+    ax.figure.draw_without_rendering()
+    assert ax.xaxis.get_offset_text().get_text() == ""
+    assert family_differences(found, "duration").get_xlim()[1] > NARROWEST

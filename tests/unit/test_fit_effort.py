@@ -191,6 +191,48 @@ def test_reliability_of_effort_alone_is_the_correlation_of_halves(segments, fit)
     assert dialogs.row("duration", "retest") is None
 
 
+def test_people_who_belong_together_are_drawn_together(segments, fit):
+    people = pl.DataFrame(
+        {
+            "participant": [f"P{j:02d}" for j in range(30)],
+            "alone": [f"{j:02d}" for j in range(30)],
+            "pair": [f"{j // 2}" for j in range(30)],
+            "uneven": ["all"] * 20 + [None] * 10,
+        }
+    )
+    cohort = Cohort.from_segments(segments, participants=people)
+    found = {
+        together: reliability(None, cohort, fit=fit, bootstrap=50, together=together)
+        for together in (None, "alone", "pair", "uneven")
+    }
+    rows = {together: one.row("duration") for together, one in found.items()}
+    ends = {together: (row["low"], row["high"]) for together, row in rows.items()}
+    assert len({row["r"] for row in rows.values()}) == 1
+    assert ends[None] == ends["alone"] != ends["pair"]
+    assert all(low < high for low, high in ends.values())
+    retest = {together: one.row("duration", "retest")["low"] for together, one in found.items()}
+    assert retest[None] == retest["alone"] != retest["pair"]
+    assert found["pair"].record.settings["together"] == "pair"
+    assert "together" not in found[None].record.settings
+    with pytest.raises(DataError, match="no column 'quad'"):
+        reliability(None, cohort, fit=fit, together="quad")
+
+
+def test_groups_are_drawn_alike_all_at_a_time_and_one_by_one():
+    from fidm.study.repeating import _drawn_together, _split_half
+
+    data = np.random.default_rng(1).normal(size=(3, 12))
+    group = np.repeat(np.arange(6), 2)
+    members = [np.flatnonzero(group == one) for one in range(6)]
+    rng = np.random.default_rng(2)
+    slow = [
+        _split_half(data[:, None, np.concatenate([members[i] for i in rng.integers(0, 6, 6)])])[0]
+        for _ in range(30)
+    ]
+    quick = _drawn_together(data, group, _split_half, np.random.default_rng(2), 30)
+    np.testing.assert_array_equal(quick, np.stack(slow))
+
+
 def test_reliability_says_what_does_not_go_together(segments, fit):
     cohort = Cohort.from_segments(segments)
     task = fidm.load_task("errands")

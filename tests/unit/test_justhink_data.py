@@ -14,10 +14,14 @@ from fidm.datasets.justhink_network import Network, network_task, read_network, 
 from fidm.datasets.justhink_replay import replay
 from fidm.datasets.justhink_speech import spoken
 from fidm.errors import DataError, TaskError
+from fidm.model import action
 from fidm.reanalyses.justhink import REANALYSIS, analyse
-from fidm.reanalyses.justhink_anchor import draw_clusters, logistic, weighted_aucs
-from fidm.reanalyses.justhink_people import correlation
+from fidm.reanalyses.justhink_anchor import draw_clusters, logistic, weighted_aucs, within_teams
+from fidm.reanalyses.justhink_people import correlation, detectable
+from fidm.reanalyses.justhink_readings import AS_READ, best_by_chance
+from fidm.reanalyses.justhink_removal_words import likelihood_text, losses_text, over_readings
 from fidm.reanalyses.told import tell
+from fidm.tasks import stack
 from fidm.tasks.stack import TaskSet, follow
 from fidm.tasks.toggles import solve_toggles, toggle_task
 
@@ -108,6 +112,34 @@ def test_what_is_no_task_of_sets_is_refused():
         solve_toggles(toggle_task(["a"], np.array([np.nan, 1.0]), change=0.1, gamma=1.0))
     with pytest.raises(TaskError, match="4 sets"):
         toggle_task(["a", "b"], np.zeros(3), change=-0.1, gamma=0.9)
+    with pytest.raises(TaskError, match="must be 'sum', 'mean' or 'max'"):
+        solve_toggles(task, "median")
+    with pytest.raises(TaskError, match="change is inf"):
+        solve_toggles(task, change=np.inf)
+    with pytest.raises(TaskError, match="change is -inf"):
+        toggle_task(["a"], np.zeros(2), change=-np.inf, gamma=0.9)
+    with pytest.raises(TaskError, match="infinite for 1 of 2 sets"):
+        toggle_task(["a"], np.array([np.nan, np.inf]), change=-0.1, gamma=0.9)
+    for things in (["a", "a"], ["a", "submit"]):
+        with pytest.raises(TaskError, match="More than one action"):
+            toggle_task(things, np.zeros(4), change=-0.1, gamma=0.9)
+
+
+def test_how_much_of_a_large_task_is_looked_at_at_a_time_changes_no_number(loaded, monkeypatch):
+    def estimates():
+        fit = fidm.Model(loaded.tasks, channels=()).fit(loaded.cohort, workers=1)
+        return fit.q, fit.profile(loaded.cohort, workers=1).estimate
+
+    q, found = estimates()
+    monkeypatch.setattr(stack, "STATES_AT_ONCE", 3)
+    monkeypatch.setattr(action, "CHUNK_ROWS", 3)
+    again_q, again = estimates()
+    assert (q == again_q).all()
+    assert (found == again).all()
+    pair = np.array([7, 2, 7, 40, 3, 2], dtype=np.int32)
+    few, many = (action._distinct(pair, n) for n in (6 * 16 + 16, 41))  # sorted, or by a table
+    assert few[0].tolist() == many[0].tolist() == [2, 3, 7, 40]
+    assert few[1].tolist() == many[1].tolist() == [2, 0, 2, 3, 1, 0]
 
 
 # ---------------------------------------------------------------------- replaying
@@ -274,8 +306,101 @@ def test_the_logistic_regression_finds_what_it_was_made_from():
     rng = np.random.default_rng(2)
     x = np.stack([np.ones(4000), rng.normal(size=4000)])
     y = (rng.random(4000) < 1 / (1 + np.exp(-(0.5 + 1.0 * x[1])))).astype(float)
-    assert logistic(x, y, np.ones(4000)) == pytest.approx([0.5, 1.0], abs=0.12)
-    assert np.isnan(logistic(np.stack([x[1], x[1]]), y, np.ones(4000))).all()
+    every = np.ones((1, 4000))
+    assert logistic(x, y, every)[0] == pytest.approx([0.5, 1.0], abs=0.12)
+    assert np.isnan(logistic(np.stack([x[1], x[1]]), y, every)).all()
+    # a line of weights is as good as rows that are repeated, whichever lines stand beside it
+    weight = rng.integers(0, 3, (60, 4000)).astype(float)
+    together = logistic(x, y, weight, start=np.array([0.4, 0.9]))
+    rows = np.repeat(np.arange(4000), weight[55].astype(int))
+    assert together[55] == pytest.approx(logistic(x[:, rows], y[rows], np.ones((1, len(rows))))[0], abs=1e-9)
+
+
+def test_within_teams_only_tracks_of_the_same_team_are_compared():
+    rng = np.random.default_rng(3)
+    team = np.repeat([1, 2, 3], 12)
+    removed = rng.random(36) < 0.4
+    removed[24:] = False  # a team that removed nothing tells nothing
+    score = rng.integers(0, 6, 36) + 10.0 * (team == 2)
+    laid = pl.DataFrame(
+        {
+            "team": team,
+            "removed_later": removed,
+            "unexpectedness": score,
+            "cost": rng.integers(1, 5, 36) / 1.0,
+        }
+    )
+    found = within_teams(laid, seed=1, bootstrap=20)
+    above = pairs = 0.0
+    for one in (1, 2):
+        x, y = (score[(team == one) & kind] for kind in (removed, ~removed))
+        above += ((x[:, None] > y) + 0.5 * (x[:, None] == y)).sum()
+        pairs += len(x) * len(y)
+    assert found["auc"] == pytest.approx(above / pairs)
+    assert found["low"] <= found["auc"] <= found["high"]
+
+
+def test_chance_is_the_share_of_tracks_that_could_be_laid_that_are_best(folder):
+    task = network_task(SQUARE)
+    values = solve_toggles(task)
+    # joining a-b-c at least cost takes the tracks 0 and 1; on an empty board either may come first
+    laid = pl.DataFrame({"state": [0, 1, 4]})
+    assert best_by_chance(laid, values) == pytest.approx((2 / 3 + 1 / 2 + best_from(values, 4)) / 3)
+    assert np.isnan(best_by_chance(laid[:0], values))
+
+
+def best_from(values, state):
+    """The share of best ones among the tracks that do not lie, by a loop."""
+    free = [i for i in range(3) if not state >> i & 1]
+    top = max(values.q[state])
+    return sum(values.q[state, i] > top - 1e-8 for i in free) / len(free)
+
+
+def test_another_price_of_a_change_is_that_of_a_task_made_with_it():
+    worth = np.array([np.nan, 3.0, 1.0, 2.0])
+    task, dear = (toggle_task(["a", "b"], worth, change=-price, gamma=0.9) for price in (0.1, 0.7))
+    assert (solve_toggles(task, change=-0.7).q == solve_toggles(dear).q).all()
+    assert (solve_toggles(task, change=-0.1).q == solve_toggles(task).q).all()
+
+
+def test_words_about_readings_follow_the_numbers(findings):
+    def rows(*verdicts, loss=(0.28, 0.283)):
+        return pl.DataFrame(
+            [
+                {
+                    "reading": AS_READ if i == 0 else f"reading {i}", "change": 0.1 + i,
+                    "over_cost_low": low, "over_cost_high": high, "odds_low": 1.01, "odds_high": 1.2,
+                    "loss_low": loss[0], "loss_high": loss[1], "log_likelihood": gain,
+                }
+                for i, (low, high, gain) in enumerate(verdicts)
+            ]
+        )  # fmt: skip
+
+    mixed = rows((-0.05, -0.01, 0.0), (-0.02, 0.02, 7.0))
+    assert "depends on how the task is read: of 2 readings" in over_readings(mixed)
+    assert "less than cost for sure in 1 and more in 0" in over_readings(mixed)
+    assert "goes with removal for sure in 2" in over_readings(mixed)
+    assert "does not depend" in over_readings(rows((0.01, 0.05, 0.0), (0.02, 0.03, -3.0)))
+    assert "about equally bad" in losses_text(mixed)
+    assert "wrong tracks are not equally bad" in losses_text(rows((0, 1, 0.0), loss=(0.1, 2.0)))
+    assert "most probable if reading 1: by 7.00 nats" in likelihood_text(mixed)
+    assert "as the task is read here" in likelihood_text(rows((0, 1, 0.0), (0, 1, -1.0)))
+    own = findings.tables["readings"]
+    assert own["log_likelihood"][0] == 0.0
+    assert own["log_likelihood"].null_count() == 1  # where submissions count there are other choices
+    assert own["same_order"][0] == pytest.approx(1.0)
+    whose = findings.tables["whose"]
+    assert whose["auc"][0] == findings.tables["aucs"]["auc"][0]
+    assert len(set(whose["auc"])) > 1  # an attempt left out, or one η for all, tells something else
+
+
+def test_what_could_be_found_takes_tests_and_pairs_into_account(findings):
+    learned = findings.tables["relations"].filter(pl.col("n") > 6)
+    assert (learned["detectable"] < learned["detectable_corrected"]).all()
+    assert (learned["detectable_corrected"] < learned["pairs_detectable_corrected"]).all()
+    assert detectable(20, level=0.05 / 12) == pytest.approx(0.716, abs=1e-3)
+    assert detectable(10, level=0.05 / 12) == pytest.approx(0.886, abs=1e-3)
+    assert np.isnan(detectable(3))
 
 
 def test_intervals_of_correlations_draw_pairs():
@@ -302,7 +427,7 @@ def test_a_corpus_without_transcripts_still_tells_of_choices(tmp_path):
     for path in (tmp_path / "transcripts").iterdir():
         path.unlink()
     silent = DATASET.read(tmp_path, no_progress)
-    found = analyse(silent, bootstrap=5, workers=1)
+    found = analyse(silent, bootstrap=20, workers=1)
     said = " ".join(words for one in tell(REANALYSIS, found, silent).sections for words in one["paragraphs"])
     assert "Nobody's speech was recorded" in said
     assert found.numbers["n_speaking"] == 0

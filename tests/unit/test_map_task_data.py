@@ -162,6 +162,7 @@ def test_folders_without_the_files_are_said(tmp_path: Path) -> None:
     (tmp_path / ARCHIVE).write_bytes(b"no archive")
     with pytest.raises(DataError, match="cannot be read as an archive"):
         read(tmp_path, no_progress)
+    (tmp_path / ARCHIVE).unlink()
     (tmp_path / "moves").mkdir()
     with pytest.raises(DataError, match="no file of moves"):
         read(tmp_path, no_progress)

@@ -37,18 +37,18 @@ XI = np.linspace(-1.0, 2.0, 25)
 
 def frozen(channel: Channel, xi: np.ndarray, shape: float):
     """The distribution of what is recorded, by scipy; None where scipy has none ready."""
-    mean = np.exp(xi)
+    mean, loc = np.exp(xi), getattr(channel, "above", 0.0)
     plain = stats.nbinom(shape, shape / (shape + mean))
     kinds = {
-        "gamma": lambda: stats.gamma(shape, scale=mean / shape),
-        "log_normal": lambda: stats.lognorm(shape, scale=mean),
+        "gamma": lambda: stats.gamma(shape, loc=loc, scale=mean / shape),
+        "log_normal": lambda: stats.lognorm(shape, loc=loc, scale=mean),
         "negative_binomial": lambda: plain,
         "poisson": lambda: stats.poisson(mean),
         "bernoulli": lambda: stats.bernoulli(1 / (1 + np.exp(-xi))),
         "generalized_gamma": lambda: stats.gengamma(
-            shape, channel.power, scale=mean * shape ** (-1 / channel.power)
+            shape, channel.power, loc=loc, scale=mean * shape ** (-1 / channel.power)
         ),
-        "weibull": lambda: stats.weibull_min(shape, scale=mean),
+        "weibull": lambda: stats.weibull_min(shape, loc=loc, scale=mean),
         "shifted_negative_binomial": lambda: stats.nbinom(shape, shape / (shape + mean), loc=channel.least),
     }
     return kinds[channel.kind]()
@@ -66,6 +66,10 @@ def frozen(channel: Channel, xi: np.ndarray, shape: float):
         (GeneralizedGamma("a", "y", power=-0.3), 30.0),
         (GeneralizedGamma("a", "y", power=0.05), 900.0),
         (Weibull("a", "y"), 1.4),
+        (Gamma("a", "y", above=0.25), 0.9),
+        (LogNormal("a", "y", above=0.25), 0.6),
+        (GeneralizedGamma("a", "y", power=0.4, above=2.0), 3.0),
+        (Weibull("a", "y", above=0.25), 1.4),
         (ShiftedNegativeBinomial("a", "y", least=2), 0.8),
     ],
     ids=lambda value: getattr(value, "kind", str(value)),
@@ -116,6 +120,10 @@ def test_counts_changed_at_zero_follow_from_the_plain_ones(channel):
         (GeneralizedGamma("a", "y", power=0.3), 1.5),
         (GeneralizedGamma("a", "y", power=-0.25), 6.0),
         (Weibull("a", "y"), 1.5),
+        (Gamma("a", "y", above=0.25), 1.5),
+        (LogNormal("a", "y", above=0.25), 0.7),
+        (GeneralizedGamma("a", "y", power=0.3, above=0.25), 1.5),
+        (Weibull("a", "y", above=0.25), 1.5),
         (ShiftedNegativeBinomial("a", "y"), 1.5),
         (TruncatedNegativeBinomial("a", "y"), 8.0),
         (ZeroInflatedNegativeBinomial("a", "y", extra_zeros=0.3), 1.5),
@@ -142,6 +150,41 @@ def test_a_wrong_distribution_function_variance_or_information_is_found():
         check_channel(Off("a", "y"))
     for said in ("cumulative does not rise", "what sample draws", "variance says", "information says"):
         assert said in str(raised.value)
+
+
+@pytest.mark.parametrize("plain", [Poisson, Gamma])
+def test_a_distribution_function_that_does_not_begin_at_0_is_found(plain):
+    class Raised(plain):
+        def cumulative(self, y, xi, shape, *, below=False):
+            return super().cumulative(y, xi, shape, below=below) + 0.001
+
+    with pytest.raises(AssertionError, match="cumulative is not 0 below the lowest value"):
+        check_channel(Raised("a", "y"))
+
+
+@pytest.mark.parametrize("power", [-0.4, 0.1])
+def test_heavy_tails_keep_the_contract_at_the_shape_it_is_tried_at(power):
+    check_channel(GeneralizedGamma("a", "y", power=power))
+
+
+def test_moments_too_large_for_a_number_are_infinite():
+    channel = GeneralizedGamma("a", "y", power=0.01)
+    assert np.isinf(channel.variance(XI, 1.5)).all()
+    assert np.isinf(GeneralizedGamma("a", "y", power=-0.4).mean(XI, 1.5)).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting"),
+    [
+        (GeneralizedGamma, {"power": "1"}),
+        (GeneralizedGamma, {"power": True}),
+        (ZeroInflatedPoisson, {"extra_zeros": None}),
+        (Gamma, {"above": "1"}),
+    ],
+)
+def test_settings_that_are_no_numbers_are_refused(kind, setting):
+    with pytest.raises(DataError, match="must be a number"):
+        kind("a", "y", **setting)
 
 
 def test_gamma_and_log_normal_are_special_cases():
@@ -227,12 +270,13 @@ def test_settings_survive_a_file(tmp_path):
     channels = [
         GeneralizedGamma("duration", "duration_s", power=0.5),
         ShiftedNegativeBinomial("turns", "n_turns", least=0),
-        Gamma("pause", "pause_s", zeros="left_out"),
+        Gamma("pause", "pause_s", zeros="left_out", above=1e-4),
     ]
     fit = fidm.Model(task, channels=channels).fit(cohort)
     fit.save(tmp_path / "fit.json")
     again = fidm.load_fit(tmp_path / "fit.json")
     assert again.channels == tuple(channels)
+    assert again.channels[2].above == 1e-4
     assert again.profile(cohort).table.equals(fit.profile(cohort).table)
 
 
@@ -244,6 +288,9 @@ def test_settings_survive_a_file(tmp_path):
         (lambda: ZeroInflatedPoisson("a", "y", extra_zeros=1.0), "from 0 to below 1"),
         (lambda: ShiftedNegativeBinomial("a", "y", least=-1), "whole number"),
         (lambda: Gamma("a", "y", zeros="kept"), "'refused' or 'left_out'"),
+        (lambda: LogNormal("a", "y", above=-0.1), "above of a is -0.1"),
+        (lambda: Weibull("a", "y", above=math.inf), "must be a number, 0 or more"),
+        (lambda: Gamma("a", "y", above=True), "must be a number, 0 or more"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make, said):
@@ -264,6 +311,43 @@ def test_values_a_channel_cannot_have_are_found():
     assert Gamma("a", "y").wrong(raw)[0].tolist() == [False, True, False, False, False]
     assert not Gamma("a", "y", zeros="left_out").wrong(raw)[0].any()
     assert np.isnan(Gamma("a", "y", zeros="left_out").observe(raw)[:2]).all()
+    late, said = Gamma("a", "y", zeros="left_out", above=1.0).wrong(np.append(raw, -1.0))
+    assert late.tolist() == [False, False, True, False, False, True]
+    assert said == "must be 0, or above 1"
+    late, said = LogNormal("a", "y", above=1.0).wrong(raw)
+    assert late.tolist() == [False, True, True, False, False]
+    assert "must be above 1;" in said
+
+
+@pytest.mark.parametrize("kind", [Gamma, LogNormal, Weibull, GeneralizedGamma])
+def test_amounts_from_a_limit_on_are_fitted_as_what_lies_beyond_it(kind):
+    from fidm.evidence.residuals import find_residuals
+    from fidm.fit.effort_alone import fit_effort
+
+    rng = np.random.default_rng(7)
+    beyond = rng.gamma(1.2, np.exp(np.repeat(rng.normal(0, 0.4, 12), 10)))
+    segments = pl.DataFrame(
+        {
+            "participant": np.repeat([f"P{j:02d}" for j in range(12)], 10),
+            "segment": range(120),
+            "n_moves": 1,
+            "plain": np.where(np.arange(120) % 4, beyond, 0.0),
+            "late": np.where(np.arange(120) % 4, beyond + 0.25, 0.0),
+        }
+    )
+    plain = fit_effort(segments, kind("pause", "plain", design=(), zeros="left_out"))
+    late = fit_effort(segments, kind("pause", "late", design=(), zeros="left_out", above=0.25))
+    for method in ("eb", "mle"):
+        a, b = (replace(fit, method=method).profile(segments)["pause"] for fit in (plain, late))
+        np.testing.assert_allclose(b, a, rtol=1e-6)
+    cohort = fidm.Cohort.from_segments(segments)
+    parts = [find_residuals(fit, cohort, fit.profile(cohort)) for fit in (plain, late)]
+    for name, shift in (("observed", 0.25), ("expected", 0.25), ("residual", 0.0), ("own_z", 0.0)):
+        a, b = (table[f"pause_{name}"].drop_nulls().to_numpy() for table in parts)
+        np.testing.assert_allclose(b, a + shift, rtol=1e-5, atol=1e-6)
+    channel = kind("pause", "late", zeros="left_out", above=0.25)
+    assert channel.to_dict()["above"] == 0.25
+    assert "above" not in kind("pause", "late").to_dict()
 
 
 @dataclass(frozen=True)

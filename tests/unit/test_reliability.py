@@ -14,8 +14,9 @@ from fidm.errors import DataError
 from fidm.fit.factorized import Model
 from fidm.model.channels import paper_channels
 from fidm.plot.recovery import reliability as draw
+from fidm.study.halves import deal_segments, half_of
 from fidm.study.learnable import by_method
-from fidm.study.repeating import _deal_segments, _half, _measured, _retest, _split_half, reliability
+from fidm.study.repeating import _measured, _retest, _split_half, reliability
 from fidm.study.simulate import People
 from fidm.study.structure import redraw_effort
 from fidm.tasks.stack import TaskSet
@@ -38,11 +39,11 @@ def found(task, cohort):
 
 
 def test_the_halves_share_nothing_and_miss_nothing(task, cohort):
-    odd, odd_segment, how = _deal_segments(TaskSet.of(task), cohort)
+    odd, odd_segment, how = deal_segments(TaskSet.of(task), cohort)
     assert "each with its steps" in how
     fit = Model(task).fit(cohort)
-    first = _half(cohort, fit.channels, odd, odd_segment)
-    second = _half(cohort, fit.channels, ~odd, ~odd_segment)
+    first = half_of(cohort, fit.channels, odd, odd_segment)
+    second = half_of(cohort, fit.channels, ~odd, ~odd_segment)
     assert (first.weight + second.weight == 1).all()
     assert (first.segments["duration_s"].is_null() != second.segments["duration_s"].is_null()).all()
     # a step is in the half of its segment
@@ -54,10 +55,33 @@ def test_the_halves_share_nothing_and_miss_nothing(task, cohort):
 
 
 def test_steps_without_segments_are_dealt_in_runs(task, cohort):
-    odd, _, how = _deal_segments(TaskSet.of(task), replace(cohort, segment=None))
+    odd, _, how = deal_segments(TaskSet.of(task), replace(cohort, segment=None))
     assert "runs of 3 counted steps" in how
     n = int(cohort.step_offsets[1])
     assert odd[: min(n, 7)].tolist() == [True, True, True, False, False, False, True][:n]
+
+
+def test_only_steps_of_episodes_without_a_segment_are_dealt_in_runs(task, cohort):
+    silent = np.repeat(np.arange(len(cohort)) % 2 == 0, np.diff(cohort.step_offsets))  # one episode each
+    some = replace(cohort, segment=np.where(silent, -1, cohort.segment).astype(np.int32))
+    odd, _, how = deal_segments(TaskSet.of(task), some)
+    assert "each with its steps; steps of 40 of 80 episodes do not say" in how
+    by_segment = deal_segments(TaskSet.of(task), cohort)[0]
+    in_runs = deal_segments(TaskSet.of(task), replace(cohort, segment=None))[0]
+    assert (odd == np.where(silent, in_runs, by_segment)).all()
+    assert not odd[silent].all()
+    assert deal_segments(None, some)[2] == "split-half: odd against even segments, each with its steps"
+
+
+def test_people_without_an_observation_are_not_counted_by_the_model(task, cohort):
+    silent = pl.Series(np.repeat(np.arange(len(cohort)) % 4 > 0, np.diff(cohort.segment_offsets)))
+    column = pl.when(silent).then(None).otherwise(pl.col("duration_s")).alias("duration_s")
+    some = replace(cohort, segments=cohort.segments.with_columns(column))
+    fit = Model(task).fit(cohort)
+    row = reliability(task, some, fit=fit, bootstrap=20).row("duration", "model")
+    assert (row["n"], row["without"]) == (20, 60)
+    talkers = reliability(task, cohort[np.arange(0, 80, 4)], fit=fit, bootstrap=20).row("duration", "model")
+    assert row["reliability"] == pytest.approx(talkers["reliability"])
 
 
 def test_spearman_brown_and_the_error_of_measurement():

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from made_up.space_adventure import CONDITIONS, MISPRINTED, write
 from scipy.io import loadmat, savemat
+from scipy.stats import rankdata
 
 import fidm
 from fidm.datasets.base import no_progress
@@ -18,9 +19,17 @@ from fidm.datasets.space_adventure_files import person_of, read_scores, read_ses
 from fidm.datasets.space_adventure_task import MiniBlock, make_task, transitions
 from fidm.errors import DataError
 from fidm.reanalyses import space_adventure
-from fidm.reanalyses.resampling import holm, rank_correlation, separation
+from fidm.reanalyses.resampling import (
+    holm,
+    partial_rank_correlation,
+    rank_correlation,
+    separation,
+    stepped_up,
+)
 from fidm.reanalyses.space_adventure import compare_values
-from fidm.reanalyses.space_adventure_group_words import _more_with_both, _sure, _with_age
+from fidm.reanalyses.space_adventure_group_words import _more_with_both
+from fidm.reanalyses.space_adventure_people import IN_TIME
+from fidm.reanalyses.space_adventure_test_words import _held_fixed, _sure, _with_age
 from fidm.reanalyses.space_adventure_words import _other_pairs, _two_times
 from fidm.reanalyses.told import tell
 from fidm.record import to_json
@@ -202,7 +211,7 @@ def test_published_tables_without_their_columns_are_refused(copied):
     with pytest.raises(DataError, match=r"mini-block_data\.csv: It has no column Q, action, depth"):
         read(copied, no_progress)
     (copied / "plandepth_aud/data/SAT_subjectLevel.csv").unlink()
-    with pytest.raises(DataError, match=r"SAT_subjectLevel\.csv: It cannot be read"):
+    with pytest.raises(DataError, match=r"SAT_subjectLevel\.csv: is missing"):
         read(copied, no_progress)
 
 
@@ -271,12 +280,48 @@ def test_too_few_people_and_constants_give_no_number():
     assert holm([0.2, float("nan")])[0] == 0.2
 
 
+def test_a_third_thing_held_fixed_is_taken_out_of_a_rank_correlation():
+    rng = np.random.default_rng(5)
+    group = np.repeat([0.0, 1.0], 40)
+    x, y = rng.normal(size=(2, 80)) + 3 * group  # nothing but the group
+    plain = rank_correlation(x, y, seed=1, bootstrap=50)
+    fixed = partial_rank_correlation(x, y, group, seed=1, bootstrap=50)
+    assert plain.value > 0.6
+    assert abs(fixed.value) < 0.25
+    assert fixed.p > 0.05 > plain.p
+    # the same as the correlation of what a regression of ranks on the group leaves
+    left = [one - np.array([one[group == g].mean() for g in group]) for one in map(rankdata, (x, y))]
+    assert fixed.value == pytest.approx(np.corrcoef(left)[0, 1])
+    assert np.isnan(partial_rank_correlation(x, y, np.zeros(80), seed=1, bootstrap=20).value)
+
+
+def test_halves_are_stepped_up_to_the_whole():
+    x = np.append(np.arange(9.0), -np.inf)
+    r, whole = stepped_up(x, x, seed=1, bootstrap=50)
+    assert (r, whole.value, whole.n) == (pytest.approx(1.0), pytest.approx(1.0), 9)
+    r, whole = stepped_up(x, -x, seed=1, bootstrap=50)
+    assert r == pytest.approx(whole.value) == pytest.approx(-1.0)
+    assert np.isnan(stepped_up(x[:3], x[:3], seed=1, bootstrap=50)[0])
+
+
+def test_first_and_last_mini_blocks_are_a_split_of_their_own(findings):
+    rows = findings.tables["reliability"].filter(halves=IN_TIME)
+    assert rows["parameter"].to_list() == ["eta", "theta"]
+    mixed = findings.tables["reliability"].filter(halves="mini-blocks")
+    assert rows["r"].to_list() != mixed["r"].to_list()
+    assert rows["n"][1] == findings.numbers["n_adults"]
+
+
 def test_words_follow_the_numbers(findings):
     def row(low, high):
         return {"auc": (low + high) / 2, "value": (low + high) / 2, "low": low, "high": high}
 
     assert "in first choices older people are faster" in _two_times(row(0.1, 0.4), row(0.6, 0.9))
     assert "slower in first choices and in later ones alike" in _two_times(row(0.6, 0.9), row(0.7, 0.9))
+    partly = {"partial": 0.3, "partial_low": 0.1, "partial_high": 0.5}
+    assert _held_fixed({**partly, "partial_p_holm": 0.11}).endswith("which does not remain after correction)")
+    assert _held_fixed({**partly, "partial_p_holm": 0.01}).endswith("which remains after correction)")
+    assert _held_fixed({"partial": None}) == ""
     none = pl.DataFrame({"p_holm": [0.3], "parameter": ["eta"], "test": ["vocabulary"]})
     assert _sure(none) == "no relation remains after correction"
     assert _with_age(pl.DataFrame([{"measure": "eta", **row(-0.1, 0.1)}])).startswith("Nothing of this")

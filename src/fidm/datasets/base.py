@@ -7,17 +7,17 @@ published, and turns them into tasks, a cohort and tables (:class:`Loaded`).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
+from typing import Any
 
 import polars as pl
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError
-from fidm.talk import Transcripts
+from fidm.errors import DataError, Problem
 from fidm.tasks.model import TaskModel
 
 Progress = Callable[[str, int, int], None]
@@ -106,6 +106,32 @@ class Dataset:
         """The files of the data set, without the archives of them all."""
         return tuple(path for path in self.manifest if path not in self.archives)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return whose data they are, on which terms, and where they are published, as plain values."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "summary": self.summary,
+            "people": self.people,
+            "licence": self.licence,
+            "licence_url": self.licence_url,
+            "terms": self.terms,
+            "citation": list(self.citation),
+            "sources": [
+                {"home": one.home, "version": one.version, "base_url": one.base_url} for one in self.sources
+            ],
+            "n_files": len(self.paths),
+        }
+
+    def __post_init__(self) -> None:
+        if is_outside(self.folder):
+            raise DataError(f"The folder of the data set {self.name} is outside the folder of all data.")
+        if isinstance(self.manifest, Manifest):
+            return  # is checked when it is read, which costs time
+        for path in self.manifest:
+            if is_outside(path):
+                raise DataError(f"The manifest of {self.name} names a file outside its folder: {path!r}.")
+
     def __repr__(self) -> str:
         return f"Dataset({self.name!r}: {self.people}, {self.licence})"
 
@@ -126,8 +152,6 @@ class Loaded:
         Other published tables, such as the authors' own estimates.
     notes : tuple of str
         What was left out, joined or mended, as sentences with counts.
-    talks : Transcripts or None
-        What people said, where that was published.
     verified : bool
         Whether every file had its published checksum (:func:`fidm.datasets.load` finds out).
     """
@@ -137,7 +161,6 @@ class Loaded:
     cohort: Cohort
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    talks: Transcripts | None = None
     verified: bool = True
 
     def __repr__(self) -> str:
@@ -216,7 +239,59 @@ def parse_manifest(text: str, *, source: str = "") -> dict[str, str]:
             raise DataError(f"Line {number} is not a SHA-256 checksum, two spaces and a path.", source=source)
         if parts[2] in found:
             raise DataError(f"Line {number} names {parts[2]} again.", source=source)
-        if parts[2].startswith("/") or ".." in parts[2].split("/") or "\\" in parts[2]:
+        if is_outside(parts[2]):
             raise DataError(f"Line {number} names a file outside the data set's folder.", source=source)
         found[parts[2]] = parts[1]
     return found
+
+
+def is_outside(path: str) -> bool:
+    """Return whether a path names something outside the folder it is to be in, on whatever system.
+
+    Examples
+    --------
+    >>> [is_outside(path) for path in ("logs/one.csv", "../one.csv", "/etc/passwd", "C:one.csv")]
+    [False, True, True, True]
+    """
+    return (
+        path in ("", ".")
+        or "\\" in path
+        or "\0" in path
+        or ".." in path.split("/")
+        or bool(PureWindowsPath(path).anchor)
+    )
+
+
+def visible_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of a folder whose names are like a pattern, sorted; hidden ones are never among them.
+
+    A hidden name begins with a point: what an interrupted download left, and what some systems put beside
+    files.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to look; nothing is found where there is no such folder.
+    pattern : str
+        As :meth:`pathlib.Path.glob` has it.
+    """
+    found = sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
+    require_files(found)
+    return found
+
+
+def require_files(paths: Iterable[Path]) -> None:
+    """Raise where something is missing or is no file, such as a folder; all of it at once.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        What is going to be read.
+    """
+    problems = [
+        Problem("is a folder or a device, not a file." if path.exists() else "is missing.", where=str(path))
+        for path in paths
+        if not path.is_file()
+    ]
+    if problems:
+        raise DataError("Files cannot be read. Are these the published ones?", problems=problems)

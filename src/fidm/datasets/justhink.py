@@ -10,6 +10,7 @@ were transcribed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.cohort import Cohort, offsets_of
-from fidm.datasets.base import Dataset, Loaded, Progress, Source, read_manifest
+from fidm.datasets.base import (
+    Dataset,
+    Loaded,
+    Progress,
+    Source,
+    read_manifest,
+    require_files,
+    visible_files,
+)
 from fidm.datasets.justhink_network import TASK, Network, network_task, read_network, set_costs, set_parts
 from fidm.datasets.justhink_replay import (
     LAID_TWICE,
@@ -31,8 +40,17 @@ from fidm.datasets.justhink_replay import (
     read_table,
     replay,
 )
-from fidm.datasets.justhink_speech import CHILDREN, TRANSCRIPT_SCHEMA, robot_lag, spoken
+from fidm.datasets.justhink_speech import CHILDREN, read_transcript, robot_lag, spoken
 from fidm.errors import DataError
+
+NETWORK = "metadata/network.json"
+TESTS = {
+    "before": "test_responses/justhink19_pretest.csv",
+    "after": "test_responses/justhink19_posttest.csv",
+}
+"""The files with children's answers before and after the activity."""
+
+_TEAM = re.compile(r"[0-9]{1,4}")
 
 N_ITEMS = 10
 """How many questions each test has."""
@@ -50,25 +68,28 @@ def read(folder: Path, on_progress: Progress) -> Loaded:
     on_progress : callable
         Called as ``on_progress(doing, done, of)``.
     """
-    network = read_network(folder / "metadata" / "network.json")
-    parts = set_parts(network)
-    paths = sorted((folder / "logs").glob("justhink19_log_*.csv"))
+    paths = visible_files(folder / "logs", "justhink19_log_*.csv")
     if not paths:
-        raise DataError("There is no log of a team (logs/justhink19_log_*.csv).", source=str(folder.name))
+        raise DataError("There is no log of a team (logs/justhink19_log_*.csv).", source=str(folder))
+    require_files([folder / NETWORK, *(folder / test for test in TESTS.values())])
+    network = read_network(folder / NETWORK)
+    parts = set_parts(network)
+    if parts[-1] != 1:
+        raise DataError("All tracks together do not join all mines.", source=NETWORK)
     replays, speech, clocks, lost = {}, {}, [], 0
     for i, path in enumerate(paths):
         on_progress("teams", i, len(paths))
-        number = path.stem.rsplit("_", 1)[1]
+        number = _team_of(path)
         log = read_table(path, LOG_SCHEMA)
         replays[number] = replay(log, network, parts, source=path.name)
         said = folder / "transcripts" / f"justhink19_transcript_{number}.csv"
         if said.exists():
-            transcript = read_table(said, TRANSCRIPT_SCHEMA)
+            transcript = read_transcript(said)
             speech[number], outside = spoken(replays[number].turns, transcript)
             lost += outside
             clocks += [(int(number), lag) for lag in robot_lag(transcript, log)]
     on_progress("teams", len(paths), len(paths))
-    people = _people(folder / "test_responses", list(replays))
+    people = _people(folder, list(replays))
     cohort = _cohort(people, replays, speech)
     tables = {
         "network": _network_table(network),
@@ -104,7 +125,7 @@ def _edits(replays: Mapping[str, Replayed], parts: NDArray[np.int8]) -> pl.DataF
     steps = pl.concat(
         one.steps.with_columns(
             participant=pl.lit(team) + pl.col("child"),
-            episode=pl.Series(_names(one.steps)),
+            episode=pl.Series(_names(one.steps), dtype=pl.String),
             step=pl.int_range(1, pl.len() + 1, dtype=pl.Int32).over(key),
         )
         for team, one in replays.items()
@@ -123,10 +144,7 @@ def _edits(replays: Mapping[str, Replayed], parts: NDArray[np.int8]) -> pl.DataF
 
 def _people(folder: Path, teams: list[str]) -> pl.DataFrame:
     """One row per child: right answers before and after, and the gain, absolute and relative."""
-    scores = {
-        when: _scores(folder / f"justhink19_{name}test.csv")
-        for when, name in (("before", "pre"), ("after", "post"))
-    }
+    scores = {when: _scores(folder / path) for when, path in TESTS.items()}
     rows: list[dict[str, Any]] = []
     for team in teams:
         for child in CHILDREN:
@@ -171,11 +189,26 @@ def _scores(path: Path) -> dict[tuple[int, str], int]:
     keys = table.filter(pl.col("team_no") == "key")
     if keys.height != 1:
         raise DataError("The test needs one row 'key' with the right answers.", source=path.name)
-    found = {}
-    for row in table.filter(pl.col("team_no") != "key").iter_rows(named=True):
+    found: dict[tuple[int, str], int] = {}
+    for number, row in enumerate(table.iter_rows(named=True), 1):
+        if row["team_no"] == "key":
+            continue
+        if not _TEAM.fullmatch(row["team_no"]):
+            raise DataError(f"The team of row {number} is not a number.", source=path.name)
+        team = int(row["team_no"])
+        if (team, CHILDREN[0]) in found:
+            raise DataError(f"Row {number} is of a team that has a row already.", source=path.name)
         for child in CHILDREN:
             right = [row[name] == keys[name][0] for name in columns if name.endswith(child)]
-            found[int(row["team_no"]), child] = sum(right)
+            found[team, child] = sum(right)
+    return found
+
+
+def _team_of(path: Path) -> str:
+    """The number of a team, as the name of its log says."""
+    found = path.stem.rsplit("_", 1)[1]
+    if not _TEAM.fullmatch(found):
+        raise DataError("Its name does not say of which team it is.", source=path.name)
     return found
 
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from fidm.errors import DataError
 from fidm.tasks.model import TaskModel
-from fidm.tasks.toggles import toggle_task
+from fidm.tasks.toggles import MOST_THINGS, toggle_task
 
 CHANGE = 0.1
 """What laying or removing a track costs, in francs."""
@@ -87,10 +87,20 @@ def read_network(path: Path) -> Network:
             (*sorted((place[int(link["source"])], place[int(link["target"])])), float(link["cost"]))
             for link in found["links"]
         )
-    except (ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError):
         raise DataError(
             "This is not a network of nodes (id, label) and links (source, target, cost).", source=path.name
         ) from None
+    pairs = {(a, b) for a, b, _ in links}
+    wrong = {
+        "two mines of the same number": len(place) < len(ids),
+        f"no track, or more than {MOST_THINGS}": not 1 <= len(links) <= MOST_THINGS,
+        "a track twice, or one that leads back": len(pairs) < len(links) or any(a == b for a, b in pairs),
+        "a cost that is not a number above 0": not all(0 < cost < float("inf") for _, _, cost in links),
+    }
+    found_wrong = [what for what, is_so in wrong.items() if is_so]
+    if found_wrong:
+        raise DataError(f"The network has {' and '.join(found_wrong)}.", source=path.name)
     return Network(
         mines=mines,
         ids=ids,

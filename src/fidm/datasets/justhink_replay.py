@@ -48,9 +48,9 @@ SUBMISSION_SCHEMA = {
 }  # fmt: skip
 SLIP_SCHEMA = {"team": pl.Int64, "attempt": pl.Int64, "event": pl.Int64, "slip": pl.String}
 
-_TRACK = re.compile(r".*\((\d+)-(\d+)\)")
-_PAIR = re.compile(r"\((\d+), ?(\d+)\)")
-_COST = re.compile(r"cost=(\d+(?:\.\d+)?) \(opt_cost=(\d+(?:\.\d+)?)\)")
+_TRACK = re.compile(r".*\(([0-9]{1,4})-([0-9]{1,4})\)")
+_PAIR = re.compile(r"\(([0-9]{1,4}), ?([0-9]{1,4})\)")
+_COST = re.compile(r"cost=([0-9]{1,9}(?:\.[0-9]+)?) \(opt_cost=([0-9]{1,9}(?:\.[0-9]+)?)\)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,6 +85,8 @@ def read_table(path: Path, schema: dict[str, Any], *, separator: str = "\t") -> 
     """Read a published table and check that it has the columns it should have, and no cell empty."""
     try:
         found = pl.read_csv(path, separator=separator, quote_char=None, schema_overrides=schema)
+    except OSError as error:
+        raise DataError(f"cannot be read ({type(error).__name__}).", source=path.name) from None
     except (pl.exceptions.PolarsError, UnicodeDecodeError):
         raise DataError("This table cannot be read: a number is no number, or rows differ in length.",
                         source=path.name) from None  # fmt: skip
@@ -113,6 +115,8 @@ def replay(log: pl.DataFrame, network: Network, parts: NDArray[np.int8], *, sour
         The file, for messages.
     """
     board = _Board(network, parts, source)
+    if log.is_empty():
+        raise DataError("The log has no event.", source=source)
     for event in log.iter_rows(named=True):
         board.take(event)
     return board.found()
@@ -130,11 +134,14 @@ class _Board:
         self.submissions: list[tuple[Any, ...]] = []
         self.slips: list[tuple[Any, ...]] = []
         self.n_edits = self.n_loads = 0
-        self.team = 0
+        self.team = self.events = 0
 
     def take(self, event: dict[str, Any]) -> None:
         """Take one event in."""
         self.team = event["team_no"]
+        self.events += 1
+        if not np.isfinite(event["time"]):
+            raise DataError(f"Event {self.events} has no time.", source=self.source)
         if event["attempt_no"] != self.attempt:
             self.attempt, self.part, self.handed_in = event["attempt_no"], 1, False
         verb = event["verb"]
@@ -147,7 +154,7 @@ class _Board:
             self.n_loads += 1
             self.lying = 0
             for one, other in _PAIR.findall(event["object"]):
-                self.lying |= 1 << self._track(int(one), int(other), event)
+                self.lying |= 1 << self._track(int(one), int(other))
         elif verb == "submits":
             self._submit(event)
 
@@ -163,8 +170,11 @@ class _Board:
         self.n_edits += 1
         ends = _TRACK.fullmatch(event["object"])
         if ends is None:
-            raise self._unclear(event)
-        track = self._track(int(ends[1]), int(ends[2]), event)
+            raise self._unclear()
+        track = self._track(int(ends[1]), int(ends[2]))
+        if event["subject"] not in ("A", "B"):
+            raise DataError(f"Event {self.events} changes the board, but neither A nor B does it.",
+                            source=self.source)  # fmt: skip
         turn["by"].append(event["subject"])
         lies, lays = bool(self.lying >> track & 1), event["verb"] == "adds"
         if lies == lays:
@@ -176,7 +186,7 @@ class _Board:
     def _submit(self, event: dict[str, Any]) -> None:
         cost = _COST.fullmatch(event["object"].strip())
         if cost is None:
-            raise self._unclear(event)
+            raise self._unclear()
         lying = [i for i in range(len(self.costs)) if self.lying >> i & 1]
         replayed, joined = float(self.costs[lying].sum()), bool(self.parts[self.lying] == 1)
         self.submissions.append(
@@ -199,15 +209,15 @@ class _Board:
     def _slip(self, event: dict[str, Any], kind: str) -> None:
         self.slips.append((self.team, self.attempt, event["event_no"], kind))
 
-    def _track(self, one: int, other: int, event: dict[str, Any]) -> int:
+    def _track(self, one: int, other: int) -> int:
         track = self.network.track(one, other)
         if track is None:
-            raise self._unclear(event)
+            raise self._unclear()
         return track
 
-    def _unclear(self, event: dict[str, Any]) -> DataError:
+    def _unclear(self) -> DataError:
         return DataError(
-            f"Event {event['event_no']} names no track of the network, or no cost. Is it the published file?",
+            f"Event {self.events} names no track of the network, or no cost. Is it the published file?",
             source=self.source,
         )
 

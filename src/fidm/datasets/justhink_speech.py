@@ -19,8 +19,14 @@ What was said is counted here and goes nowhere.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
+
+from fidm.datasets.base import require_files
+from fidm.datasets.justhink_replay import read_table
+from fidm.errors import DataError
 
 TRANSCRIPT_SCHEMA = {
     "team_no": pl.Int64, "utterance_no": pl.Int64, "start": pl.Float64, "end": pl.Float64,
@@ -28,6 +34,19 @@ TRANSCRIPT_SCHEMA = {
 }  # fmt: skip
 
 CHILDREN = ("A", "B")
+
+
+def read_transcript(path: Path) -> pl.DataFrame:
+    """Read a published transcript, and check that utterances have times that can be."""
+    require_files([path])
+    found = read_table(path, TRANSCRIPT_SCHEMA)
+    if found.is_empty():
+        raise DataError("The transcript has no utterance.", source=path.name)
+    start, end = found["start"].to_numpy(), found["end"].to_numpy()
+    wrong = np.flatnonzero(~(np.isfinite(start) & np.isfinite(end) & (start <= end)))
+    if len(wrong):
+        raise DataError(f"Utterance {wrong[0] + 1} ends before it begins, or has no time.", source=path.name)
+    return found
 
 
 def spoken(turns: pl.DataFrame, transcript: pl.DataFrame) -> tuple[pl.DataFrame, int]:

@@ -99,8 +99,8 @@ def read(folder: Path, on_progress: Progress) -> Loaded:
         words[dialog] = Counter(unit.text for unit in units.values() if unit.kind == "tu" and unit.text)
         moves, lost = read_moves(files[paths[1]], paths[1], units)
         problems += [
-            Problem("Its timed units are not in the other file.", where=f"{paths[1]}, move {name}")
-            for name in lost
+            Problem("Its timed units are not in the other file.", where=f"{paths[1]}, move {number}")
+            for number in lost
         ]
         chosen = [(move, measured(move)) for move in moves if move.label == LABEL]
         wordless += sum(1 for _, found in chosen if found is None)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import re
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.etree import ElementTree
 
+from fidm.datasets.base import visible_files
 from fidm.errors import DataError
 
 ARCHIVE = "hcrc_timed_units_and_moves.tar.gz"
@@ -30,6 +32,7 @@ LARGEST_FILE = 20_000_000
 
 _FILE = re.compile(rf"(?:\./)?((?:moves|timed-units)/{DIALOG.pattern}\.[gf]\.(?:moves|timed-units)\.xml)")
 _LINK = re.compile(r"[^#]*#id\(([^()]+)\)(?:\.\.id\(([^()]+)\))?")
+_NUMBER = re.compile(r"[0-9]{1,6}")
 _CHILD = "{http://nite.sourceforge.net/}child"
 
 
@@ -76,17 +79,20 @@ class Move:
 
 
 def published_files(folder: Path) -> Mapping[str, bytes]:
-    """Return the giver's files by their paths, from the single files of a folder or else from its archive.
+    """Return the giver's files by their paths, from a folder's archive or else from its single files.
+
+    The archive goes first, since it is also what is checked where there is one
+    (:func:`fidm.datasets.verify`).
 
     Parameters
     ----------
     folder : path
         Has the folders ``moves`` and ``timed-units``, or the archive.
     """
-    if (folder / "moves").is_dir():
-        found = dict(_from_folder(folder))
-    elif (folder / ARCHIVE).is_file():
+    if (folder / ARCHIVE).is_file():
         found = dict(_from_archive(folder / ARCHIVE))
+    elif (folder / "moves").is_dir():
+        found = dict(_from_folder(folder))
     else:
         raise DataError(
             f"There is neither a folder 'moves' nor the archive {ARCHIVE}. "
@@ -99,38 +105,44 @@ def published_files(folder: Path) -> Mapping[str, bytes]:
 def read_units(data: bytes, path: str) -> dict[str, Unit]:
     """Return the timed units of one speaker in a dialog, by their ids and in the order of the file."""
     found: dict[str, Unit] = {}
-    for element in _root(data, path):
-        if element.tag not in ("tu", "sil", "noi"):
-            continue
+    timed = (element for element in _root(data, path) if element.tag in ("tu", "sil", "noi"))
+    for number, element in enumerate(timed, 1):
         try:
             start, end = float(element.attrib["start"]), float(element.attrib["end"])
             name = element.attrib["id"]
         except (KeyError, ValueError):
-            raise DataError(
-                f"Unit {len(found) + 1} has no id, start and end in seconds.", source=path
-            ) from None
+            raise DataError(f"Unit {number} has no id, start and end in seconds.", source=path) from None
         if not 0 <= start <= end < float("inf"):
-            raise DataError(f"Unit {name!r} ends before it begins.", source=path)
+            raise DataError(f"Unit {number} ends before it begins.", source=path)
+        if name in found:
+            raise DataError(f"Unit {number} has the id of another one.", source=path)
         found[name] = Unit(element.tag, start, end, (element.text or "").strip())
     return found
 
 
-def read_moves(data: bytes, path: str, units: Mapping[str, Unit]) -> tuple[list[Move], list[str]]:
-    """Return the moves of one speaker in a dialog, and the names of those whose units are not there."""
+def read_moves(data: bytes, path: str, units: Mapping[str, Unit]) -> tuple[list[Move], list[int]]:
+    """Return the moves of one speaker in a dialog, and the places of those whose units are not there.
+
+    Places are counted from 1 in the order of the file; what it calls a move may be anything.
+    """
     order = {name: place for place, name in enumerate(units)}
     every = tuple(units.values())
     moves: list[Move] = []
-    lost: list[str] = []
-    for element in _root(data, path):
-        if element.tag != "move":
-            continue
-        name = element.get("id", "").rpartition(".")[2]
+    lost: list[int] = []
+    names: set[str] = set()
+    annotated = (element for element in _root(data, path) if element.tag == "move")
+    for number, element in enumerate(annotated, 1):
+        whole = element.get("id", "")
+        name = whole.rpartition(".")[2]
+        if not _NUMBER.fullmatch(name) or whole in names:
+            raise DataError(f"Move {number} has no id of its own that ends with a number.", source=path)
+        names.add(whole)
         child = element.find(_CHILD)
         link = _LINK.fullmatch("" if child is None else child.get("href", ""))
         first = None if link is None else order.get(link[1])
         last = None if link is None else order.get(link[2] or link[1])
         if first is None or last is None or last < first:
-            lost.append(name)
+            lost.append(number)
             continue
         moves.append(
             Move(
@@ -144,13 +156,16 @@ def read_moves(data: bytes, path: str, units: Mapping[str, Unit]) -> tuple[list[
 
 
 def _from_folder(folder: Path) -> Iterator[tuple[str, bytes]]:
-    for place in sorted(folder.glob(f"moves/*.{GIVER}.moves.xml")) + sorted(
-        folder.glob(f"timed-units/*.{GIVER}.timed-units.xml")
-    ):
-        path = place.relative_to(folder).as_posix()
-        if _FILE.fullmatch(path):
-            _check_size(place.stat().st_size, str(place))
-            yield path, place.read_bytes()
+    for kind in ("moves", "timed-units"):
+        for place in visible_files(folder / kind, f"*.{GIVER}.{kind}.xml"):
+            path = place.relative_to(folder).as_posix()
+            if not _FILE.fullmatch(path):
+                continue
+            try:
+                _check_size(place.stat().st_size, str(place))
+                yield path, place.read_bytes()
+            except OSError as error:
+                raise DataError(f"cannot be read: {error.strerror}.", source=str(place)) from None
 
 
 def _from_archive(archive: Path) -> Iterator[tuple[str, bytes]]:
@@ -165,8 +180,13 @@ def _from_archive(archive: Path) -> Iterator[tuple[str, bytes]]:
                 content = packed.extractfile(member)
                 if content is not None:
                     yield name[1], content.read()
-    except (tarfile.TarError, EOFError, OSError) as error:
-        raise DataError(f"cannot be read as an archive: {error}.", source=str(archive)) from None
+            while packed.fileobj is not None and packed.fileobj.read(LARGEST_FILE):
+                pass  # at its very end is the checksum of it all, which reading up to there compares
+    except (tarfile.TarError, EOFError, OSError, ValueError, LookupError, zlib.error) as error:
+        raise DataError(
+            f"cannot be read as an archive ({type(error).__name__}). Is it the published file?",
+            source=str(archive),
+        ) from None
 
 
 def _check_size(size: int, source: str) -> None:
@@ -186,4 +206,5 @@ def _root(data: bytes, path: str) -> ElementTree.Element:
         # Decoded above, so the parser knows no other encoding in which a document type could hide.
         return ElementTree.fromstring(text)  # noqa: S314
     except ElementTree.ParseError as error:
-        raise DataError(f"The file is not XML: {error}.", source=path) from None
+        line, column = error.position
+        raise DataError(f"The file is not XML: line {line}, character {column + 1}.", source=path) from None

@@ -15,10 +15,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from fidm.datasets.base import Dataset, Loaded, Progress, Source, read_manifest
-from fidm.datasets.space_adventure_files import N_ITEMS, Session, read_scores, read_sessions
+from fidm.datasets.base import Dataset, Loaded, Progress, Source, read_manifest, require_files
+from fidm.datasets.space_adventure_files import (
+    N_ITEMS,
+    SCORES,
+    SESSIONS,
+    Session,
+    read_scores,
+    read_sessions,
+    require_folders,
+)
 from fidm.datasets.space_adventure_flights import count_transitions, make_cohort
-from fidm.datasets.space_adventure_task import COSTS, N_PLANETS, MiniBlock, make_task
+from fidm.datasets.space_adventure_task import COSTS, FUEL, N_PLANETS, MiniBlock, make_task
 from fidm.errors import DataError
 
 AGEING, ALCOHOL, STUDENTS, BOTH = "ageing", "alcohol", "students", "ageing and alcohol"
@@ -97,6 +105,11 @@ def read(folder: Path, on_progress: Progress) -> Loaded:
     on_progress : callable
         Told of every group.
     """
+    require_files([folder / FITS, folder / VALUES])
+    require_folders(
+        {folder / group.sessions: SESSIONS for group in GROUPS}
+        | {folder / at: SCORES for group in GROUPS for at in group.scores.values()}
+    )
     sessions, scores = [], []
     for done, group in enumerate(GROUPS):
         on_progress("reading files", done, len(GROUPS))
@@ -215,27 +228,50 @@ def _ended_early(sessions: list[Session]) -> list[str]:
 # ---------------------------------------------------------------------- published tables
 
 
-def _table(path: Path, needed: Iterable[str]) -> pl.DataFrame:
+def _table(path: Path, needed: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+    """The columns of a table that are needed; those that are numbers must be numbers."""
     try:
-        table = pl.read_csv(path, schema_overrides={"ID": pl.String}, infer_schema_length=None)
+        table = pl.read_csv(path, infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(f"It cannot be read as a table ({type(error).__name__}).", source=path.name) from None
     missing = sorted(set(needed) - set(table.columns))
     if missing:
         raise DataError(f"It has no column {', '.join(missing)}.", source=path.name)
-    return table
+    if table.is_empty():
+        raise DataError("It has no row.", source=path.name)
+    read = table.select(pl.col(name).cast(kind, strict=False) for name, kind in needed.items())
+    no_numbers = [name for name in needed if read[name].null_count() > table[name].null_count()]
+    if no_numbers:
+        raise DataError(f"Something in the column {', '.join(no_numbers)} is not a number.", source=path.name)
+    return read
 
 
 def _published_fits(path: Path) -> pl.DataFrame:
     """What the authors estimated of each person; theirs are those of the study of alcohol."""
-    table = _table(path, ["ID", *FITTED])
+    table = _table(path, {"ID": pl.String, **dict.fromkeys(FITTED, pl.Float64)})
+    if table["ID"].is_duplicated().any() or table["ID"].has_nulls():
+        raise DataError("Somebody has two rows in it, or a row is nobody's.", source=path.name)
     return table.select(pl.col("ID").alias("participant"), *(pl.col(a).alias(b) for a, b in FITTED.items()))
 
 
 def _published_values(path: Path) -> pl.DataFrame:
     """What the authors found each action to be worth at the start, planning one, two and three deep."""
     kinds = [f"p{planet}" for planet in range(1, N_PLANETS + 1)]
-    table = _table(path, ["block_id", "start", "noise", "steps", "depth", "action", "Q", *kinds])
+    whole = ("block_id", "start", "noise", "steps", "depth", "action")
+    numbers = {**dict.fromkeys(whole, pl.Int64), **dict.fromkeys(("Q", *kinds), pl.Float64)}
+    table = _table(path, numbers)
+    possible: dict[str, Iterable[float]] = {
+        "noise": (0, 1),
+        "steps": (2, 3),
+        "start": range(1, N_PLANETS + 1),
+    }
+    possible |= dict.fromkeys(kinds, FUEL)
+    strange = [name for name, values in possible.items() if not table[name].is_in(list(values)).all()]
+    if strange or table.null_count().sum_horizontal().item():
+        raise DataError(
+            f"Cells are empty in it, or are what the task does not have: {', '.join(strange) or 'empty'}.",
+            source=path.name,
+        )
     names = []
     for row in table.iter_rows(named=True):
         planets = tuple(round(row[kind] / 10.0) + 3 for kind in kinds)

@@ -7,7 +7,9 @@ A session whose fuel ran out ended there: it has fewer mini-blocks, and the last
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +18,25 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from fidm.datasets.base import visible_files
 from fidm.datasets.space_adventure_task import ACTIONS, FUEL, N_PLANETS, RELIABILITY, MiniBlock
-from fidm.errors import DataError
+from fidm.errors import DataError, Problem
+
+SESSIONS, SCORES = "*.mat", "*.txt"
+"""What the files of flights, and those of the other tests, are like."""
+
+_NO_SESSION = (
+    OSError,
+    LookupError,
+    AttributeError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    MemoryError,
+    zlib.error,
+    struct.error,
+)
+"""What reading a MATLAB file stumbles over where it is damaged, or is none, beside SciPy's own error."""
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -109,19 +128,31 @@ def read_session(path: Path) -> Session:
         steps = np.atleast_1d(data.Conditions.notrials).astype(np.float64)
         noise = [str(word) for word in np.atleast_1d(data.Conditions.noise).tolist()]
         age, gender = float(data.Age), float(data.Gender)
-    except (MatReadError, OSError, KeyError, AttributeError, TypeError, ValueError) as error:
+    except NotImplementedError:
+        raise DataError(
+            "It is a MATLAB file of version 7.3, which no published one is.", source=path.name
+        ) from None
+    except (MatReadError, *_NO_SESSION) as error:
         raise DataError(
             f"It cannot be read as a session of the Space Adventure Task ({type(error).__name__}). Is it the "
             "published file?",
             source=path.name,
-        ) from error
+        ) from None
+    if len({len(rows) for rows in (keys, states, kinds, rt_s, fuel, steps)}) > 1:
+        raise DataError(
+            "Its tables are not of the same mini-blocks: they differ in length.", source=path.name
+        )
     begun = np.isfinite(steps) & np.isfinite(keys[:, 0])
+    if not begun.any():
+        raise DataError("No mini-block was begun in it.", source=path.name)
     n = len(begun) if begun.all() else int(np.flatnonzero(~begun)[0])
     if n > len(noise) or begun[n:].any():
         raise DataError("Mini-blocks are missing between others.", source=path.name)
     within = np.arange(MOST_STEPS) < steps[:n, None]
     flown = np.isfinite(keys[:n])
     _check(path, keys[:n], states[:n], kinds[:n], steps[:n], noise[:n], rt_s[:n], flown, within)
+    if np.isinf(age) or np.isinf(gender) or np.isinf(fuel[:n]).any():
+        raise DataError("An age, a gender or the fuel is infinite in it.", source=path.name)
     return Session(
         path=path,
         age=age,
@@ -167,7 +198,7 @@ def _check(
         "more flights than a mini-block has": bool((flown & ~within).any()),
         "a flight from a planet that is not recorded": bool((flown & ~np.isfinite(states[:, :-1])).any()),
         "a flight that follows one that is missing": bool((flown[:, 1:] & ~flown[:, :-1]).any()),
-        "a reaction time that is not above 0": not (rt_s[flown] > 0).all(),
+        "a reaction time that is not above 0": not ((rt_s[flown] > 0) & np.isfinite(rt_s[flown])).all(),
     }
     found = [what for what, is_so in wrong.items() if is_so]
     if found:
@@ -192,13 +223,33 @@ def person_of(path: Path) -> str:
 
 def read_sessions(folder: Path) -> dict[str, Session]:
     """Read all sessions of a folder, by person."""
-    return {person_of(path): read_session(path) for path in _files(folder, "*.mat")}
+    return {person: read_session(path) for person, path in _files(folder, SESSIONS).items()}
 
 
-def _files(folder: Path, pattern: str) -> list[Path]:
-    found = sorted(folder.glob(pattern))
-    if not found:
-        raise DataError(f"There are no files like {pattern} in it.", source=str(folder))
+def require_folders(patterns: Mapping[Path, str]) -> None:
+    """Raise where folders have no files like a pattern; all of them at once.
+
+    Parameters
+    ----------
+    patterns : mapping of Path to str
+        What files of each folder are like.
+    """
+    problems = [
+        Problem(f"There are no files like {pattern} in it.", where=str(folder))
+        for folder, pattern in patterns.items()
+        if not visible_files(folder, pattern)
+    ]
+    if problems:
+        raise DataError("Files are missing. Are these all the published ones?", problems=problems)
+
+
+def _files(folder: Path, pattern: str) -> dict[str, Path]:
+    """The files of a folder by person; each has one."""
+    found: dict[str, Path] = {}
+    for path in visible_files(folder, pattern):
+        if found.setdefault(person_of(path), path) != path:
+            raise DataError("There is another file of the same person beside it.", source=path.name)
+    require_folders({folder: pattern} if not found else {})
     return found
 
 
@@ -218,26 +269,26 @@ def read_scores(folder: Path, test: str) -> dict[str, float]:
         Which test it is.
     """
     found = {}
-    for path in _files(folder, "*.txt"):
+    for person, path in _files(folder, SCORES).items():
         if test == "working_memory":
             table = _columns(path, ("Resp1", "RT1", "Corr1"))[TRAINING_ITEMS:]
             is_right = (pl.col("Resp1") >= 0) & (pl.col("RT1") >= FASTEST_MS) & (pl.col("Corr1") > 0)
         else:
             table = _columns(path, ("RESP", "RESPT", "ACC"))
             is_right = (pl.col("RESP") > 0) & (pl.col("RESPT") >= FASTEST_MS) & (pl.col("ACC") > 0)
-        found[person_of(path)] = table.filter(is_right).height / N_ITEMS[test]
+        found[person] = table.filter(is_right).height / N_ITEMS[test]
     return found
 
 
 def _columns(path: Path, names: Iterable[str]) -> pl.DataFrame:
     """These columns of a table with tabs, as numbers; lines may end with a further tab."""
-    lines = path.read_text("utf-8-sig", errors="replace").splitlines()
-    head = lines[0].rstrip("\t").split("\t") if lines else []
     try:
+        lines = path.read_text("utf-8-sig", errors="replace").splitlines()
+        head = lines[0].rstrip("\t").split("\t") if lines else []
         place = {name: head.index(name) for name in names}
         rows = [line.split("\t") for line in lines[1:] if line.strip()]
         return pl.DataFrame({name: [float(row[at]) for row in rows] for name, at in place.items()})
-    except (ValueError, IndexError) as error:
+    except (OSError, ValueError, IndexError):
         raise DataError(
             f"It cannot be read as a table with the columns {', '.join(names)}.", source=path.name
-        ) from error
+        ) from None

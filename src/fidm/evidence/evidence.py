@@ -324,7 +324,7 @@ def _or_null(rows: NDArray[Any]) -> pl.Series:
     return series.set(series < 0, None)
 
 
-def _named(names: list[str], code: NDArray[np.int64], rows: NDArray[Any]) -> pl.Series:
+def _named(names: list[str], code: NDArray[Any], rows: NDArray[Any]) -> pl.Series:
     """The name of each row's entry; ``code`` says which name an entry has, and a row of -1 has none."""
     kinds = pl.Series(names, dtype=pl.Enum(names))
     codes = np.full(len(rows), -1, dtype=np.int64)
@@ -332,9 +332,11 @@ def _named(names: list[str], code: NDArray[np.int64], rows: NDArray[Any]) -> pl.
     return kinds.gather(_or_null(codes)) if names else pl.Series([None] * len(rows), dtype=pl.String)
 
 
-def _pair_names(tasks: TaskSet) -> tuple[list[str], NDArray[np.int64]]:
+def _pair_names(tasks: TaskSet) -> tuple[list[str], NDArray[Any]]:
     """The names of all actions, and which of them each stacked pair has."""
     names = list(dict.fromkeys(name for task in tasks.tasks for name in task.actions))
+    if len(tasks.tasks) == 1 and len(names) == tasks.tasks[0].n_actions:
+        return names, tasks.tasks[0].action  # an action's number is its name's
     place = {name: i for i, name in enumerate(names)}
     codes = [np.array([place[name] for name in task.actions])[task.action] for task in tasks.tasks]
     return names, np.concatenate(codes)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fidm.cohort import Cohort
-from fidm.errors import FitError
+from fidm.errors import DataError, FitError
 from fidm.fit.common import one_of
 from fidm.fit.effort_alone import EffortFit
 from fidm.fit.fitted import Fit
@@ -57,8 +57,8 @@ class Predicted:
     below, up_to : float array [m]
         The probability of an observation below this one, and of one that is at most as large.
     mean, variance : float array [m]
-        Of the prediction, in the units of the column; NaN where a channel does not tell its variance, and of
-        predictions in two parts.
+        Of the prediction, in the units of the column. The mean may be infinite; the variance is NaN where it
+        is, and where a channel does not tell it.
     zero : float array [m]
         The probability of a recorded 0.
     """
@@ -73,26 +73,6 @@ class Predicted:
         """Return the quantile residuals; where an observation has a probability, a place in it is drawn."""
         share = self.below + rng.random(len(self.below)) * (self.up_to - self.below)
         return np.asarray(special.ndtri(np.clip(share, EDGE, 1 - EDGE)))
-
-    @staticmethod
-    def two_parts(presence: Predicted, amount: Predicted, some: NDArray[np.bool_]) -> Predicted:
-        """Put together whether there was anything, and how much where there was something.
-
-        Parameters
-        ----------
-        presence : Predicted
-            Of the Bernoulli channel, [m].
-        amount : Predicted
-            Of the amounts above 0, for those observations only.
-        some : bool array [m]
-            Which observations are above 0.
-        """
-        chance = presence.mean
-        unknown = np.full(len(some), np.nan)  # what the amount would have been where there was none
-        below, up_to = np.zeros(len(some)), 1 - chance
-        below[some] = 1 - chance[some] + chance[some] * amount.below
-        up_to[some] = 1 - chance[some] + chance[some] * amount.up_to
-        return Predicted(below, up_to, unknown, unknown, 1 - chance)
 
 
 def predict(
@@ -166,6 +146,8 @@ def quantile_residuals(
     True
     """
     one_of("theta", theta, ("leave_one_out", "drawn"))
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or more.")
     rng = np.random.default_rng(seed)
     of_segment = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.segment_offsets))
     owner = cohort.episode_owner()[of_segment]
@@ -225,14 +207,17 @@ def _mixture(
         xi = base + np.repeat(nodes[:, q], counts)
         up_to += weight[:, q] * channel.cumulative(part.y, xi, shared.shape)
         expected = channel.mean(xi, shared.shape)
-        mean += weight[:, q] * expected
-        if told:
-            second += weight[:, q] * (channel.variance(xi, shared.shape) + expected**2)
+        with np.errstate(invalid="ignore", over="ignore"):  # moments of heavy tails may be infinite
+            mean += weight[:, q] * expected
+            if told:
+                second += weight[:, q] * (channel.variance(xi, shared.shape) + expected**2)
         if channel.discrete:
             point += weight[:, q] * np.exp(channel.log_density(part.y, xi, shared.shape))
             zero += weight[:, q] * channel.cumulative(none, xi, shared.shape)
     up_to = np.minimum(up_to, 1.0)
-    variance = second - mean**2 if told else np.full(len(mean), np.nan)
+    variance = np.full(len(mean), np.nan)
+    known = np.isfinite(second) & told
+    variance[known] = second[known] - mean[known] ** 2
     return Predicted(np.maximum(up_to - point, 0.0), up_to, mean, variance, zero)
 
 

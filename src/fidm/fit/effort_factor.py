@@ -43,6 +43,7 @@ def learn_population(
     population: str,
     workers: int,
     tolerance: float = TOLERANCE,
+    errors: bool = True,
 ) -> Learned:
     """Learn what people share in one channel.
 
@@ -60,10 +61,12 @@ def learn_population(
         Threads; changes no number.
     tolerance : float
         How exactly random intercepts are fitted; comparisons need less than what is reported.
+    errors : bool
+        Whether random intercepts come with standard errors, which comparisons do not need.
     """
     names = design_names(channel, levels)
     if population == "random":
-        return random_intercepts(channel, seen, names, workers, tolerance=tolerance)
+        return random_intercepts(channel, seen, names, workers, tolerance=tolerance, errors=errors)
     shared = pooled(channel, seen, names)
     return pooled_prior(channel, seen, shared, workers) if method == "eb" else Learned(shared, {})
 

@@ -103,10 +103,12 @@ def random_intercepts(
     workers: int,
     *,
     tolerance: float = TOLERANCE,
+    errors: bool = True,
 ) -> Learned:
     """Fit coefficients, shape and the spread of θ together, by marginal likelihood.
 
-    The search ends where no slope per person is above the tolerance.
+    The search ends where no slope per person is above the tolerance. Without ``errors`` there are no standard
+    errors, which comparisons do not need.
     """
     _check_design(channel, data, names)
     enough_people(channel, data)
@@ -127,8 +129,10 @@ def random_intercepts(
     if has_shape:
         begin.append(np.array([np.log(first.shape)]))
     begin.append(np.array([np.log(start.sd)]))
-    best, found = _maximise(gradients, np.concatenate(begin), channel.name, tolerance)
+    best, found = _maximise(gradients, np.concatenate(begin), channel.name, tolerance, errors=errors)
     shared = at(best)
+    if not errors:
+        return Learned(shared, {}, _alike(channel, shared))
     se = dict(zip(names, found[:width], strict=True))
     if has_shape:
         se[channel.shape_name] = found[width] * shared.shape
@@ -292,9 +296,9 @@ Gradients = Callable[[Floats], tuple[Floats, Floats]]
 
 
 def _maximise(
-    gradients: Gradients, start: Floats, name: str, tolerance: float = TOLERANCE
+    gradients: Gradients, start: Floats, name: str, tolerance: float = TOLERANCE, *, errors: bool = True
 ) -> tuple[Floats, Floats]:
-    """Maximise a sum over people; return where, and the standard errors there.
+    """Maximise a sum over people; return where, and the standard errors there, or NaN if none are asked for.
 
     The last free number is the logarithm of a standard deviation, which is kept above its floor.
     """
@@ -329,7 +333,7 @@ def _maximise(
             f"The population of {name} could not be fitted: its log-likelihood could still rise by about "
             f"{left:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
         )
-    return best, standard_errors(gradients, best, whiten)
+    return best, standard_errors(gradients, best, whiten) if errors else np.full(len(best), np.nan)
 
 
 def standard_errors(gradients: Gradients, best: Floats, scale: Floats) -> Floats:

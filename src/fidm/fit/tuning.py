@@ -126,7 +126,8 @@ def _allowed(channel: Channel, name: str, value: float) -> bool:
 def _marginal(channel: Channel, seen: Observed, levels: Levels, workers: int) -> float:
     """The marginal log-likelihood of everybody's observations; −∞ where the channel cannot be fitted."""
     try:
-        learned = random_intercepts(channel, seen, design_names(channel, levels), workers, tolerance=ROUGHLY)
+        names = design_names(channel, levels)
+        learned = random_intercepts(channel, seen, names, workers, tolerance=ROUGHLY, errors=False)
     except FitError:
         return -math.inf
     return math.fsum(log_likelihoods(channel, seen, learned.population, workers=workers))

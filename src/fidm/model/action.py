@@ -38,6 +38,9 @@ TABLE_BYTES = 64 * 2**20
 CHUNK_STEPS = 1_000_000
 """About how many choices are worked on at a time."""
 
+CHUNK_ROWS = 1 << 15
+"""How many rows of a task are looked at at a time; what is found does not depend on it."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choices:
@@ -170,11 +173,7 @@ def list_choices(
     An empty ``weight`` counts every step once.
     """
     sizes = np.diff(offsets)
-    some = np.flatnonzero(sizes > 0)
-    flat = np.ones(len(sizes), dtype=np.bool_)
-    if len(some):
-        spread = np.maximum.reduceat(q, offsets[some]) - np.minimum.reduceat(q, offsets[some])
-        flat[some] = spread < TIE
+    flat = _flat(offsets, q, row[pair >= 0])
     n = len(person_steps) - 1
     kept = np.empty(len(pair), dtype=np.int64)
     person_offsets = np.empty(n + 1, dtype=np.int64)
@@ -195,6 +194,20 @@ def list_choices(
     )
 
 
+def _flat(offsets: NDArray[np.int64], q: Floats, row: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Whether all options of a row are worth the same, [rows]; said of rows that somebody was in."""
+    seen = np.zeros(len(offsets) - 1, dtype=np.bool_)
+    seen[row] = True
+    flat = np.ones(len(seen), dtype=np.bool_)
+    rows = np.flatnonzero(seen)
+    if len(rows):  # a row that somebody chose in has an option
+        size = offsets[rows + 1] - offsets[rows]
+        begin = np.cumsum(size) - size
+        own = q[np.repeat(offsets[rows] - begin, size) + np.arange(int(size.sum()))]
+        flat[rows] = np.maximum.reduceat(own, begin) - np.minimum.reduceat(own, begin) < TIE
+    return flat
+
+
 def sensitivity_grid(offsets: NDArray[np.int64], q: Floats, *, spacing: float) -> Floats:
     """Return evenly spaced log η that span all these rows could tell apart, [G].
 
@@ -204,9 +217,9 @@ def sensitivity_grid(offsets: NDArray[np.int64], q: Floats, *, spacing: float) -
     some = np.flatnonzero(np.diff(offsets) > 0)
     if not len(some):
         return np.arange(-2.0, 2.0, spacing)
-    best = np.maximum.reduceat(q, offsets[some])
-    below = np.repeat(best, np.diff(offsets)[some]) - q
-    gap = np.minimum.reduceat(np.where(below >= TIE, below, np.inf), offsets[some])
+    gap = np.concatenate(
+        [_gaps(offsets, q, some[first : first + CHUNK_ROWS]) for first in range(0, len(some), CHUNK_ROWS)]
+    )
     gap = gap[np.isfinite(gap)]
     if not len(gap):
         return np.arange(-2.0, 2.0, spacing)
@@ -214,6 +227,17 @@ def sensitivity_grid(offsets: NDArray[np.int64], q: Floats, *, spacing: float) -
     first, last = np.log(0.02 / wide), np.log(20.0 / narrow)
     last = min(max(last, first + 6.0), first + 24.0)
     return np.asarray(first + spacing * np.arange(int(np.ceil((last - first) / spacing)) + 1))
+
+
+def _gaps(offsets: NDArray[np.int64], q: Floats, rows: NDArray[np.int64]) -> Floats:
+    """How far the second best option lies below the best, of rows one after the other; infinite if nowhere.
+
+    Rows without options may lie between them.
+    """
+    low, high = offsets[rows[0]], offsets[rows[-1] + 1]
+    begin, size = offsets[rows] - low, offsets[rows + 1] - offsets[rows]
+    below = np.repeat(np.maximum.reduceat(q[low:high], begin), size) - q[low:high]
+    return np.asarray(np.minimum.reduceat(np.where(below >= TIE, below, np.inf), begin))
 
 
 def log_likelihoods(entries: tuple[Any, Any, Any, Any, Any, Any], etas: Floats, lapse: float) -> Floats:
@@ -231,6 +255,9 @@ def log_likelihoods(entries: tuple[Any, Any, Any, Any, Any, Any], etas: Floats, 
 
 def _distinct(pair: NDArray[np.int32], n_pairs: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return the pairs that occur, and where each choice's pair stands among them."""
+    if len(pair) < n_pairs // 16:  # few choices in a large task: sorting them is less work than a table
+        found, where = np.unique(pair, return_inverse=True)
+        return found.astype(np.int64), where.astype(np.int32)
     occurs = np.zeros(n_pairs, dtype=np.bool_)
     occurs[pair] = True
     pairs = np.flatnonzero(occurs)

@@ -17,9 +17,10 @@ Poisson             mean e^ξ                                   none
 Bernoulli           P(y = 1) = 1 / (1 + e^−ξ)                  none
 ==================  =========================================  ===============================
 
-More distributions are in :mod:`fidm.model.more_channels`. A new channel is one class with the methods of
-:class:`Channel`; :func:`fidm.testing.check_channel` tests it. All arrays are vectors over observations;
-``shape`` is a number. Further numbers a distribution needs are *settings*: fields of its class.
+Amounts that begin at a limit, such as pauses counted from 0.25 s on, are given a setting ``above``: y − above
+is then distributed so. More distributions are in :mod:`fidm.model.more_channels`. A new channel is one class
+with the methods of :class:`Channel`; :func:`fidm.testing.check_channel` tests it. All arrays are vectors over
+observations; ``shape`` is a number. Further numbers a distribution needs are *settings*: fields of its class.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -178,7 +180,7 @@ class Channel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a saved fit has to know: the kind and every field."""
-        known = {field.name: getattr(self, field.name) for field in fields(self)}
+        known = {one.name: getattr(self, one.name) for one in fields(self)}
         return {"kind": self.kind, **known, "design": list(self.design)}
 
 
@@ -187,22 +189,38 @@ class Positive(Channel):
     """What all positive amounts share.
 
     ``zeros="left_out"`` takes a zero as nothing to observe: pauses are modelled where there is one.
+    ``above`` is where amounts begin: where gaps count as pauses from 0.25 s on, no pause is shorter, and what
+    is distributed is how much longer it is. Values between 0 and there are refused.
     """
 
     zeros: str = "refused"
+    above: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.zeros not in ("refused", "left_out"):
             raise DataError(f"zeros of {self.name} is {self.zeros!r}; it must be 'refused' or 'left_out'.")
+        if not (is_number(self.above) and 0 <= self.above < math.inf):
+            raise DataError(f"above of {self.name} is {self.above!r}; it must be a number, 0 or more.")
 
     def observe(self, raw: Floats) -> Floats:
-        return np.where(raw > 0, raw, np.nan)
+        return np.where(raw > self.above, raw - self.above, np.nan)
+
+    def record(self, y: Floats) -> Floats:
+        return y + self.above
 
     def wrong(self, raw: Floats) -> tuple[NDArray[np.bool_], str]:
-        if self.zeros == "left_out":
-            return ~np.isnan(raw) & ~(raw >= 0), "must be 0 or more"
-        return ~np.isnan(raw) & ~(raw > 0), "must be above 0; leave it empty where nothing was observed"
+        known = ~np.isnan(raw)
+        if self.zeros == "refused":
+            said = f"must be above {self.above:g}; leave it empty where nothing was observed"
+            return known & ~(raw > self.above), said
+        said = f"must be 0, or above {self.above:g}" if self.above else "must be 0 or more"
+        return known & ~((raw == 0) | (raw > self.above)), said
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a saved fit has to know; where amounts begin only if it is not 0."""
+        known = super().to_dict()
+        return known if self.above else {name: value for name, value in known.items() if name != "above"}
 
 
 @dataclass(frozen=True)
@@ -237,10 +255,13 @@ class Gamma(Positive):
         return math.log(mean_of(y))
 
     def mean(self, xi: Floats, shape: float) -> Floats:
-        return np.exp(xi)
+        return self.above + np.exp(xi)
 
     def variance(self, xi: Floats, shape: float) -> Floats:
         return np.exp(2 * xi) / shape
+
+    def information(self, xi: Floats, shape: float) -> Floats:
+        return self.slopes(np.exp(xi), xi, shape)[1]
 
     def cumulative(self, y: Floats, xi: Floats, shape: float, *, below: bool = False) -> Floats:
         return np.asarray(special.gammainc(shape, shape * y * cut_exp(-xi)))
@@ -360,11 +381,11 @@ class LogNormal(Positive):
     shape_name: ClassVar[str] = "log_sd"
 
     def observe(self, raw: Floats) -> Floats:
-        """Return log y, since the density is normal in it."""
-        return np.log(np.where(raw > 0, raw, np.nan))
+        """Return the logarithm of the amount, since the density is normal in it."""
+        return np.log(super().observe(raw))
 
     def record(self, y: Floats) -> Floats:
-        return np.exp(y)
+        return super().record(np.exp(y))
 
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
         return -0.5 * ((y - xi) / shape) ** 2
@@ -389,10 +410,10 @@ class LogNormal(Positive):
         return mean_of(y)
 
     def mean(self, xi: Floats, shape: float) -> Floats:
-        return np.exp(xi + 0.5 * shape**2)
+        return self.above + np.exp(xi + 0.5 * shape**2)
 
     def typical(self, xi: Floats, shape: float) -> Floats:
-        return np.exp(xi)
+        return self.above + np.exp(xi)
 
     def variance(self, xi: Floats, shape: float) -> Floats:
         return np.asarray(np.expm1(shape**2) * np.exp(2 * xi + shape**2))
@@ -461,6 +482,11 @@ def paper_channels() -> tuple[Channel, ...]:
         LogNormal("pause", "pause_s", zeros="left_out"),
         Bernoulli("pause_presence", "pause_s"),
     )
+
+
+def is_number(value: object) -> bool:
+    """Whether a setting is a number; True and False are not."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def cut_exp(x: Floats) -> Floats:

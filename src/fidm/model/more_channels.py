@@ -16,8 +16,9 @@ ZeroInflatedPoisson          0 with probability π, else Poisson                
 ===========================  ==================================================  =========================
 
 θ always multiplies by e^θ what e^ξ scales. Of amounts that is the whole distribution: the median, the mean
-and every quantile are e^θ times as large. e^ξ itself is the power mean (E y^p)^{1/p} of a generalised gamma
-(the mean for p = 1, nearly the median for p near 0), and the 63rd percentile of a Weibull.
+and every quantile are e^θ times as large; of amounts that begin at ``above``, what lies beyond it. e^ξ itself
+is the power mean (E y^p)^{1/p} of a generalised gamma (the mean for p = 1, nearly the median for p near 0),
+and the 63rd percentile of a Weibull.
 
 The generalised gamma with p = 1 is Gamma, and as p approaches 0 it becomes log-normal; with κ = 1 it is
 Weibull. Below f₀ is the probability of a zero under the plain count, s = d log f₀ / dξ.
@@ -47,6 +48,7 @@ from fidm.model.channels import (
     Poisson,
     Positive,
     cut_exp,
+    is_number,
     mean_of,
     person_sums,
     reached,
@@ -61,7 +63,7 @@ class GeneralizedGamma(Positive):
     """A positive amount with a tail that can be set: y to a power is Gamma.
 
     ``power=1`` is Gamma; smaller powers have a heavier right tail, and near 0 it is log-normal. Negative
-    powers have a heavier tail still; the mean is then infinite where κ ≤ 1/|power|.
+    powers have a heavier tail still; the mean is then infinite where κ is at most 1 / abs(power).
     """
 
     power: float = 1.0
@@ -72,7 +74,7 @@ class GeneralizedGamma(Positive):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (math.isfinite(self.power) and abs(self.power) >= SMALLEST_POWER):
+        if not (is_number(self.power) and SMALLEST_POWER <= abs(self.power) < math.inf):
             raise DataError(
                 f"power of {self.name} is {self.power!r}; it must be a number at least {SMALLEST_POWER} from "
                 "0. In the limit of 0 the distribution is log-normal: use fidm.channels.LogNormal."
@@ -110,17 +112,18 @@ class GeneralizedGamma(Positive):
         return middle + math.log(mean_of(np.exp(self.power * (np.log(y) - middle)))) / self.power
 
     def _moment(self, order: int, shape: float) -> float:
-        """The expectation of (y / e^ξ) to this order."""
+        """The expectation of (y / e^ξ) to this order; ∞ where it is none, or too large for a number."""
         at = shape + order / self.power
         if at <= 0:
             return math.inf
-        return math.exp(special.gammaln(at) - special.gammaln(shape) - order / self.power * math.log(shape))
+        log = special.gammaln(at) - special.gammaln(shape) - order / self.power * math.log(shape)
+        return math.exp(log) if log < LARGEST else math.inf
 
     def mean(self, xi: Floats, shape: float) -> Floats:
-        return np.asarray(np.exp(xi) * self._moment(1, shape))
+        return np.asarray(self.above + np.exp(xi) * self._moment(1, shape))
 
     def typical(self, xi: Floats, shape: float) -> Floats:
-        return np.exp(xi)
+        return self.above + np.exp(xi)
 
     def variance(self, xi: Floats, shape: float) -> Floats:
         second = self._moment(2, shape)
@@ -174,10 +177,10 @@ class Weibull(Positive):
         return math.log(mean_of(y))
 
     def mean(self, xi: Floats, shape: float) -> Floats:
-        return np.asarray(np.exp(xi) * special.gamma(1 + 1 / shape))
+        return np.asarray(self.above + np.exp(xi) * special.gamma(1 + 1 / shape))
 
     def typical(self, xi: Floats, shape: float) -> Floats:
-        return np.exp(xi)
+        return self.above + np.exp(xi)
 
     def variance(self, xi: Floats, shape: float) -> Floats:
         spread = special.gamma(1 + 2 / shape) - special.gamma(1 + 1 / shape) ** 2
@@ -300,7 +303,7 @@ class _ZeroInflated(Count):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.extra_zeros < 1:
+        if not (is_number(self.extra_zeros) and 0 <= self.extra_zeros < 1):
             raise DataError(
                 f"extra_zeros of {self.name} is {self.extra_zeros!r}; it must be a number from 0 to below 1."
             )

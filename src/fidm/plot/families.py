@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from fidm.plot.style import INK, LOOKS, QUIET, new_axes, quieten
@@ -13,7 +14,10 @@ from fidm.study.families_found import Families
 Floats = NDArray[np.float64]
 
 MOST_POINTS = 400
-"""More residuals than this are thinned out, the outermost being kept."""
+"""More residuals than this are thinned out, evenly along the axis, so that the few in the tails all stay."""
+
+NARROWEST = 5e-4
+"""An axis of differences reaches at least this far, so that rounding does not look like evidence."""
 
 
 def family_differences(result: Families, observable: str, ax: Axes | None = None) -> Axes:
@@ -43,6 +47,10 @@ def family_differences(result: Families, observable: str, ax: Axes | None = None
         ax.plot(row["difference"], at, marker, color=colour, ms=7, mfc=colour if sure else "white", zorder=3)
     ax.set_yticks(range(len(rows)), [row["family"] for row in reversed(rows)])
     ax.set_ylim(-0.6, len(rows) - 0.4)
+    left, right = ax.get_xlim()
+    if max(-left, right) < NARROWEST:
+        ax.set_xlim(-NARROWEST, NARROWEST)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "\N{MINUS SIGN}")))
     ax.set_xlabel(
         f"held-out log-likelihood per observation, against {rows[0]['family']}\n"
         "(filled: beyond chance; bars: 95 % interval)",
@@ -111,7 +119,10 @@ def _residuals(result: Families, observable: str, family: str) -> tuple[Floats, 
     """What to draw of a family's residuals: expected, found, and the band of chance."""
     result.row(observable, family)  # says which there are
     table = result.residuals.filter((pl.col("observable") == observable) & (pl.col("family") == family))
-    places = np.unique(np.linspace(0, table.height - 1, min(table.height, MOST_POINTS)).astype(np.int64))
+    at = table["expected"].to_numpy()
+    places = np.arange(len(at))
+    if len(at) > MOST_POINTS:
+        places = np.unique(np.searchsorted(at, np.linspace(at[0], at[-1], MOST_POINTS)))
     expected, residual, low, high = (
         table[name].to_numpy()[places] for name in ("expected", "residual", "low", "high")
     )

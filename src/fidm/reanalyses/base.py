@@ -30,6 +30,9 @@ class Expectation:
         Where the expectation comes from: "published", "known beforehand" or "arithmetic".
     note : str
         What else there is to say about it.
+    required : bool
+        Whether a study fails that misses it. One that is not required is shown and counted all the same: a
+        band that was missed and then read otherwise stays where everybody sees it.
 
     Examples
     --------
@@ -43,6 +46,7 @@ class Expectation:
     high: float
     source: str
     note: str = ""
+    required: bool = True
 
     @property
     def reached(self) -> bool:
@@ -58,6 +62,7 @@ class Expectation:
             "high": self.high,
             "source": self.source,
             "note": self.note,
+            "required": self.required,
             "reached": self.reached,
         }
 
@@ -91,13 +96,13 @@ class Findings:
 
     @property
     def reached(self) -> bool:
-        """Whether every expectation was reached."""
-        return all(one.reached for one in self.expectations)
+        """Whether every expectation that is required was reached."""
+        return not self.missed
 
     @property
     def missed(self) -> tuple[Expectation, ...]:
-        """The expectations that were not reached."""
-        return tuple(one for one in self.expectations if not one.reached)
+        """The required expectations that were not reached."""
+        return tuple(one for one in self.expectations if one.required and not one.reached)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers, expectations, remarks and tables as plain values."""

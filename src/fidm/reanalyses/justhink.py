@@ -11,11 +11,10 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.datasets.base import Loaded
-from fidm.datasets.justhink_network import CHANGE, GAMMA, TAU
+from fidm.datasets.justhink_network import CHANGE, GAMMA
 from fidm.datasets.justhink_replay import LAID_TWICE, NOT_JOINED, OTHER_COST, REMOVED_TWICE
 from fidm.errors import DataError
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.surprisal import find_surprisal
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile
@@ -24,6 +23,13 @@ from fidm.reanalyses import justhink_anchor as anchor
 from fidm.reanalyses import justhink_people as people
 from fidm.reanalyses.base import Findings, Progress, Reanalysis, no_progress
 from fidm.reanalyses.justhink_bands import expectations
+from fidm.reanalyses.justhink_readings import (
+    OTHER_CHANGES,
+    Reading,
+    best_by_chance,
+    other_readings,
+    whose_sensitivity,
+)
 from fidm.reanalyses.justhink_words import sections
 from fidm.record import Record
 from fidm.tasks.model import TaskModel
@@ -60,8 +66,8 @@ def analyse(
     on_progress : callable, optional
         Called as ``on_progress(doing, done, of)``.
     """
-    if bootstrap < 1:
-        raise DataError(f"bootstrap is {bootstrap}; at least one draw is needed for an interval.")
+    if bootstrap < 20:
+        raise DataError(f"bootstrap is {bootstrap}; at least 20 draws are needed for an interval.")
     say, cohort, task = on_progress or no_progress, loaded.cohort, loaded.tasks[0]
     say("solving", 0, 6)
     values = solve_toggles(task)
@@ -80,16 +86,19 @@ def analyse(
     }
     say("learning", 4, 6)
     tables["relations"] = people.relations(cohort, profile, seed=seed, bootstrap=bootstrap)
-    tables["halves"] = people.halves(fit, cohort, seed=seed, bootstrap=bootstrap, workers=workers)
+    tables["halves"] = people.halves(task, fit, cohort, seed=seed, bootstrap=bootstrap, workers=workers)
     tables["population"] = fit.population_table()
     tables["slips"] = _slips(loaded)
     say("other readings", 5, 6)
-    tables["readings"] = _readings(loaded, values, profile, laid, actions, seed, bootstrap, workers)
+    reading = Reading(loaded, values, fit, profile, actions, laid, tables["odds"], seed, bootstrap, workers)
+    tables["readings"] = other_readings(reading)
+    tables["whose"] = whose_sensitivity(reading)
+    numbers["best_by_chance"] = best_by_chance(laid, values)
     numbers |= _more_numbers(cohort, fit, profile, laid, tables, seed=seed, bootstrap=bootstrap)
     say("done", 6, 6)
     settings = {
-        "bootstrap": bootstrap, "change": CHANGE, "gamma": GAMMA, "normaliser": task.normaliser,
-        "design": list(DESIGN), "drawn": "teams",
+        "bootstrap": bootstrap, "change": CHANGE, "other_changes": list(OTHER_CHANGES), "gamma": GAMMA,
+        "normaliser": task.normaliser, "design": list(DESIGN), "drawn": "teams",
     }  # fmt: skip
     return Findings(
         record=Record.of("justhink", loaded.tasks, seed=seed, settings=settings, cohort=cohort),
@@ -129,16 +138,28 @@ def _counts(loaded: Loaded) -> dict[str, Any]:
         "n_children": len(loaded.cohort),
         "n_teams": loaded.cohort.participants["team"].n_unique(),
         "n_speaking": int(spoke.sum()),
-        "n_turns": loaded.cohort.n_segments // 2,
-        "share_of_two": _share_of_two(loaded.cohort),
+        **_turns(loaded.cohort),
         "n_teams_optimal": int((best == 0).sum()),
         "clock_lag_s": float(lags[np.abs(lags).argmax()]) if len(lags) else float("nan"),
     }
 
 
-def _share_of_two(cohort: Cohort) -> float:
-    """The share of turns with two changes; NaN where there are no turns."""
-    return float((cohort.segments["n_moves"].to_numpy() == 2).mean()) if cohort.n_segments else float("nan")
+def _turns(cohort: Cohort) -> dict[str, Any]:
+    """How many turns there are, in how many stretches a loading leaves them, and how many changes they hold.
+
+    Both children have every stretch.
+    """
+    episode = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.segment_offsets))
+    attempt = cohort.episodes["episode"].str.split(".").list.first().gather(episode)
+    whose = cohort.ids.gather(cohort.episode_owner()[episode])
+    turns = pl.DataFrame({"whose": whose, "attempt": attempt, "turn": cohort.segments["segment"]})
+    changes = cohort.segments["n_moves"].to_numpy()
+    return {
+        "n_stretches": cohort.n_segments // 2,
+        "n_turns": turns.unique().height // 2,
+        "n_without_change": int((changes == 0).sum()) // 2,
+        "share_of_two": float((changes == 2).mean()) if cohort.n_segments else float("nan"),
+    }
 
 
 def _slips(loaded: Loaded) -> pl.DataFrame:
@@ -190,54 +211,6 @@ def _solver_difference(task: TaskModel) -> float:
         gaps = np.abs(ours.q[known] - general.q[known])
         largest = max(largest, float(gaps.max()), float(np.abs(ours.v - general.v).max()))
     return largest
-
-
-def _readings(
-    loaded: Loaded,
-    values: Values,
-    profile: Profile,
-    laid: pl.DataFrame,
-    keys: pl.DataFrame,
-    seed: int,
-    bootstrap: int,
-    workers: int | None,
-) -> pl.DataFrame:
-    """What would have come out under other readings of the task: η's order and the AUC of unexpectedness."""
-    cohort, task = loaded.cohort, loaded.tasks[0]
-    weight = np.ones(cohort.n_steps) if cohort.weight is None else cohort.weight
-    with_ends = replace(cohort, weight=np.where(cohort.action == task.n_actions - 1, 1.0, weight))
-    team = cohort.participants["team"].to_numpy()
-    rows = [_reading("as read here", profile, profile, laid, team, seed, bootstrap)]
-    for name, people_there, their_values in (
-        ("submissions count, as choices of both children", with_ends, values),
-        (f"soft values (log-mean-exp, τ = {TAU:g} franc)", cohort, solve_toggles(task, "mean")),
-    ):
-        fit = Model(task, channels=(), values=their_values).fit(people_there, workers=workers)
-        own = fit.profile(people_there, workers=workers)
-        found = find_surprisal(fit, cohort, follow(fit.tasks, cohort), own.action_sensitivity)
-        actions = keys.with_columns(unexpectedness=found.unexpectedness, q_gap=found.q_gap)
-        again = anchor.laid_tracks(loaded.tables["edits"], actions, loaded.tables["network"])
-        rows.append(_reading(name, profile, own, again, team, seed, bootstrap))
-    return pl.DataFrame(rows)
-
-
-def _reading(
-    name: str, profile: Profile, other: Profile, laid: pl.DataFrame, team: Any, seed: int, bootstrap: int
-) -> dict[str, Any]:
-    row = anchor.removal_aucs(laid, seed=seed, bootstrap=bootstrap, scores=("unexpectedness",)).row(
-        0, named=True
-    )
-    alike = people.correlation(profile.log_sensitivity, other.log_sensitivity, team, seed=seed, bootstrap=1)[
-        "value"
-    ]
-    return {
-        "reading": name,
-        "same_order": alike,
-        "auc": row["auc"],
-        "low": row["low"],
-        "high": row["high"],
-        "n": row["n"],
-    }
 
 
 def _more_numbers(

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import expit
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -30,6 +32,15 @@ SCORES: Mapping[str, str] = {
 ENDS = (0.025, 0.975)
 STEPS = 30
 """Newton steps of the logistic regression before it is given up."""
+
+SMALL_STEP = 1e-6
+"""A Newton step below this is the last: the error that remains is about its square."""
+
+DRAWS_AT_ONCE = 50
+"""So many draws are worked on together; what is found does not depend on it."""
+
+WORST = 1e12
+"""From this condition number on, a regression cannot tell its columns apart."""
 
 
 def laid_tracks(edits: pl.DataFrame, actions: pl.DataFrame, network: pl.DataFrame) -> pl.DataFrame:
@@ -90,23 +101,22 @@ def removal_aucs(
 def removal_odds(laid: pl.DataFrame, *, seed: int, bootstrap: int) -> pl.DataFrame:
     """Return the odds of removal per standard deviation of each thing, the others held fixed.
 
-    A logistic regression on unexpectedness, cost, circle, and the logarithms of 1 + changes before and after
-    it in the attempt: a track laid early can be removed for longer. Columns: ``score``, ``odds``, ``low``,
-    ``high``.
+    A logistic regression on unexpectedness, cost, circle, and the logarithm of 1 + changes before it in the
+    attempt. Changes after it are left out: a removal is one of them, so what is to be told would tell itself.
+    Columns: ``score``, ``odds``, ``low``, ``high``.
     """
     columns = {
         "unexpectedness": laid["unexpectedness"].to_numpy(),
         "cost": laid["cost"].to_numpy(),
         "closes_a_circle": laid["closes_a_circle"].cast(pl.Float64).to_numpy(),
         "edits_before": np.log1p(laid["edits_before"].to_numpy()),
-        "edits_after": np.log1p(laid["edits_after"].to_numpy()),
     }
     columns = {name: values for name, values in columns.items() if values.std() > 0}
     x = np.stack([np.ones(laid.height), *((v - v.mean()) / v.std() for v in columns.values())])
     y = laid["removed_later"].to_numpy().astype(np.float64)
     drawn = draw_clusters(laid["team"].to_numpy(), seed=seed, bootstrap=bootstrap)
-    found = logistic(x, y, np.ones(len(y)))
-    draws = np.stack([logistic(x, y, weight, start=found) for weight in drawn])
+    found = logistic(x, y, np.ones((1, len(y))))[0]
+    draws = logistic(x, y, drawn, start=found)
     rows = []
     for k, name in enumerate(columns, start=1):
         low, high = ends(draws[:, k])
@@ -147,38 +157,84 @@ def weighted_aucs(score: Floats, positive: NDArray[np.bool_], weight: Floats) ->
     values, group = np.unique(score, return_inverse=True)
     order = np.argsort(group, kind="stable")
     begins = np.searchsorted(group[order], np.arange(len(values)))
-    cases = np.add.reduceat(np.where(positive, weight, 0.0)[:, order], begins, axis=1)
-    others = np.add.reduceat(np.where(positive, 0.0, weight)[:, order], begins, axis=1)
-    below = np.cumsum(others, axis=1) - 0.5 * others
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray((cases * below).sum(axis=1) / (cases.sum(axis=1) * others.sum(axis=1)))
+    is_case = positive[order]
+    found = []
+    for first in range(0, len(weight), DRAWS_AT_ONCE):
+        line = weight[first : first + DRAWS_AT_ONCE, order]
+        cases = np.add.reduceat(np.where(is_case, line, 0.0), begins, axis=1)
+        others = np.add.reduceat(np.where(is_case, 0.0, line), begins, axis=1)
+        below = np.cumsum(others, axis=1) - 0.5 * others
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found.append((cases * below).sum(axis=1) / (cases.sum(axis=1) * others.sum(axis=1)))
+    return np.concatenate(found)
+
+
+def within_teams(laid: pl.DataFrame, *, seed: int, bootstrap: int) -> dict[str, Any]:
+    """Return the AUC of unexpectedness when only tracks of the same team are compared, and that over cost.
+
+    Whoever removes much and whoever is surprising much may be the same team; here that tells nothing.
+    """
+    _, team = np.unique(laid["team"].to_numpy(), return_inverse=True)
+    removed = laid["removed_later"].to_numpy()
+    own = (team == np.arange(team.max(initial=-1) + 1)[:, None]).astype(np.float64)
+    pairs = own @ removed * (own @ ~removed)
+    counts = np.vstack(
+        [np.ones(len(own)), draw_clusters(np.arange(len(own)), seed=seed, bootstrap=bootstrap)]
+    )
+    found = []
+    for score in ("unexpectedness", "cost"):
+        each = np.where(pairs > 0, weighted_aucs(laid[score].to_numpy(), removed, own), 0.0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found.append(counts @ (each * pairs) / (counts @ pairs))
+    more = found[0] - found[1]
+    (low, high), (more_low, more_high) = ends(found[0][1:]), ends(more[1:])
+    return {
+        "auc": float(found[0][0]), "low": low, "high": high, "over_cost": float(more[0]),
+        "over_cost_low": more_low, "over_cost_high": more_high, "n": laid.height,
+    }  # fmt: skip
 
 
 def logistic(x: Floats, y: Floats, weight: Floats, *, start: Floats | None = None) -> Floats:
-    """Return the coefficients of a weighted logistic regression; NaN where it does not settle.
+    """Return the coefficients of a logistic regression under every line of weights, [B, p].
+
+    They are NaN where the regression does not settle.
 
     Parameters
     ----------
     x : float array [p, n]
         The design, one line per column, the intercept first.
-    y, weight : float array [n]
-        What happened, and how much each row counts.
+    y : float array [n]
+        What happened.
+    weight : float array [B, n]
+        How much each row counts.
     start : float array [p], optional
         Where to begin.
     """
-    beta = np.zeros(len(x)) if start is None or not np.isfinite(start).all() else start.copy()
+    begin = np.zeros(len(x)) if start is None or not np.isfinite(start).all() else start
+    parts = range(0, len(weight), DRAWS_AT_ONCE)
+    return np.concatenate([_settled(x, y, weight[first : first + DRAWS_AT_ONCE], begin) for first in parts])
+
+
+def _settled(x: Floats, y: Floats, weight: Floats, begin: Floats) -> Floats:
+    """Newton steps from one place, of as many draws as fit into fast memory."""
+    size = len(x)
+    beta, found = np.tile(begin, (len(weight), 1)), np.full((len(weight), size), np.nan)
+    squares = (x[:, None] * x[None]).reshape(size * size, -1).T
+    left = np.arange(len(weight))
     for _ in range(STEPS):
-        p = 1.0 / (1.0 + np.exp(-np.clip(beta @ x, -30.0, 30.0)))
-        slope = x @ (weight * (y - p))
-        curve = (x * (weight * p * (1.0 - p))) @ x.T
-        try:
-            step = np.linalg.solve(curve, slope)
-        except np.linalg.LinAlgError:
+        p = expit(beta[left] @ x)
+        slope = (weight[left] * (y - p)) @ x.T
+        p *= 1.0 - p
+        curve = ((weight[left] * p) @ squares).reshape(-1, size, size)
+        good = np.linalg.cond(curve) < WORST
+        left, step = left[good], np.linalg.solve(curve[good], slope[good][:, :, None])[:, :, 0]
+        beta[left] += np.clip(step, -5.0, 5.0)
+        settled = np.abs(step).max(axis=1) < SMALL_STEP
+        found[left[settled]] = beta[left[settled]]
+        left = left[~settled]
+        if not len(left):
             break
-        beta = beta + np.clip(step, -5.0, 5.0)
-        if np.abs(step).max() < 1e-8:
-            return np.asarray(beta)
-    return np.full(len(x), np.nan)
+    return found
 
 
 def ends(drawn: Floats) -> tuple[float, float]:

@@ -78,7 +78,7 @@ def draw_relations(relations: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     shown = relations.filter(pl.col("outcome") == "relative_gain")
     place = np.arange(shown.height)[::-1]
     for at, row in zip(place, shown.iter_rows(named=True), strict=True):
-        edge = row["detectable"]
+        edge = row["detectable_corrected"]
         ax.fill_betweenx([at - 0.35, at + 0.35], -edge, edge, color=RULE, lw=0, zorder=1)
         ax.plot([row["low"], row["high"]], [at, at], color=LOOKS[0].colour, lw=1.8, zorder=2)
         ax.plot(row["value"], at, LOOKS[0].marker, color=LOOKS[0].colour, ms=7, zorder=3)
@@ -89,7 +89,8 @@ def draw_relations(relations: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_yticks(place, words)
     ax.set_xlim(-1, 1)
     ax.set_xlabel(
-        "Spearman correlation with relative gain\n(grey: too small to be found four times out of five)"
+        "Spearman correlation with relative gain\n"
+        "(grey: too small to be found four times out of five, corrected for the number of tests)"
     )
     quieten(ax)
     return ax

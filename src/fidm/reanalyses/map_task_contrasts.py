@@ -1,18 +1,25 @@
-"""What seeing each other, and knowing each other, does to a route giver's θ; quads are drawn anew."""
+"""What seeing each other, and knowing each other, does to a route giver's θ; quads are what is counted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats
+
+from fidm.reanalyses.resampling import holm
 
 Floats = NDArray[np.float64]
 
 EYE_CONTACT, FAMILIAR = "eye_contact", "familiar"
 """The two contrasts: pairs who see each other against pairs who do not, and friends against strangers."""
+
+LEVEL = 0.05
+"""A difference is spoken of if its p, corrected for the number of contrasts, is below this."""
 
 SCHEMA = {
     "contrast": pl.String,
@@ -20,17 +27,18 @@ SCHEMA = {
     "difference": pl.Float64,
     "low": pl.Float64,
     "high": pl.Float64,
+    "p": pl.Float64,
     "n": pl.Int64,
     "quads": pl.Int64,
 }
 
 
-def contrasts(theta: pl.DataFrame, parameters: Sequence[str], *, seed: int, bootstrap: int) -> pl.DataFrame:
-    """Return mean differences of θ with intervals from a bootstrap of quads.
+def contrasts(theta: pl.DataFrame, parameters: Sequence[str]) -> pl.DataFrame:
+    """Return differences of θ with t intervals and p over quads.
 
-    The four people of a quad talk to each other, so quads are what was drawn independently. Eye contact is
-    compared between quads, drawn anew within each condition; familiarity within givers, each of whom gave the
-    route once to a friend and once to a stranger.
+    The four people of a quad talk to each other, so quads are what was drawn independently: each counts with
+    its mean. Eye contact is compared between quads (Welch's t); familiarity within givers, each of whom gave
+    the route once to a friend and once to a stranger (t of one sample).
 
     Parameters
     ----------
@@ -38,66 +46,55 @@ def contrasts(theta: pl.DataFrame, parameters: Sequence[str], *, seed: int, boot
         A row per dialog: ``giver``, ``quad``, ``eye_contact``, ``familiar`` and one column per parameter.
     parameters : sequence of str
         The columns to compare; dialogs whose value is not finite are left out.
-    seed : int
-        Of the bootstrap.
-    bootstrap : int
-        How many times quads are drawn anew.
     """
     rows: list[dict[str, Any]] = []
-    for k, name in enumerate(parameters):
+    for name in parameters:
         known = theta.filter(pl.col(name).is_finite())
         for contrast, differ in ((EYE_CONTACT, _between), (FAMILIAR, _within)):
-            rng = np.random.default_rng([seed, k, contrast == FAMILIAR])
-            rows.append({"contrast": contrast, "parameter": name, **differ(known, name, rng, bootstrap)})
+            rows.append({"contrast": contrast, "parameter": name, **differ(known, name)})
     return pl.DataFrame(rows, schema=SCHEMA)
 
 
-def _between(known: pl.DataFrame, name: str, rng: np.random.Generator, bootstrap: int) -> dict[str, Any]:
+def corrected(table: pl.DataFrame) -> pl.DataFrame:
+    """Return contrasts with p corrected for the number of all of them, by Holm's method, as ``p_holm``."""
+    p = holm([math.nan if one is None else one for one in table["p"]])
+    return table.with_columns(p_holm=pl.Series(p, dtype=pl.Float64).fill_nan(None))
+
+
+def is_clear(row: Mapping[str, Any]) -> bool:
+    """Return whether a contrast stands after the correction for their number."""
+    return row["p_holm"] is not None and row["p_holm"] < LEVEL
+
+
+def _between(known: pl.DataFrame, name: str) -> dict[str, Any]:
     """Quads with eye contact less those without."""
-    sides = []
-    for seen in (True, False):
-        quads = (
-            known.filter(pl.col(EYE_CONTACT) == seen)
-            .group_by("quad")
-            .agg(pl.col(name).sum().alias("sum"), pl.len().alias("n"))
-            .sort("quad")
-        )
-        sides.append((quads["sum"].to_numpy(), quads["n"].to_numpy().astype(np.float64)))
-    return _interval(lambda drawn: drawn[0] - drawn[1], sides, rng, bootstrap, known.height)
+    quads = known.group_by("quad", EYE_CONTACT).agg(pl.col(name).mean()).sort("quad")
+    sides = [quads.filter(pl.col(EYE_CONTACT) == seen)[name].to_numpy() for seen in (True, False)]
+    return _differ(sides, known.height)
 
 
-def _within(known: pl.DataFrame, name: str, rng: np.random.Generator, bootstrap: int) -> dict[str, Any]:
+def _within(known: pl.DataFrame, name: str) -> dict[str, Any]:
     """The same giver with a friend less with a stranger."""
     one = known.filter(FAMILIAR).select("quad", "giver", friend=name)
     other = known.filter(~pl.col(FAMILIAR)).select("giver", stranger=name)
     pairs = one.join(other, on="giver").with_columns(difference=pl.col("friend") - pl.col("stranger"))
-    quads = (
-        pairs.group_by("quad").agg(pl.col("difference").sum().alias("sum"), pl.len().alias("n")).sort("quad")
-    )
-    side = (quads["sum"].to_numpy(), quads["n"].to_numpy().astype(np.float64))
-    return _interval(lambda drawn: drawn[0], [side], rng, bootstrap, pairs.height)
+    quads = pairs.group_by("quad").agg(pl.col("difference").mean()).sort("quad")
+    return _differ([quads["difference"].to_numpy()], pairs.height)
 
 
-def _interval(
-    combine: Callable[[list[Floats]], Floats],
-    sides: list[tuple[Floats, Floats]],
-    rng: np.random.Generator,
-    bootstrap: int,
-    n: int,
-) -> dict[str, Any]:
-    """The difference of means, and its interval from drawing quads anew on each side."""
-    quads = sum(len(sums) for sums, _ in sides)
-    if any(len(sums) < 2 for sums, _ in sides):
-        return {"difference": None, "low": None, "high": None, "n": n, "quads": quads}
-    found = combine([np.atleast_1d(sums.sum() / counts.sum()) for sums, counts in sides])
-    drawn = []
-    for sums, counts in sides:
-        rows = rng.integers(0, len(sums), (bootstrap, len(sums)))
-        drawn.append(np.asarray(sums[rows].sum(axis=1) / counts[rows].sum(axis=1)))
-    low, high = np.quantile(combine(drawn), (0.025, 0.975))
-    return {"difference": float(found[0]), "low": float(low), "high": float(high), "n": n, "quads": quads}
-
-
-def is_clear(row: Mapping[str, Any]) -> bool:
-    """Return whether the interval of a contrast excludes no difference."""
-    return row["low"] is not None and (row["low"] > 0 or row["high"] < 0)
+def _differ(sides: Sequence[Floats], n: int) -> dict[str, Any]:
+    """The mean of the first side less that of the second, if there is one, with its t interval and p."""
+    nothing = {"difference": None, "low": None, "high": None, "p": None}
+    count = {"n": n, "quads": sum(map(len, sides))}
+    if any(len(side) < 2 for side in sides):
+        return nothing | count
+    shares = [float(side.var(ddof=1)) / len(side) for side in sides]
+    found = float(sides[0].mean()) - (float(sides[1].mean()) if len(sides) > 1 else 0.0)
+    error = math.sqrt(sum(shares))
+    if error == 0:
+        return {"difference": found, "low": found, "high": found, "p": float(found == 0)} | count
+    pieces = [share**2 / (len(side) - 1) for share, side in zip(shares, sides, strict=True)]
+    t = stats.t(sum(shares) ** 2 / sum(pieces))
+    wide = float(t.ppf(0.975)) * error
+    p = 2 * float(t.sf(abs(found) / error))
+    return {"difference": found, "low": found - wide, "high": found + wide, "p": p} | count

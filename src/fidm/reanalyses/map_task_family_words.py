@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any
 
 import polars as pl
 
 from fidm.reanalyses import map_task_figures as figures
 from fidm.reanalyses.base import Findings
-from fidm.reanalyses.map_task_readings import MOVE, OBSERVABLES, WORDS
+from fidm.reanalyses.map_task_readings import MOVE, OBSERVABLES, WORDS, as_channel
+from fidm.report.numbers import MINUS
 from fidm.report.parts import column, figure, section, table_of, text_column, with_interval
 from fidm.study.families_found import CLOSE, SAME_ORDER, Families
 
@@ -26,6 +28,47 @@ TOO_WIDE = 0.9
 Row = Mapping[str, Any]
 
 
+class Standing(StrEnum):
+    """How a family stands to the first one of its observation."""
+
+    BETTER = "better"
+    BORDERLINE_BETTER = "better, borderline"
+    WORSE = "worse"
+    BORDERLINE_WORSE = "worse, borderline"
+    ALIKE = "alike"
+    UNSURE = "not told apart"
+
+
+SIDE = {Standing.BETTER: 1, Standing.BORDERLINE_BETTER: 1, Standing.WORSE: -1, Standing.BORDERLINE_WORSE: -1}
+"""Which way a family differs from the first, if it does."""
+
+
+def standing(row: Row) -> Standing:
+    """Return how a family stands to the first one.
+
+    Better and worse are beyond chance (the interval excludes 0) and by what matters; borderline if the
+    interval's near end is less than what matters. Alike: the whole interval is less than what matters. All
+    else is not told apart.
+
+    Examples
+    --------
+    >>> standing({"difference": 0.02, "low": 0.01, "high": 0.03}).value
+    'better'
+    >>> standing({"difference": 0.005, "low": 0.0002, "high": 0.009}).value
+    'better, borderline'
+    >>> standing({"difference": 0.0002, "low": 0.0001, "high": 0.0003}).value
+    'alike'
+    >>> standing({"difference": 0.0012, "low": -0.001, "high": 0.003}).value
+    'not told apart'
+    """
+    difference, low, high = row["difference"], row["low"], row["high"]
+    if difference >= MATTERS and low > 0:
+        return Standing.BETTER if low >= MATTERS else Standing.BORDERLINE_BETTER
+    if difference <= -MATTERS and high < 0:
+        return Standing.WORSE if high <= -MATTERS else Standing.BORDERLINE_WORSE
+    return Standing.ALIKE if max(-low, high) < MATTERS else Standing.UNSURE
+
+
 def verdict(found: Families, observable: str) -> str:
     """Say whether the first family of an observation stands, and what a better one would change.
 
@@ -36,42 +79,44 @@ def verdict(found: Families, observable: str) -> str:
     observable : str
         Which observation.
     """
-    rows = found.of(observable)
-    reference, others = rows[0], rows[1:]
+    reference, *others = found.of(observable)
     what = OBSERVABLES[observable]
     what = what[0].upper() + what[1:]
-    better = [row for row in others if standing(row) > 0]
-    if better:
-        best = max(better, key=lambda row: row["difference"])
-        return (
-            f"{what}: {best['family']} predicts better than {reference['family']}, by {_gain(best)} per "
-            f"move; it takes about {_moves(best)} moves to favour it {ODDS:.0f} to 1. "
-            f"{_residual_words(best)} "
-            f"{_order_words(best, reference)}"
-        )
-    text = f"{what}: {reference['family']} stands."
-    worse = [f"{row['family']} by {_gain(row, sign=-1)}" for row in others if standing(row) < 0]
-    alike = [row["family"] for row in others if standing(row) == 0]
-    if worse:
-        text += f" Worse per move: {', '.join(worse)}."
-    if alike:
-        text += f" Not better by an amount that matters: {', '.join(alike)}."
-    return f"{text} {_residual_words(reference)}"
+    better = [row for row in others if SIDE.get(standing(row)) == 1]
+    sure = [row for row in better if standing(row) is Standing.BETTER]
+    if not better:
+        said = f"{what}: {reference['family']} stands."
+        return " ".join([said, *_others(others), _residual_words(reference)])
+    best = max(sure or better, key=lambda row: row["difference"])
+    said = f"{what}: {best['family']} predicts better than {reference['family']}, by {_gain(best)} per move"
+    if sure:
+        said += f"; it takes about {_moves(best)} moves to favour it {ODDS:.0f} to 1."
+    else:
+        said += f". That is borderline: the near end of the interval is below {MATTERS:g}."
+    rest = [row for row in others if row is not best]
+    chosen = f" with {best['settings']}" if best["settings"] else ""
+    offered = f"As a channel it is {as_channel(observable, best['family'])}{chosen}."
+    parts = (said, *_others(rest), _residual_words(best), offered, _order_words(best, reference))
+    return " ".join(part for part in parts if part)
 
 
-def standing(row: Row) -> int:
-    """Return 1 if a family is better than the first beyond chance and by what matters, −1 if worse, else 0.
-
-    Examples
-    --------
-    >>> standing({"difference": 0.02, "low": 0.01, "high": 0.03})
-    1
-    >>> standing({"difference": 0.0002, "low": 0.0001, "high": 0.0003})
-    0
-    """
-    if abs(row["difference"]) < MATTERS:
-        return 0
-    return 1 if row["low"] > 0 else -1 if row["high"] < 0 else 0
+def _others(rows: Sequence[Row]) -> list[str]:
+    """A sentence per way in which families stand to the first."""
+    found = []
+    for kind, words in (
+        (Standing.BETTER, "Also better per move"),
+        (Standing.BORDERLINE_BETTER, "Better, but borderline"),
+        (Standing.WORSE, "Worse per move"),
+        (Standing.BORDERLINE_WORSE, "Worse, but borderline"),
+    ):
+        sign = SIDE[kind]
+        named = [f"{row['family']} by {_gain(row, sign=sign)}" for row in rows if standing(row) is kind]
+        found += [f"{words}: {', '.join(named)}."] if named else []
+    unsure = [f"{row['family']} ({_signed(row)})" for row in rows if standing(row) is Standing.UNSURE]
+    found += [f"Neither better nor worse for sure: {', '.join(unsure)}."] if unsure else []
+    alike = [row["family"] for row in rows if standing(row) is Standing.ALIKE]
+    found += [f"Not different by an amount that matters: {', '.join(alike)}."] if alike else []
+    return found
 
 
 def changed(judged: Mapping[str, Families]) -> str:
@@ -80,13 +125,12 @@ def changed(judged: Mapping[str, Families]) -> str:
     narrow: list[str] = []
     for name in judged[WORDS].observables:
         for row in judged[WORDS].of(name)[1:]:
-            before = standing(judged[MOVE].row(name, row["family"]))
-            if standing(row) != before:
-                said = {1: "better", 0: "alike", -1: "worse"}
+            before, then = standing(judged[MOVE].row(name, row["family"])), standing(row)
+            if SIDE.get(then) != SIDE.get(before):
                 first = judged[WORDS].of(name)[0]["family"]
                 other.append(
-                    f"{OBSERVABLES[name]} ({row['family']} against {first}: {said[before]} before, "
-                    f"{said[standing(row)]} then)"
+                    f"{OBSERVABLES[name]} ({row['family']} against {first}: {before.value} before; "
+                    f"{then.value} then)"
                 )
         spread = min((row["dispersion"] for row in judged[WORDS].of(name)), key=lambda x: abs(x - 1))
         if spread < TOO_WIDE:
@@ -119,9 +163,10 @@ def compared(findings: Findings, given: str) -> dict[str, Any]:
         text_column("observable"), text_column("family"), column("n", "moves"),
         column("log_likelihood", "log-likelihood"),
         *with_interval("difference", "gain", low="low", high="high"),
-        column("dispersion"), column("residual_sd", "sd of residuals"), column("ks", "distance from normal"),
-        column("ad", "Anderson–Darling"), column("zeros_observed", "zeros"),
-        column("zeros_expected", "zeros expected"), column("theta_rank_r", "θ: rank r with first"),
+        column("n_residuals", "residuals"), column("dispersion"), column("residual_sd", "sd of residuals"),
+        column("ks", "distance from normal"), column("ad", "Anderson–Darling"),
+        column("zeros_observed", "zeros"), column("zeros_expected", "zeros expected"),
+        column("theta_rank_r", "θ: rank r with first"),
         text_column("settings", "chosen"),
     ]  # fmt: skip
     table = findings.tables["families"].filter(given=given)
@@ -131,11 +176,11 @@ def compared(findings: Findings, given: str) -> dict[str, Any]:
         f"Families given {given}",
         columns,
         table.with_columns(pl.col("observable").replace(OBSERVABLES), tiny),
-        note="Dispersion: mean squared residual over the variance expected; there is none for families in "
-        "two parts. Residuals are randomised quantile residuals, each move predicted from the person's "
-        "others; their distance from a normal distribution is shown (Kolmogorov–Smirnov), since with "
-        "thousands of moves small distances are significant too. θ under a family in two parts is that of "
-        "the amount.",
+        note="Dispersion: mean squared residual over the variance expected. Residuals are randomised "
+        "quantile residuals, each move predicted from the person's others; their distance from a normal "
+        "distribution is shown (Kolmogorov–Smirnov), since with thousands of moves small distances are "
+        "significant too. "
+        "Residuals, dispersion and θ of a family in two parts are those of the amounts above 0 alone.",
     )
     drawn = [
         figure(
@@ -184,6 +229,10 @@ def _gain(row: Row, *, sign: int = 1) -> str:
     return f"{sign * row['difference']:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
+def _signed(row: Row) -> str:
+    return f"{row['difference']:+.4f}, {row['low']:+.4f} to {row['high']:+.4f}".replace("-", MINUS)
+
+
 def _moves(row: Row) -> str:
     """How many moves tell two families apart, with two digits that matter."""
     moves = math.log(ODDS) / row["difference"]
@@ -193,7 +242,9 @@ def _moves(row: Row) -> str:
 
 def _residual_words(row: Row) -> str:
     much = "at most" if row["ks"] < CLOSE else "as much as"
-    return f"Quantile residuals of {row['family']} are off by {much} {100 * row['ks']:.1f} % of moves."
+    whole = row["n_residuals"] == row["n"]
+    of = "moves" if whole else f"the {row['n_residuals']:,} moves that have any"
+    return f"Quantile residuals of {row['family']} are off by {much} {100 * row['ks']:.1f} % of {of}."
 
 
 def _order_words(row: Row, reference: Row) -> str:

@@ -17,22 +17,30 @@ from fidm.study.families_found import Families
 
 
 def worms(found: Families, observables: Sequence[str]) -> Figure:
-    """Draw how far quantile residuals lie from normal ones, a panel per observation."""
-    figure = Figure(figsize=(9.6, 3.3 * ((len(observables) + 1) // 2)), layout="constrained")
+    """Draw how far quantile residuals lie from normal ones, a panel per observation, one below the other."""
+    figure = Figure(figsize=(6.8, 1.55 * len(observables) + 0.4), layout="constrained")
     for place, name in enumerate(observables, 1):
-        ax = worm_plot(found, name, ax=figure.add_subplot((len(observables) + 1) // 2, 2, place))
+        ax = worm_plot(found, name, ax=figure.add_subplot(len(observables), 1, place))
         ax.set_title(OBSERVABLES[name], fontsize=9, loc="left")
+        last = place == len(observables)
+        ax.set_xlabel("residual expected of a normal distribution" if last else "", fontsize=8)
+        ax.set_ylabel("residual\nminus expected", fontsize=8)
+        ax.tick_params(labelsize=8)
+        ax.legend(fontsize=8, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
 def gains(found: Families, observables: Sequence[str]) -> Figure:
-    """Draw how much better or worse than the reference families predict people left out."""
-    rows = (len(observables) + 1) // 2
-    figure = Figure(figsize=(9.6, 2.1 * rows), layout="constrained")
-    for place, name in enumerate(observables, 1):
-        ax = family_differences(found, name, ax=figure.add_subplot(rows, 2, place))
+    """Draw how much better or worse than the reference families predict people left out, panel by panel."""
+    sizes = [1.6 + len(found.of(name)) for name in observables]
+    figure = Figure(figsize=(6.8, 0.27 * sum(sizes) + 0.3), layout="constrained")
+    grid = figure.add_gridspec(len(observables), 1, height_ratios=sizes)
+    for place, name in enumerate(observables):
+        ax = family_differences(found, name, ax=figure.add_subplot(grid[place]))
         ax.set_title(OBSERVABLES[name], fontsize=9, loc="left")
-        ax.set_xlabel("held-out log-likelihood per observation, against the first", fontsize=7.5)
+        ax.tick_params(labelsize=8)
+        last = place == len(observables) - 1
+        ax.set_xlabel("held-out log-likelihood per move, against the first" if last else "", fontsize=8)
         ax.xaxis.set_major_locator(MaxNLocator(5))
     return figure
 

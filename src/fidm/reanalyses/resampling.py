@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata, spearmanr
+from scipy.stats import t as student
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +82,41 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -
     return Interval(float(found.statistic), low, high, n, float(found.pvalue))
 
 
+def partial_rank_correlation(
+    x: ArrayLike, y: ArrayLike, fixed: ArrayLike, *, seed: int, bootstrap: int
+) -> Interval:
+    """Return Spearman's correlation of two measurements with a third held fixed.
+
+    It is the partial correlation of the ranks; p is that of Student's t with n - 3 degrees of freedom.
+
+    Parameters
+    ----------
+    x, y, fixed : float array [n]
+        The measurements; people who lack one of them are left out.
+    seed, bootstrap : int
+        Of the draws, and how many.
+
+    Examples
+    --------
+    >>> found = partial_rank_correlation(
+    ...     [1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5], [0, 0, 0, 1, 1, 1], seed=1, bootstrap=200
+    ... )
+    >>> round(found.value, 2), found.n
+    (0.65, 6)
+    """
+    every = np.stack([np.asarray(one, dtype=np.float64) for one in (x, y, fixed)])
+    every = every[:, ~np.isnan(every).any(axis=0)]
+    n = every.shape[1]
+    if n < FEWEST or any(len(np.unique(one)) < 2 for one in every):
+        return Interval(math.nan, math.nan, math.nan, n)
+    drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
+    value = float(_partial(*every[:, None])[0])
+    low, high = _ends(_partial(*(one[drawn] for one in every)))
+    with np.errstate(divide="ignore"):
+        distance = abs(value) * np.sqrt((n - 3) / np.maximum(1 - value**2, 0.0))
+    return Interval(value, low, high, n, float(2 * student.sf(distance, n - 3)))
+
+
 def separation(higher: ArrayLike, lower: ArrayLike, *, seed: int, bootstrap: int) -> Interval:
     """Return the AUC: how probably somebody of the first group has more than somebody of the second.
 
@@ -107,6 +143,38 @@ def separation(higher: ArrayLike, lower: ArrayLike, *, seed: int, bootstrap: int
     return Interval(float(_aucs(a[None], b[None])[0]), low, high, n)
 
 
+def stepped_up(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -> tuple[float, Interval]:
+    """Return Pearson's correlation of two halves, and the reliability of the whole (Spearman and Brown).
+
+    Parameters
+    ----------
+    x, y : float array [n]
+        The halves; people without a finite number in both are left out.
+    seed, bootstrap : int
+        Of the draws, and how many.
+
+    Examples
+    --------
+    >>> r, whole = stepped_up([1, 2, 3, 4, 5, 6], [2, 1, 4, 3, 6, 5], seed=1, bootstrap=200)
+    >>> round(r, 2), round(whole.value, 2)
+    (0.83, 0.91)
+    """
+    both = np.stack([np.asarray(one, dtype=np.float64) for one in (x, y)])
+    both = both[:, np.isfinite(both).all(axis=0)]
+    n = both.shape[1]
+    if n < FEWEST or any(len(np.unique(one)) < 2 for one in both):
+        return math.nan, Interval(math.nan, math.nan, math.nan, n)
+    drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
+    r = float(_correlations(*both[:, None])[0])
+    low, high = _ends(_whole(_correlations(both[0][drawn], both[1][drawn])))
+    return r, Interval(float(_whole(np.array([r]))[0]), low, high, n)
+
+
+def _whole(r: Floats) -> Floats:
+    """What the whole would reach; a negative correlation is not stepped up."""
+    return np.where(r > 0, 2 * r / (1 + np.abs(r)), r)
+
+
 def holm(p: Sequence[float]) -> list[float]:
     """Return p-values corrected for their number by Holm's method; NaN stays.
 
@@ -126,10 +194,21 @@ def holm(p: Sequence[float]) -> list[float]:
 
 def _rank_correlations(a: Floats, b: Floats) -> Floats:
     """Spearman's correlation of every draw, [B]."""
-    x, y = rankdata(a, axis=1), rankdata(b, axis=1)
+    return _correlations(rankdata(a, axis=1), rankdata(b, axis=1))
+
+
+def _correlations(x: Floats, y: Floats) -> Floats:
+    """Pearson's correlation of every draw, [B]."""
     x, y = x - x.mean(axis=1, keepdims=True), y - y.mean(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray((x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
+
+
+def _partial(a: Floats, b: Floats, c: Floats) -> Floats:
+    """The partial rank correlation of every draw, [B]."""
+    ab, ac, bc = _rank_correlations(a, b), _rank_correlations(a, c), _rank_correlations(b, c)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((ab - ac * bc) / np.sqrt((1 - ac**2) * (1 - bc**2)))
 
 
 def _aucs(a: Floats, b: Floats) -> Floats:

@@ -20,6 +20,9 @@ from fidm.record import write_result
 FIGURES = "figures"
 """The folder of figures in the folder of a study's results."""
 
+LEAST = {"seed": 0, "bootstrap": 20, "workers": 1}
+"""The least that a setting may be; of fewer draws no interval can be made."""
+
 
 def run_study(
     study: str | Reanalysis,
@@ -40,9 +43,9 @@ def run_study(
     data : path, optional
         The folder of all data, or of this data set; by default what ``FIDM_DATA`` names.
     seed : int
-        The same seed gives the same numbers.
+        The same seed gives the same numbers; 0 or more.
     bootstrap : int, optional
-        How many draws intervals are made of; by default what the study says.
+        How many draws intervals are made of, at least 20; by default what the study says.
     verified : bool
         Whether every file must be the published one.
     workers : int, optional
@@ -50,8 +53,7 @@ def run_study(
     on_progress : callable, optional
         Is told what is being done, how much of it is done, and of how much.
     """
-    if bootstrap is not None and bootstrap < 1:
-        raise DataError(f"bootstrap is {bootstrap}; it must be 1 or more.")
+    _check({"seed": seed, "bootstrap": bootstrap, "workers": workers})
     known = find_study(study) if isinstance(study, str) else study
     step = on_progress or no_progress
     loaded = load(known.dataset, data, verified=verified, on_progress=step)
@@ -91,4 +93,15 @@ def write_study(told: Told, folder: str | Path) -> tuple[Path, ...]:
     for path, text in texts.items():
         with whole_file(path) as part:
             part.write_text(text, "utf-8")
-    return (*texts, *write_result(told.findings, place))
+    return (*texts, *write_result(told, place))
+
+
+def _check(settings: Mapping[str, int | None]) -> None:
+    """Refuse at once what no study can be run with, all of it in one message."""
+    wrong = [
+        f"{name} is {value}; it must be {LEAST[name]} or more."
+        for name, value in settings.items()
+        if value is not None and value < LEAST[name]
+    ]
+    if wrong:
+        raise DataError(" ".join(wrong))

@@ -25,6 +25,7 @@ from fidm.reanalyses.space_adventure_people import (
     DESIGN,
     ETA,
     FIRST,
+    IN_TIME,
     LATER,
     THETA,
     TIME,
@@ -33,6 +34,7 @@ from fidm.reanalyses.space_adventure_people import (
     agreement,
     compare,
     estimate_people,
+    halves_in_time,
     medians,
     reaction_times,
     relations,
@@ -173,7 +175,7 @@ def _pairs(values: pl.DataFrame) -> pl.DataFrame:
 def _reliability(
     loaded: Loaded, found: Estimates, seed: int, bootstrap: int, workers: int | None
 ) -> pl.DataFrame:
-    """Split halves of whole mini-blocks; of odd and even choices, which are not parallel; and the model's."""
+    """Split halves of whole mini-blocks, odd and even, and of single choices; the model's; halves in time."""
     dealt: dict[Literal["episodes", "segments"], pl.DataFrame] = {}
     for halves in HALVES:
         dealt[halves] = reliability(
@@ -191,7 +193,8 @@ def _reliability(
         dealt["segments"].filter(kind="split-half").with_columns(halves=pl.lit("choices")),
     ]
     named = {SENSITIVITY: ETA, TIME.name: THETA}
-    return (
+    in_time = halves_in_time(found, seed=seed, bootstrap=max(FEWEST_DRAWS, bootstrap), workers=workers)
+    dealt_out = (
         pl.concat(rows, how="vertical_relaxed")
         .with_columns(
             pl.col("parameter").replace(named),
@@ -199,6 +202,8 @@ def _reliability(
         )
         .select(columns)
     )
+    split = in_time.with_columns(kind=pl.lit("split-half"), halves=pl.lit(IN_TIME))
+    return pl.concat([dealt_out, split], how="diagonal_relaxed").fill_nan(None)
 
 
 def _groups(adults: pl.DataFrame, published: pl.DataFrame, draws: dict[str, int]) -> pl.DataFrame:

@@ -1,4 +1,7 @@
-"""What is to come out of the Space Adventure Task, written down before anything was estimated."""
+"""What is to come out of the Space Adventure Task.
+
+We wrote these figures down before we estimated anything; nothing but our word shows that.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reaction times, groups and other tests of the Space Adventure Task, in sentences, tables and figures."""
+"""Reaction times and groups of the Space Adventure Task, in sentences, tables and figures."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from fidm.reanalyses.space_adventure_figures import WORDS
 from fidm.reanalyses.space_adventure_saying import how_drawn, in_words, more_or_less, one_row, said
 from fidm.report.numbers import number_text
 from fidm.report.parts import column, figure, section, table_of, text_column, with_interval
-
-SURE = 0.05
-"""A corrected p-value below this is called more than chance."""
 
 ALIKE = 0.99
 """From this rank correlation on, two orders of people are called alike."""
@@ -210,89 +207,6 @@ def _more_with_both(differences: pl.DataFrame) -> str:
         for name, row in rows.items()
     ]
     return f"Both together tell {' and '.join(told)}." if told else ""
-
-
-def tests(findings: Findings) -> dict[str, Any]:
-    """Return the section about processing speed, vocabulary and working memory."""
-    rows = findings.tables["relations"]
-    samples = rows["sample"].unique(maintain_order=True).to_list()
-    return section(
-        "tests",
-        "Processing speed, vocabulary and working memory",
-        [
-            *(
-                f"{sample.capitalize()} ({_most(rows.filter(sample=sample))} people): "
-                f"{_sure(rows.filter(sample=sample))}."
-                for sample in samples
-            ),
-            f"{_with_age(findings.tables['age'])} p-values are corrected by Holm's method for the six "
-            f"relations of each group of people; in the figure, those that remain below {SURE:g} are framed.",
-        ],
-        tables=[
-            table_of(
-                "relations",
-                "Rank correlations with other tests",
-                [
-                    text_column("sample", "people"),
-                    text_column("parameter"),
-                    text_column("test"),
-                    *with_interval("value", "Spearman correlation", low="low", high="high"),
-                    column("p_holm", "corrected p"),
-                    column("n", "how many"),
-                ],
-                in_words(rows, "parameter", "test"),
-                note=how_drawn(findings),
-            ),
-            table_of(
-                "with-age",
-                "Rank correlations with age, all adults",
-                [
-                    text_column("measure"),
-                    *with_interval("value", "Spearman correlation", low="low", high="high"),
-                    column("n", "how many"),
-                ],
-                in_words(findings.tables["age"], "measure"),
-                note=how_drawn(findings),
-            ),
-        ],
-        figures=[
-            figure(
-                "relations",
-                "η, θ and other tests",
-                figures.draw_relations(rows),
-                alt="Rank correlations of η and θ with three tests in four groups of people.",
-                table="relations",
-            )
-        ],
-    )
-
-
-def _with_age(rows: pl.DataFrame) -> str:
-    """What goes with age, and what follows from that."""
-    found = [
-        f"{WORDS[row['measure']]} ({said(row)})"
-        for row in rows.iter_rows(named=True)
-        if more_or_less(row, "more", "less", "", chance=0)
-    ]
-    if not found:
-        return "Nothing of this goes with age for sure."
-    return f"In all adults, age goes with {', '.join(found)}; so what is seen in all of them may be age."
-
-
-def _most(rows: pl.DataFrame) -> int:
-    """Of how many people the relations are, at most."""
-    return int(max(rows["n"].to_list()))
-
-
-def _sure(rows: pl.DataFrame) -> str:
-    """Which relations remain after correction."""
-    sure = rows.filter(pl.col("p_holm") < SURE)
-    if not sure.height:
-        return "no relation remains after correction"
-    return "; ".join(
-        f"{WORDS[row['parameter']]} with {WORDS[row['test']]} {said(row)}"
-        for row in sure.iter_rows(named=True)
-    )
 
 
 def clinical(findings: Findings) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fidm.channels import LogNormal
 from fidm.cohort import Cohort
@@ -19,7 +20,15 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
 from fidm.model.effort import segment_owner_offsets
-from fidm.reanalyses.resampling import Interval, holm, rank_correlation, separation
+from fidm.reanalyses.resampling import (
+    Interval,
+    holm,
+    partial_rank_correlation,
+    rank_correlation,
+    separation,
+    stepped_up,
+)
+from fidm.study.learnable import by_method
 from fidm.types import Values
 
 DESIGN = ("choice_index", "noise", "steps_to_go")
@@ -43,8 +52,11 @@ BARE = LogNormal("response_time", "rt_s", design=())
 """The channel without any design, to see what conditioning does."""
 
 ETA, THETA = "eta", "theta"
+IN_TIME = "mini-blocks, first against last half"
+"""What is dealt to halves if the first half of a session is compared with the last."""
+
 UNDER = 40
-"""The published study calls people younger than this younger adults."""
+"""A cut of ours: relations are looked at again among adults below this age, where age differs less."""
 
 TESTS = tuple(N_ITEMS)
 
@@ -119,6 +131,48 @@ def with_two_times(cohort: Cohort) -> Cohort:
             is_third=(pl.col("choice_index") == CHOICES[2]).cast(pl.Int32),
         ),
     )
+
+
+def halves_in_time(
+    found: Estimates, *, seed: int, bootstrap: int, workers: int | None = None
+) -> pl.DataFrame:
+    """Return how far the first half of everybody's mini-blocks agrees with the last: people learn and tire.
+
+    Each half is estimated alone, by maximum likelihood, as in :func:`fidm.study.repeating.reliability`.
+    People whose η is 0 or infinite in a half are left out of all but the rank correlation. Columns:
+    ``parameter``, ``n``, ``r``, ``rank_r``, ``reliability``, ``low``, ``high``.
+    """
+    cohort, alone = found.adults, by_method(found.fit, "mle")
+    counts = np.diff(cohort.episode_offsets)
+    place = np.arange(cohort.n_episodes) - np.repeat(cohort.episode_offsets[:-1], counts)
+    is_early = place < np.repeat(counts, counts) / 2
+    weight = np.ones(cohort.n_steps) if cohort.weight is None else cohort.weight
+
+    def half(episodes: NDArray[np.bool_]) -> dict[str, NDArray[np.float64]]:
+        steps = np.repeat(episodes, np.diff(cohort.step_offsets))
+        segments = pl.Series(np.repeat(episodes, np.diff(cohort.segment_offsets)))
+        times = cohort.segments.with_columns(pl.when(segments).then(pl.col(TIME.column)).alias(TIME.column))
+        some = replace(cohort, weight=np.where(steps, weight, 0.0), segments=times)
+        profile = alone.profile(some, workers=workers)
+        return {ETA: profile.log_sensitivity, THETA: profile[TIME.name]}
+
+    early, late = half(is_early), half(~is_early)
+    rows = []
+    for name in (ETA, THETA):
+        r, whole = stepped_up(early[name], late[name], seed=seed, bootstrap=bootstrap)
+        ranked = rank_correlation(early[name], late[name], seed=seed, bootstrap=1)
+        rows.append(
+            {
+                "parameter": name,
+                "n": whole.n,
+                "r": r,
+                "rank_r": ranked.value,
+                "reliability": whole.value,
+                "low": whole.low,
+                "high": whole.high,
+            }
+        )
+    return pl.DataFrame(rows)
 
 
 # ---------------------------------------------------------------------- tables
@@ -196,7 +250,12 @@ def turned(row: Mapping[str, Any]) -> Interval:
 
 
 def relations(people: pl.DataFrame, *, seed: int, bootstrap: int) -> pl.DataFrame:
-    """Return how η and θ go with the other tests: in all adults, and where age differs less."""
+    """Return how η and θ go with the other tests: in all adults, and where age differs less.
+
+    ``partial`` is the rank correlation with alcohol use disorder held fixed: having it goes with η here, and
+    may go with the tests. It is missing where nobody of a sample has it. p-values are corrected by Holm's
+    method within each sample, those of plain and of partial correlations apart.
+    """
     samples = {
         "all adults": people,
         f"adults under {UNDER}": people.filter(pl.col("age") < UNDER),
@@ -213,9 +272,27 @@ def relations(people: pl.DataFrame, *, seed: int, bootstrap: int) -> pl.DataFram
                 rank_correlation(chosen[parameter], chosen[test], seed=seed, bootstrap=bootstrap)
             ]
         ]
-        corrected = holm([row["p"] for row in found])
-        rows += [{**row, "p_holm": p} for row, p in zip(found, corrected, strict=True)]
-    return pl.DataFrame(rows)
+        clinical = (chosen[CLINICAL.column] == CLINICAL.first).fill_null(value=False)
+        partly = [
+            partial_rank_correlation(
+                chosen[row["parameter"]], chosen[row["test"]], clinical, seed=seed, bootstrap=bootstrap
+            )
+            for row in found
+        ]
+        corrected, of_partial = holm([row["p"] for row in found]), holm([one.p for one in partly])
+        rows += [
+            {
+                **row,
+                "p_holm": p,
+                "partial": one.value,
+                "partial_low": one.low,
+                "partial_high": one.high,
+                "partial_p": one.p,
+                "partial_p_holm": partial_p,
+            }
+            for row, p, one, partial_p in zip(found, corrected, partly, of_partial, strict=True)
+        ]
+    return pl.DataFrame(rows).with_columns(pl.selectors.starts_with("partial").fill_nan(None))
 
 
 def with_age(people: pl.DataFrame, *, seed: int, bootstrap: int) -> pl.DataFrame:

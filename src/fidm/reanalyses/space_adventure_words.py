@@ -9,8 +9,11 @@ import polars as pl
 from fidm.datasets.base import Loaded
 from fidm.reanalyses import space_adventure_figures as figures
 from fidm.reanalyses.base import Findings
-from fidm.reanalyses.space_adventure_group_words import age, clinical, tests, times
+from fidm.reanalyses.space_adventure_figures import WORDS
+from fidm.reanalyses.space_adventure_group_words import age, clinical, times
+from fidm.reanalyses.space_adventure_people import IN_TIME
 from fidm.reanalyses.space_adventure_saying import Row, how_drawn, in_words, more_or_less, one_row, said
+from fidm.reanalyses.space_adventure_test_words import tests
 from fidm.report.numbers import number_text
 from fidm.report.parts import column, figure, section, table_of, text_column, with_interval
 
@@ -218,6 +221,7 @@ def _halves(findings: Findings) -> dict[str, Any]:
             "Dealing single choices in turn would put the first choices of mini-blocks with two flights into "
             "one half and the second choices into the other. The reliability of θ is then "
             f"{said(single, 'reliability')}, {then}.",
+            _in_time(rows),
         ],
         tables=[
             table_of(
@@ -227,13 +231,36 @@ def _halves(findings: Findings) -> dict[str, Any]:
                     text_column("parameter"),
                     text_column("halves", "what was dealt to halves"),
                     column("r", "r of the halves"),
+                    column("rank_r", "rank r"),
                     *with_interval("reliability", "reliability", low="low", high="high"),
                     column("n", "people"),
                 ],
                 in_words(rows, "parameter"),
-                note=how_drawn(findings),
+                note="People whose η is 0 or infinite in a half are left out of all but the rank "
+                f"correlation. {how_drawn(findings)}",
             )
         ],
+    )
+
+
+def _in_time(rows: pl.DataFrame) -> str:
+    """What the first half of a session says of the last."""
+    told = []
+    for name in ("eta", "theta"):
+        mixed, split = (one_row(rows, halves=halves, parameter=name) for halves in ("mini-blocks", IN_TIME))
+        if None in (mixed["r"], split["r"]):
+            return ""
+        than = "less than" if split["r"] < mixed["r"] else "no less than"
+        lost = mixed["n"] - split["n"]
+        out = f" ({lost} people left out; rank correlation {number_text(split['rank_r'])})" if lost else ""
+        told.append(
+            f"{number_text(split['r'])} for {WORDS[name]}{out}, {than} the {number_text(mixed['r'])} of odd "
+            "and even ones"
+        )
+    return (
+        "Odd and even mini-blocks share everything that changes in the course of a session. The first half "
+        "of the mini-blocks against the last is a harder split, since people learn and tire: r is "
+        f"{', and '.join(told)}."
     )
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+
+import polars as pl
 
 from fidm.datasets.base import Dataset, Loaded
 from fidm.errors import DataError
 from fidm.reanalyses.base import Expectation, Findings, Reanalysis
+from fidm.record import Record
 from fidm.report.numbers import cell_text, number_text
 from fidm.report.parts import column, section, table, text_column
 
@@ -28,7 +32,7 @@ class Said(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Told:
-    """A study that was run, as its pages tell of it.
+    """A study that was run, as its pages tell of it; a result that :func:`fidm.record.to_json` understands.
 
     Parameters
     ----------
@@ -49,6 +53,21 @@ class Told:
     loaded: Loaded
     sections: tuple[dict[str, Any], ...] = field(repr=False)
     about: tuple[tuple[str, tuple[Said, ...]], ...] = field(repr=False)
+
+    @property
+    def record(self) -> Record:
+        """How the findings came about."""
+        return self.findings.record
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The tables of the findings by name."""
+        return self.findings.tables
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return whose data they are, whether the files were the published ones, and the findings."""
+        dataset = {**self.loaded.dataset.to_dict(), "verified": self.loaded.verified}
+        return {"dataset": dataset, **self.findings.to_dict()}
 
 
 def tell(study: Reanalysis, findings: Findings, loaded: Loaded) -> Told:
@@ -91,17 +110,33 @@ def about_data(dataset: Dataset) -> list[tuple[str, tuple[Said, ...]]]:
     return [
         ("Data set", (Said(f"{dataset.title}. {dataset.summary}"),)),
         ("People", (Said(dataset.people),)),
-        ("Licence", (Said(dataset.licence, dataset.licence_url), Said(dataset.terms))),
+        ("Licence", (Said(dataset.licence, web_address(dataset.licence_url)), Said(dataset.terms))),
         ("Cite", tuple(Said(one) for one in dataset.citation)),
-        ("Published at", tuple(Said(f"{home}, version {version[:12]}", home) for home, version in homes)),
+        (
+            "Published at",
+            tuple(Said(f"{home}, version {version[:12]}", web_address(home)) for home, version in homes),
+        ),
     ]
+
+
+def web_address(text: str) -> str:
+    """Return an address of the web as it is; anything else leads nowhere, such as a script.
+
+    Examples
+    --------
+    >>> web_address("https://example.org/data"), web_address("javascript:alert(1)")
+    ('https://example.org/data', '')
+    """
+    return text if re.fullmatch(r"https?://[^\s<>\"']+", text) else ""
 
 
 def files_text(loaded: Loaded) -> str:
     """Return whether the files were the published ones, as a sentence."""
     if loaded.verified:
         return "Every file has its published checksum."
-    return "NOT the files as published: checksums differ, or files are missing."
+    return (
+        "NOT the files as published: checksums differ, or files are missing, or there are others beside them."
+    )
 
 
 def band_text(expectation: Expectation) -> str:
@@ -145,12 +180,31 @@ def mark(expectation: Expectation) -> str:
     return YES if expectation.reached else NO
 
 
+def remark(expectation: Expectation) -> str:
+    """Return what else is said of a number, first whether it is not required.
+
+    Examples
+    --------
+    >>> from fidm.reanalyses.base import Expectation
+    >>> remark(Expectation("r", 0.6, 0.3, 0.5, "published", note="read otherwise", required=False))
+    'not required; read otherwise'
+    """
+    parts = ("" if expectation.required else "not required", expectation.note)
+    return "; ".join(part for part in parts if part)
+
+
 def _expected(expectations: Sequence[Expectation]) -> list[dict[str, Any]]:
     """The section with the numbers that were to come out; none where nothing was expected."""
     if not expectations:
         return []
     reached = sum(one.reached for one in expectations)
     said = f"{reached:,} of the {len(expectations):,} numbers that were to come out did."
+    missed = [
+        one.what if one.required else f"{one.what} (not required)" for one in expectations if not one.reached
+    ]
+    if missed:
+        who = "The one that did not is" if len(missed) == 1 else "Those that did not are"
+        said += f" {who}: {'; '.join(missed)}."
     columns = [
         text_column("what"),
         column("found"),
@@ -160,7 +214,7 @@ def _expected(expectations: Sequence[Expectation]) -> list[dict[str, Any]]:
         text_column("note", "remark"),
     ]
     rows = [
-        (one.what, figure_text(one.found), band_text(one), mark(one), one.source, one.note)
+        (one.what, figure_text(one.found), band_text(one), mark(one), one.source, remark(one))
         for one in expectations
     ]
     shown = table("expected", "Numbers that were to come out, and what did", columns, rows)

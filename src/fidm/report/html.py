@@ -63,7 +63,7 @@ def templates(more: Callable[[str], str | None] | None = None) -> Environment:
     """Return what fills in templates: the report's, and before them those of another page.
 
     ``parts.html`` has the macros ``show_table`` and ``show_sections``, which show what
-    :mod:`fidm.report.parts` makes.
+    :mod:`fidm.report.parts` makes; with ``whole=true`` the first cell of a row is never cut.
 
     Parameters
     ----------

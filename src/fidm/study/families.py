@@ -14,7 +14,8 @@ fold's people are judged:
 
 The families of one observation must be densities of the same thing: the same column, the same rows, all of
 counts or all of amounts. A family in two parts, such as ``(Bernoulli(…), LogNormal(…, zeros="left_out"))``,
-is the joint density of whether there is anything and of how much.
+is the joint density of whether there is anything and of how much. Its residuals and its dispersion are those
+of the amounts above 0 alone: a residual of a zero is drawn at random, and says nothing about the amounts.
 
 With thousands of observations no family is exactly right, and p-values of KS and Anderson–Darling only say
 that; the distance says whether it matters.
@@ -40,7 +41,8 @@ from fidm.model.check import effort_problems, refuse
 from fidm.model.effort import column_values
 from fidm.record import Record
 from fidm.study.families_found import Families
-from fidm.study.families_judging import Judge, Judged
+from fidm.study.families_judging import Judge, Judged, Part
+from fidm.study.together import groups_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -87,8 +89,8 @@ def compare_families(
     together : str, optional
         A column of the participants: people with the same value stay in one fold and are drawn together.
     tune : bool
-        Choose settings of channels that have one, in every fold on the people learned from. With False they
-        stay as given.
+        Choose settings of channels that have one, in every fold on the people learned from, searching from
+        the settings given. With False they stay as given.
     workers : int, optional
         Threads; changes no number.
     on_progress : callable, optional
@@ -111,8 +113,13 @@ def compare_families(
         raise DataError(
             f"folds is {folds}, seed {seed} and bootstrap {bootstrap}; they must be at least 2, 0 and 20."
         )
+    if not families:
+        raise DataError(
+            "There is nothing to compare: families is empty. Name what was observed and the channels to "
+            "compare, such as {'duration': [Gamma(…), LogNormal(…)]}."
+        )
     asked = {name: _named(name, given) for name, given in families.items()}
-    group = _groups(people, together)
+    group = groups_of(people, together)
     fold = _deal(group, folds, seed)
     learners = min(len(people) - int((fold == k).sum()) for k in range(folds))
     if learners < FEWEST_PEOPLE:
@@ -128,13 +135,14 @@ def compare_families(
     for observable, candidates in asked.items():
         _check_comparable(observable, candidates, people)
         reference: Judged | None = None
+        known: dict[tuple[int, int | None], Part] = {}
         for number, (name, parts) in enumerate(candidates.items()):
             say(f"{observable}: {name}", done, of)
-            judge = Judge(people, parts, tune=tune, workers=threads(workers))
+            judge = Judge(people, parts, tune=tune, workers=threads(workers), known=known)
             held = []
             for k in range(folds):
                 say(f"{observable}: {name}", done + 1 + k, of)
-                held.append(judge.hold_out(np.flatnonzero(fold == k), np.flatnonzero(fold != k)))
+                held.append(judge.hold_out(k, np.flatnonzero(fold == k), np.flatnonzero(fold != k)))
             found = judge.joined(held, np.random.default_rng([seed, number]))
             done += folds + 1
             reference = reference or found
@@ -232,17 +240,6 @@ def _check_comparable(observable: str, candidates: Mapping[str, tuple[Channel, .
 # ---------------------------------------------------------------------- folds
 
 
-def _groups(people: Cohort, together: str | None) -> Integers:
-    """The number of the group each person belongs to; everybody their own if none is asked for."""
-    if together is None:
-        return np.arange(len(people))
-    if together not in people.participants.columns:
-        raise DataError(f"The participants have no column {together!r}.")
-    values = people.participants[together].cast(pl.String)
-    names = [f"={value}" if value is not None else f"?{j}" for j, value in enumerate(values)]
-    return np.unique(np.array(names), return_inverse=True)[1].astype(np.int64)
-
-
 def _deal(group: Integers, folds: int, seed: int) -> Integers:
     """The fold of each person, groups being dealt in turn in an order drawn at random."""
     n = int(group.max(initial=-1)) + 1
@@ -278,6 +275,7 @@ def _row(found: Judged, reference: Judged, group: Integers, seed: int, bootstrap
         "low": low,
         "high": high,
         "beyond_chance": 1 if low > NEGLIGIBLE else -1 if high < -NEGLIGIBLE else 0,
+        "n_residuals": len(found.residual),
         "dispersion": found.dispersion,
         "residual_mean": float(found.residual.mean()),
         "residual_sd": float(found.residual.std()),

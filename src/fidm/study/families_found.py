@@ -30,7 +30,8 @@ class Families:
     table : DataFrame
         A row per observable and family: how many observations and people; the held-out log-likelihood per
         observation; its ``difference`` to the reference with the interval ``low`` to ``high``, and whether
-        that is ``beyond_chance`` (1 better, -1 worse, 0 neither); the Pearson ``dispersion``; mean and sd of
+        that is ``beyond_chance`` (1 better, -1 worse, 0 neither); how many residuals there are, which of a
+        family in two parts are those of the amounts above 0; the Pearson ``dispersion``; mean and sd of
         quantile residuals, their distance from the normal distribution (``ks``) with p, the Anderson–Darling
         statistic with p; the share of zeros observed and expected; the rank correlation of people's θ with
         that under the reference; and settings chosen on everybody.
@@ -126,7 +127,8 @@ class Families:
 def _fits(row: Mapping[str, Any]) -> str:
     """How near the residuals of a family come to what they should be."""
     how = "close to" if row["ks"] < CLOSE else "roughly" if row["ks"] < ROUGH else "far from"
-    return f"Its quantile residuals are {how} normal (off by at most {100 * row['ks']:.1f} % of them)."
+    of = "" if row["n_residuals"] == row["n"] else f", of the {row['n_residuals']:,} amounts above 0,"
+    return f"Its quantile residuals{of} are {how} normal (off by at most {100 * row['ks']:.1f} % of them)."
 
 
 def _order(row: Mapping[str, Any], reference: Mapping[str, Any]) -> str:

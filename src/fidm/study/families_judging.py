@@ -24,25 +24,38 @@ TOLERANCE = 1e-6
 """How exactly populations are fitted: to about that many standard errors per person."""
 
 
+Part = tuple[Channel, Learned]
+"""A channel with its settings chosen, and what people share."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """The people of one fold: who, their log-likelihood, and what was expected of their observations."""
+    """The people of one fold: who, their log-likelihood, and what was expected of their observations.
+
+    ``is_zero`` and ``zero`` are of all observations; ``raw`` and ``predicted`` of those above 0 alone if the
+    family is in two parts.
+    """
 
     people: Integers
     log_likelihood: Floats
     owner: Integers
+    is_zero: NDArray[np.bool_]
+    zero: Floats
     raw: Floats
     predicted: Predicted
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """One family: log-likelihood and observations of everybody [P], residuals, and θ of a fit to all."""
+    """One family: log-likelihood and observations of everybody [P], residuals, and θ of a fit to all.
+
+    Residuals and dispersion of a family in two parts are those of the amounts: residuals of the zeros are
+    drawn at random, so they would only make any family look better.
+    """
 
     log_likelihood: Floats
     counts: Integers
     residual: Floats
-    raw: Floats
     dispersion: float
     zeros: tuple[float, float]
     theta: Floats
@@ -50,49 +63,67 @@ class Judged:
 
 
 class Judge:
-    """Learns a family from some people and judges it on others."""
+    """Learns a family from some people and judges it on others.
 
-    def __init__(self, people: Cohort, parts: tuple[Channel, ...], *, tune: bool, workers: int) -> None:
+    ``known`` remembers what was learned of a channel, by its identity, from the people without a fold, so
+    that a part two families share is learned once.
+    """
+
+    def __init__(
+        self,
+        people: Cohort,
+        parts: tuple[Channel, ...],
+        *,
+        tune: bool,
+        workers: int,
+        known: dict[tuple[int, int | None], Part] | None = None,
+    ) -> None:
         self.people, self.workers, self.tune = people, workers, tune
-        self.parts = parts
+        self.given = parts
+        self.known = {} if known is None else known
         self.levels: Levels = text_levels(parts, people)
-        self.parts, self.shared = self.learn(people)  # a fold's search for settings begins where this ended
+        self.whole = [self.learn(part, people, None) for part in parts]
 
-    def learn(self, learners: Cohort) -> tuple[tuple[Channel, ...], list[Learned]]:
-        """Choose settings and learn what people share."""
-        channels = tuple(
-            tuned(part, learners, refine=1, workers=self.workers) if self.tune and part.tunable else part
-            for part in self.parts
-        )
-        seen = observed(channels, learners, self.levels)
-        return channels, [
-            learn_population(
+    def learn(self, part: Channel, learners: Cohort, fold: int | None) -> Part:
+        """Choose settings, searching from those given, and learn what people share."""
+        place = id(part), fold
+        if place not in self.known:
+            channel = part
+            if self.tune and part.tunable:
+                channel = tuned(part, learners, refine=1, workers=self.workers)
+            learned = learn_population(
                 channel,
-                one,
+                observed([channel], learners, self.levels)[0],
                 self.levels,
                 method="eb",
                 population="random",
                 workers=self.workers,
                 tolerance=TOLERANCE,
+                errors=False,
             )
-            for channel, one in zip(channels, seen, strict=True)
-        ]
+            self.known[place] = channel, learned
+        return self.known[place]
 
-    def hold_out(self, held: Integers, others: Integers) -> HeldOut:
+    def hold_out(self, fold: int, held: Integers, others: Integers) -> HeldOut:
         """Learn from the others and judge these."""
-        channels, learned = self.learn(self.people[others])
-        cohort = self.people[held]
-        seen = observed(channels, cohort, self.levels)
+        learners, cohort = self.people[others], self.people[held]
+        parts = [self.learn(part, learners, fold) for part in self.given]
+        seen = observed([channel for channel, _ in parts], cohort, self.levels)
         total = np.zeros(len(held))
         predicted: list[Predicted] = []
-        for channel, one, shared in zip(channels, seen, learned, strict=True):
-            total += log_likelihoods(channel, one, shared.population, workers=self.workers)
-            predicted.append(predict(channel, one, shared.population))
-        whole = predicted[0]
-        if len(seen) > 1:
-            whole = Predicted.two_parts(predicted[0], predicted[1], np.isin(seen[0].row, seen[1].row))
-        raw = column_values(cohort.segments, channels[0].column)[seen[0].row]
-        return HeldOut(held, total, held[_owner(seen[0])], raw, whole)
+        for (channel, learned), one in zip(parts, seen, strict=True):
+            total += log_likelihoods(channel, one, learned.population, workers=self.workers)
+            predicted.append(predict(channel, one, learned.population))
+        raw = column_values(cohort.segments, parts[0][0].column)
+        return HeldOut(
+            people=held,
+            log_likelihood=total,
+            owner=held[_owner(seen[0])],
+            is_zero=raw[seen[0].row] == 0,
+            zero=predicted[0].zero,
+            raw=raw[seen[-1].row],
+            predicted=predicted[-1],
+        )
 
     def joined(self, folds: Sequence[HeldOut], rng: np.random.Generator) -> Judged:
         """Put the folds together, with the θ of a fit to everybody."""
@@ -101,25 +132,24 @@ class Judge:
         for held in folds:
             total[held.people] = held.log_likelihood
             counts += np.bincount(held.owner, minlength=n)
-        raw = np.concatenate([held.raw for held in folds])
         away = np.concatenate(
             [(held.raw - held.predicted.mean) ** 2 / held.predicted.variance for held in folds]
         )
-        expected = float(np.mean(np.concatenate([held.predicted.zero for held in folds])))
-        zeros = (float((raw == 0).mean()), expected)
-        channel = self.parts[-1]
+        is_zero, zero = (
+            np.concatenate([getattr(held, name) for held in folds]) for name in ("is_zero", "zero")
+        )
+        channel, learned = self.whole[-1]
         seen = observed([channel], self.people, self.levels)[0]
-        theta = own_offsets(channel, seen, self.shared[-1].population, method="eb", level=0.95).estimate
+        theta = own_offsets(channel, seen, learned.population, method="eb", level=0.95).estimate
         return Judged(
             log_likelihood=total,
             counts=counts,
             residual=np.concatenate([held.predicted.residuals(rng) for held in folds]),
-            raw=raw,
             dispersion=float(np.mean(away)) if (away > 0).any() else math.nan,
-            zeros=zeros,
+            zeros=(float(is_zero.mean()), float(zero.mean())),
             theta=np.where(seen.counts > 0, theta, np.nan),
             settings=", ".join(
-                f"{name} {getattr(part, name):.3g}" for part in self.parts for name in part.tunable
+                f"{name} {getattr(part, name):.3g}" for part, _ in self.whole for name in part.tunable
             ),
         )
 

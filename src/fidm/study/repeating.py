@@ -1,13 +1,14 @@
 r"""How far a person's numbers can be trusted: split halves, retest, and the change that is more than noise.
 
 *Split-half.* A person's segments are dealt to two halves, odd and even; every step goes with its segment.
-Where steps do not say which segment they belong to, runs of three counted steps are dealt instead. People
-with many short episodes have whole episodes dealt (``halves="episodes"``): where the segments of an episode
-follow a pattern, such as a slow first choice, odd and even segments are not parallel. Each half is estimated
-alone by maximum likelihood, with the population values of one fit for both; shrunken halves are pulled to the
-same centre, the more the less they hold, which distorts the correlation. With r the correlation of the halves
-(log η, θ), the full-length reliability is Spearman and Brown's ρ = 2r / (1 + r); a negative r is not stepped
-up. With SD the spread of full-length estimates, the standard error of measurement is SD·√(1 − ρ).
+In episodes whose steps do not say which segment they belong to, runs of three counted steps are dealt
+instead (see :mod:`fidm.study.halves`). People with many short episodes have whole episodes dealt
+(``halves="episodes"``): where the segments of an episode follow a pattern, such as a slow first choice, odd
+and even segments are not parallel. Each half is estimated alone by maximum likelihood, with the population
+values of one fit for both; shrunken halves are pulled to the same centre, the more the less they hold, which
+distorts the correlation. With r the correlation of the halves (log η, θ), the full-length reliability is
+Spearman and Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the spread of full-length
+estimates, the standard error of measurement is SD·√(1 − ρ).
 
 People whose estimate is infinite in a half (every choice a best one) are left out of r, and with them the
 most consistent people, so ρ of η says little where they are many. The rank correlation keeps them, in the
@@ -17,8 +18,9 @@ first and last places; sentences then rely on the model.
 has more than two. ρ is the ICC(2,1), absolute agreement of single measurements, and the standard error of
 measurement √(σ²_occasion + σ²_error) of the same two-way model.
 
-*Model.* What empirical Bayes itself says: ρ is one minus the mean posterior variance over the prior's, and
-the standard error of measurement the root of the mean posterior variance over ρ.
+*Model.* What empirical Bayes itself says of people who were observed: ρ is one minus the mean posterior
+variance over the prior's, and the standard error of measurement the root of the mean posterior variance over
+ρ.
 
 The standard error of measurement is that of estimates by maximum likelihood, and the minimal detectable
 change 1.96·√2 times as large: two such estimates of a person who has not changed differ by less in 95 % of
@@ -31,7 +33,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -44,25 +45,21 @@ from fidm.errors import DataError
 from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY
-from fidm.model.channels import Channel, paper_channels
-from fidm.model.effort import segment_owner_offsets
+from fidm.model.channels import paper_channels
 from fidm.record import Record, hash_values
+from fidm.study.halves import deal_episodes, deal_segments, half_of
 from fidm.study.learnable import by_method, fit_learnable
 from fidm.study.recovered import LABELS
 from fidm.study.repeated import MANY, Reliability
-from fidm.study.structure import counted_steps
+from fidm.study.together import groups_of
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
 
 Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 Progress = Callable[[str, int, int], None]
 
 FEWEST_PEOPLE = 5
 """A correlation of fewer people is not given."""
-
-RUN = 3
-"""How many counted steps are dealt at a time where steps do not name their segment."""
 
 BOOTSTRAP, _CHUNK = 1_000, 2_000_000
 
@@ -75,6 +72,7 @@ def reliability(
     learn_from: Cohort | None = None,
     halves: Literal["segments", "episodes"] = "segments",
     unit: Literal["person", "episode"] = "person",
+    together: str | None = None,
     seed: int = 1,
     bootstrap: int = BOOTSTRAP,
     workers: int | None = None,
@@ -97,6 +95,9 @@ def reliability(
     unit : {"person", "episode"}
         Whose reliability: that of people; or that of single episodes, such as the dialogs of a person, each
         of which then has numbers of its own. People are still drawn whole for the intervals.
+    together : str, optional
+        A column of the participants: people with the same value, such as those who talk to each other, are
+        drawn together for the intervals.
     seed : int
         Of the bootstrap.
     bootstrap : int
@@ -132,9 +133,10 @@ def reliability(
         raise DataError("This fit is of a task; give the task too.")
     if halves == "episodes" and not several.any():
         raise DataError("Nobody has several episodes, so they cannot be dealt to halves; deal segments.")
-    group: NDArray[np.int64] | None = None
+    group = None if together is None else groups_of(cohort, together)
     if unit == "episode":
-        group = cohort.episode_owner()
+        owner = cohort.episode_owner()
+        group = owner if group is None else group[owner]
         cohort = cohort.by_episode()
         learn_from = None if learn_from is None else learn_from.by_episode()
         several = np.zeros(len(cohort), dtype=np.bool_)
@@ -161,12 +163,12 @@ def reliability(
         notes.append(f"every episode has numbers of its own: {len(cohort):,} episodes stand for people")
     say("split halves", 1, 4)
     if halves == "episodes":
-        ((is_odd, is_odd_segment), _), _ = _deal_episodes(cohort)
+        ((is_odd, is_odd_segment), _), _ = deal_episodes(cohort)
         how = "split-half: odd against even episodes, whole"
     else:
-        is_odd, is_odd_segment, how = _deal_segments(tasks, cohort)
+        is_odd, is_odd_segment, how = deal_segments(tasks, cohort)
     parts = [
-        estimates(_half(cohort, fit.channels, steps, segments))
+        estimates(half_of(cohort, fit.channels, steps, segments))
         for steps, segments in ((is_odd, is_odd_segment), (~is_odd, ~is_odd_segment))
     ]
     full = estimates(cohort)
@@ -177,12 +179,13 @@ def reliability(
     say("retest", 2, 4)
     if several.any():
         chosen = cohort[np.flatnonzero(several)]
-        first, how = _deal_episodes(chosen)
+        their = None if group is None else group[several]
+        first, how = deal_episodes(chosen)
         notes.append(how)
-        times = [estimates(_half(chosen, fit.channels, *part)) for part in first]
+        times = [estimates(half_of(chosen, fit.channels, *part)) for part in first]
         for k, name in enumerate(fit.parameters):
             columns = (times[0][:, k], times[1][:, k], times[0][:, k])
-            rows.append(_measured(name, "retest", columns, _retest, seed, bootstrap))
+            rows.append(_measured(name, "retest", columns, _retest, seed, bootstrap, their))
     elif unit == "person":
         notes.append("no retest: nobody has several traces")
     say("model", 3, 4)
@@ -198,6 +201,7 @@ def reliability(
                 "learned": hash_values(_learned_numbers(fit)),
                 **({} if halves == "segments" else {"halves": halves}),
                 **({} if unit == "person" else {"unit": unit}),
+                **({} if together is None else {"together": together}),
             },
             cohort=cohort,
         ),
@@ -206,68 +210,6 @@ def reliability(
         notes=(*notes, *_few(rows)),
         not_learned=failures,
     )
-
-
-# ---------------------------------------------------------------------- halves
-
-
-def _deal_segments(tasks: TaskSet | None, cohort: Cohort) -> tuple[Flags, Flags, str]:
-    """Which steps and which segments are in the odd half, and how that was decided."""
-    person_start = segment_owner_offsets(cohort)
-    owner = np.repeat(np.arange(len(cohort)), np.diff(person_start))
-    odd_segment = (np.arange(cohort.n_segments) - person_start[owner]) % 2 == 0
-    linked = cohort.segment is not None and bool((cohort.segment >= 0).any())
-    if linked and cohort.segment is not None:
-        episode = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
-        place = _filled_in(cohort.segment, cohort.step_offsets)
-        row = np.clip(cohort.segment_offsets[episode] + place, 0, max(0, cohort.n_segments - 1))
-        odd = odd_segment[row] if cohort.n_segments else np.zeros(cohort.n_steps, np.bool_)
-        return odd, odd_segment, "split-half: odd against even segments, each with its steps"
-    if tasks is None:
-        return np.zeros(cohort.n_steps, np.bool_), odd_segment, "split-half: odd against even segments"
-    counts = counted_steps(tasks, cohort)
-    edges = cohort.step_offsets[cohort.episode_offsets]
-    before = np.append(0, np.cumsum(counts))
-    index = before[:-1] - np.repeat(before[edges[:-1]], np.diff(edges))
-    how = (
-        f"split-half: odd against even segments; steps do not say which segment they belong to, so for "
-        f"sensitivity runs of {RUN} counted steps were dealt in turn"
-    )
-    return np.asarray((index // RUN) % 2 == 0), odd_segment, how
-
-
-def _filled_in(segment: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Every step's segment; a step without one goes with the step before it, or else with the first."""
-    at = np.arange(len(segment))
-    starts = np.repeat(offsets[:-1], np.diff(offsets))
-    last = np.maximum.accumulate(np.where(segment >= 0, at, -1))
-    known = last >= starts
-    return np.where(known, segment[np.maximum(last, 0)], 0).astype(np.int64)
-
-
-def _deal_episodes(cohort: Cohort) -> tuple[tuple[tuple[Flags, Flags], tuple[Flags, Flags]], str]:
-    """Which steps and segments belong to the first and the second measurement, and how that was decided."""
-    starts = np.repeat(cohort.episode_offsets[:-1], np.diff(cohort.episode_offsets))
-    is_first = (np.arange(cohort.n_episodes) - starts) % 2 == 0
-    steps = np.repeat(is_first, np.diff(cohort.step_offsets))
-    segments = np.repeat(is_first, np.diff(cohort.segment_offsets))
-    most = int(np.diff(cohort.episode_offsets).max())
-    how = "first against second trace" if most == 2 else "odd against even traces; it is that of half of them"
-    how = f"retest: {how}, {len(cohort):,} people with several"
-    if len(cohort.tasks) > 1:
-        how += "; traces are on different tasks, so the retest is one with parallel forms"
-    return ((steps, segments), (~steps, ~segments)), how
-
-
-def _half(cohort: Cohort, channels: tuple[Channel, ...], steps: Flags, segments: Flags) -> Cohort:
-    """The same people with only these steps and these segments' observations."""
-    weight = np.ones(cohort.n_steps) if cohort.weight is None else cohort.weight
-    names = {channel.column for channel in channels} & set(cohort.segments.columns)
-    kept = pl.Series(segments)
-    table = cohort.segments.with_columns(
-        pl.when(kept).then(pl.col(name)).otherwise(None).alias(name) for name in sorted(names)
-    )
-    return replace(cohort, weight=np.where(steps, weight, 0.0), segments=table)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -319,6 +261,13 @@ def _drawn_together(
 ) -> Floats:
     """What is found when groups are drawn anew whole, [B, 3]."""
     members = [np.flatnonzero(group == one) for one in np.unique(group)]
+    if len({len(one) for one in members}) == 1:  # all at a time
+        drawn = rng.integers(0, len(members), (bootstrap, len(members)))
+        chosen = np.stack(members)[drawn].reshape(bootstrap, -1)
+        size = max(1, _CHUNK // chosen.shape[1])
+        return np.concatenate(
+            [function(data[:, chosen[first : first + size]]) for first in range(0, bootstrap, size)]
+        )
     found = []
     for _ in range(bootstrap):
         chosen = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
@@ -416,7 +365,7 @@ def _by_model(
     rows = []
     nothing = np.full(3, np.nan)
     for k, name in enumerate(profile.parameters):
-        seen = np.isfinite(errors[:, k])
+        seen = np.isfinite(errors[:, k]) & (profile.n[:, k] > 0)  # the rest have the prior's spread
         variance = float(np.mean(errors[seen, k] ** 2)) if seen.any() else math.nan
         rho = 1 - variance / float(profile.prior_sd[k]) ** 2
         error = math.sqrt(variance / rho) if rho > 0 else math.nan

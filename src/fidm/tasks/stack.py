@@ -24,6 +24,9 @@ from fidm.types import Values, read_only
 UNNAMED = ""
 """The task of episodes that name none."""
 
+STATES_AT_ONCE = 1 << 15
+"""Of how many states values are copied at a time."""
+
 FINE, NO_SUCH_STATE, ILLEGAL, BROKEN = 0, 1, 2, 3
 """What can be wrong with a step."""
 
@@ -97,10 +100,15 @@ class TaskSet:
 
     def values(self, solved: Iterable[Values]) -> NDArray[np.float64]:
         """Return Q of every stacked pair, [K]."""
-        rows = [
-            values.q[task.pair_state, task.action] for task, values in zip(self.tasks, solved, strict=True)
-        ]
-        return np.concatenate(rows)
+        found = np.empty(len(self.action))
+        for task, base, values in zip(self.tasks, self.pair_base.tolist(), solved, strict=True):
+            sizes = np.diff(task.offsets)
+            for first in range(0, task.n_states, STATES_AT_ONCE):  # a large task needs no large copies
+                last = min(first + STATES_AT_ONCE, task.n_states)
+                low, high = int(task.offsets[first]), int(task.offsets[last])
+                state = np.repeat(np.arange(first, last), sizes[first:last])
+                found[base + low : base + high] = values.q[state, task.action[low:high]]
+        return found
 
     def task_of(self, cohort: Cohort) -> NDArray[np.int64]:
         """Return the number of each episode's task, [E]; -1 where it is not one of these.
