@@ -110,18 +110,18 @@ def read(folder: Path, on_progress: Progress) -> Loaded:
         {folder / group.sessions: SESSIONS for group in GROUPS}
         | {folder / at: SCORES for group in GROUPS for at in group.scores.values()}
     )
+    fits, values = _published_fits(folder / FITS), _published_values(folder / VALUES)
     sessions, scores = [], []
     for done, group in enumerate(GROUPS):
         on_progress("reading files", done, len(GROUPS))
         sessions.append(read_sessions(folder / group.sessions))
         scores.append({test: read_scores(folder / at, test) for test, at in group.scores.items()})
     on_progress("reading files", len(GROUPS), len(GROUPS))
-    fits = _published_fits(folder / FITS)
     people, chosen, notes = _join(sessions, scores, fits)
     blocks = sorted({block for session in chosen for block in session.blocks})
     tables = {
         "published_fits": fits,
-        "published_values": _published_values(folder / VALUES),
+        "published_values": values,
         "transitions": count_transitions(
             (group.study, group.group or group.study, found.values())
             for group, found in zip(GROUPS, sessions, strict=True)

@@ -173,13 +173,13 @@ def age(findings: Findings) -> dict[str, Any]:
                 ],
                 tables["medians"],
                 note="η per unit of fuel, θ in log seconds. Students are estimated by what was learned from "
-                "adults.",
+                "adults. Groups of the two studies overlap: people who are in both stand in two of them.",
             ),
         ],
         figures=[
             figure(
                 "groups",
-                "η and θ of everybody",
+                "η and θ of everybody; who is in both studies stands in two groups",
                 figures.draw_groups(tables["people"]),
                 alt="η and θ of every person in each of five groups, with the groups' medians.",
                 table="medians",

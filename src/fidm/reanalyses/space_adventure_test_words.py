@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from fidm.datasets.space_adventure import STUDENTS
+from fidm.datasets.space_adventure_files import FASTEST_MS, N_ITEMS
 from fidm.reanalyses import space_adventure_figures as figures
 from fidm.reanalyses.base import Findings
 from fidm.reanalyses.space_adventure_figures import WORDS
@@ -26,6 +27,11 @@ def tests(findings: Findings) -> dict[str, Any]:
         "tests",
         "Processing speed, vocabulary and working memory",
         [
+            "Each test is scored by the share of its items answered rightly, as its authors say: "
+            f"{N_ITEMS['processing_speed']} of processing speed, as many as possible in a limited time, "
+            f"{N_ITEMS['vocabulary']} of vocabulary and {N_ITEMS['working_memory']} of working memory; "
+            f"answers faster than {FASTEST_MS} ms are left out. So higher is better, and a negative relation "
+            "with θ means that the slow do worse.",
             *(
                 f"{sample.capitalize()} ({_most(rows.filter(sample=sample))} people): "
                 f"{_sure(rows.filter(sample=sample))}."

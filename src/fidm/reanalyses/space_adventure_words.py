@@ -57,14 +57,16 @@ def _summary(findings: Findings) -> dict[str, Any]:
         "What was found",
         [
             f"The solved task has {numbers['pairs_same']:,} of the {numbers['pairs']:,} published pairs of "
-            f"action values, and {numbers['impossible']:,} of {numbers['transitions']:,} recorded "
-            "transitions are impossible.",
+            f"action values, and {_none(numbers['impossible'])} of {numbers['transitions']:,} recorded "
+            "transitions are impossible. η is how strongly values steer a person's choices, θ how slow the "
+            "person is, given which choice it is, the noise and the flights to go.",
             "η goes with the β that the authors estimated from the same choices: Spearman "
             f"{said(beta)}, {beta['n']} people. Split halves of mini-blocks give a reliability of "
             f"{said(eta, 'reliability')} for η and {said(theta, 'reliability')} for θ, {eta['n']} people.",
-            f"η tells older from younger people ({numbers['age_eta']['n']} of them) with an AUC of "
-            f"{said(numbers['age_eta'])}, θ with {said(numbers['age_theta'])}. Cross-validated, action "
-            f"alone reaches {said(action)}, effort alone {said(effort)}, and both {said(both)}.",
+            f"Of {numbers['age_eta']['n']} people, the older have {_lower(numbers['age_eta'])} (AUC, younger "
+            f"above older, {said(numbers['age_eta'])}) and {_slower(numbers['age_theta'])} (AUC, older above "
+            f"younger, {said(numbers['age_theta'])}). Told apart by cross-validation, action alone reaches "
+            f"an AUC of {said(action)}, effort alone {said(effort)}, and both {said(both)}.",
             _two_times(first, later),
         ],
     )
@@ -77,9 +79,23 @@ def _two_times(first: Row, later: Row) -> str:
     if one == other:
         return f"Older people are {one} in first choices and in later ones alike: AUC {aucs[0]}, {aucs[1]}."
     return (
-        f"One θ for all reaction times hides something: in first choices older people are {one} (AUC "
-        f"{aucs[0]}), in later ones {other} ({aucs[1]})."
+        f"One θ for all reaction times hides something: in first choices older people are {one} (AUC, "
+        f"older above younger, {aucs[0]}), in later ones {other} ({aucs[1]})."
     )
+
+
+def _lower(row: Row) -> str:
+    words = ("a lower η", "a higher η", "an η that is neither lower nor higher for sure")
+    return more_or_less(row, *words, chance=0.5)
+
+
+def _slower(row: Row) -> str:
+    words = ("a larger θ: they are slower", "a smaller θ: they are faster", "a θ that differs not for sure")
+    return more_or_less(row, *words, chance=0.5)
+
+
+def _none(n: int) -> str:
+    return f"{n:,}" if n else "none"
 
 
 def _task(findings: Findings) -> dict[str, Any]:
@@ -101,10 +117,11 @@ def _task(findings: Findings) -> dict[str, Any]:
             f"{_other_pairs(findings)} Misprints apart, the largest difference is "
             f"{number_text(numbers['largest_difference'])} units of fuel.",
             "In the files of older, younger, alcohol use disorder and control there are "
-            f"{numbers['transitions']:,} transitions. {numbers['impossible']:,} of them lead where the rules "
-            f"do not allow, and after {numbers['other_fuel']:,} the recorded fuel is not what the rules say. "
-            f"The {numbers['n_joined']} people who are in two studies are counted in both here, and once "
-            "everywhere else.",
+            f"{numbers['transitions']:,} transitions; {_none(numbers['impossible'])} of them leads where the "
+            f"rules do not allow, and {_none(numbers['other_fuel'])} brought other fuel than the rules say. "
+            f"The {numbers['n_joined']} people who are in two studies are counted in both here. Whatever is "
+            "said of all adults counts them once; the younger of the study of ageing and the controls of the "
+            "other overlap.",
         ],
         tables=[
             table_of(
@@ -156,7 +173,7 @@ def _other_pairs(findings: Findings) -> str:
     row = wrong.row(0, named=True)
     return (
         f"The one that differs is a misprint in the published table: mini-block {row['block_id']}, "
-        f"{row['depth']} flights to go, where {number_text(row['q'])} stands for {number_text(row['ours'])}."
+        f"{row['depth']} flights to go, where {row['q']:,.3f} stands for {row['ours']:.3f}."
     )
 
 
