@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from real_studies import run_real, say
 
-from fidm.reanalyses.map_task_readings import (
+from fidm.reanalyses.map_task.readings import (
     ABOVE_ZERO,
     ACROSS,
     GAMMA,

@@ -31,8 +31,8 @@ import fidm.datasets
 from fidm.cli.main import main
 from fidm.datasets import fetching, find_dataset
 from fidm.datasets.base import Manifest, is_outside
-from fidm.datasets.map_task_files import ARCHIVE
-from fidm.datasets.space_adventure_files import read_session
+from fidm.datasets.map_task.files import ARCHIVE
+from fidm.datasets.space_adventure.files import read_session
 from fidm.errors import DataError
 from fidm.reanalyses.told import about_data
 

@@ -9,17 +9,17 @@ from made_up import justhink as made_up
 
 import fidm
 from fidm.datasets.base import no_progress
-from fidm.datasets.justhink import DATASET, relative_gain
-from fidm.datasets.justhink_network import Network, network_task, read_network, set_costs, set_parts
-from fidm.datasets.justhink_replay import replay
-from fidm.datasets.justhink_speech import spoken
+from fidm.datasets.justhink.dataset import DATASET, relative_gain
+from fidm.datasets.justhink.network import Network, network_task, read_network, set_costs, set_parts
+from fidm.datasets.justhink.replay import replay
+from fidm.datasets.justhink.speech import spoken
 from fidm.errors import DataError, TaskError
 from fidm.model import action
-from fidm.reanalyses.justhink import REANALYSIS, analyse
-from fidm.reanalyses.justhink_anchor import draw_clusters, logistic, weighted_aucs, within_teams
-from fidm.reanalyses.justhink_people import correlation, detectable
-from fidm.reanalyses.justhink_readings import AS_READ, best_by_chance
-from fidm.reanalyses.justhink_removal_words import likelihood_text, losses_text, over_readings
+from fidm.reanalyses.justhink.analysis import REANALYSIS, analyse
+from fidm.reanalyses.justhink.anchor import draw_clusters, logistic, weighted_aucs, within_teams
+from fidm.reanalyses.justhink.people import correlation, detectable
+from fidm.reanalyses.justhink.readings import AS_READ, best_by_chance
+from fidm.reanalyses.justhink.removal_words import likelihood_text, losses_text, over_readings
 from fidm.reanalyses.told import tell
 from fidm.tasks import stack
 from fidm.tasks.stack import TaskSet, follow

@@ -10,9 +10,9 @@ import pytest
 from made_up.map_task import DIALOGS, MAPS, made_up, write, write_archive
 
 from fidm.datasets.base import Loaded, no_progress
-from fidm.datasets.map_task import DATASET, measured, read
-from fidm.datasets.map_task_design import GIVERS, giver, is_familiar
-from fidm.datasets.map_task_files import ARCHIVE, Move, Unit
+from fidm.datasets.map_task.dataset import DATASET, measured, read
+from fidm.datasets.map_task.design import GIVERS, giver, is_familiar
+from fidm.datasets.map_task.files import ARCHIVE, Move, Unit
 from fidm.errors import DataError
 from fidm.grounding.effort import Counting, measure
 from fidm.talk import Transcript, Turn, Word

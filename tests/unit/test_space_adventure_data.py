@@ -14,11 +14,10 @@ from scipy.stats import rankdata
 
 import fidm
 from fidm.datasets.base import no_progress
-from fidm.datasets.space_adventure import BOTH, DATASET, STUDENTS, read
-from fidm.datasets.space_adventure_files import person_of, read_scores, read_session
-from fidm.datasets.space_adventure_task import MiniBlock, make_task, transitions
+from fidm.datasets.space_adventure.dataset import BOTH, DATASET, STUDENTS, read
+from fidm.datasets.space_adventure.files import person_of, read_scores, read_session
+from fidm.datasets.space_adventure.task import MiniBlock, make_task, transitions
 from fidm.errors import DataError
-from fidm.reanalyses import space_adventure
 from fidm.reanalyses.resampling import (
     holm,
     partial_rank_correlation,
@@ -26,11 +25,12 @@ from fidm.reanalyses.resampling import (
     separation,
     stepped_up,
 )
-from fidm.reanalyses.space_adventure import compare_values
-from fidm.reanalyses.space_adventure_group_words import _more_with_both
-from fidm.reanalyses.space_adventure_people import IN_TIME
-from fidm.reanalyses.space_adventure_test_words import _held_fixed, _sure, _with_age
-from fidm.reanalyses.space_adventure_words import _other_pairs, _two_times
+from fidm.reanalyses.space_adventure import analysis as space_adventure
+from fidm.reanalyses.space_adventure.analysis import compare_values
+from fidm.reanalyses.space_adventure.covariate_words import _held_fixed, _sure, _with_age
+from fidm.reanalyses.space_adventure.group_words import _more_with_both
+from fidm.reanalyses.space_adventure.people import IN_TIME
+from fidm.reanalyses.space_adventure.words import _other_pairs, _two_times
 from fidm.reanalyses.told import tell
 from fidm.record import to_json
 

@@ -14,9 +14,9 @@ DATASETS = Catalogue(
     kind=Dataset,
     group="fidm.datasets",
     built_in={
-        "space-adventure": "fidm.datasets.space_adventure:DATASET",
-        "justhink": "fidm.datasets.justhink:DATASET",
-        "map-task": "fidm.datasets.map_task:DATASET",
+        "space-adventure": "fidm.datasets.space_adventure.dataset:DATASET",
+        "justhink": "fidm.datasets.justhink.dataset:DATASET",
+        "map-task": "fidm.datasets.map_task.dataset:DATASET",
     },
 )
 

@@ -14,9 +14,9 @@ STUDIES = Catalogue(
     kind=Reanalysis,
     group="fidm.reanalyses",
     built_in={
-        "space-adventure": "fidm.reanalyses.space_adventure:REANALYSIS",
-        "justhink": "fidm.reanalyses.justhink:REANALYSIS",
-        "map-task": "fidm.reanalyses.map_task:REANALYSIS",
+        "space-adventure": "fidm.reanalyses.space_adventure.analysis:REANALYSIS",
+        "justhink": "fidm.reanalyses.justhink.analysis:REANALYSIS",
+        "map-task": "fidm.reanalyses.map_task.analysis:REANALYSIS",
     },
 )
 

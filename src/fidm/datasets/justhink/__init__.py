@@ -1,0 +1,1 @@
+"""The published files of JUSThink become tasks, people and tables."""

@@ -1,0 +1,1 @@
+"""The published files of the HCRC Map Task become tasks, people and tables."""

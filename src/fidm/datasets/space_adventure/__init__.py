@@ -1,0 +1,1 @@
+"""The published files of the Space Adventure Task become tasks, people and tables."""

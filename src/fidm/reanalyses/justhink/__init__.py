@@ -1,0 +1,1 @@
+"""What is computed from JUSThink, its figures and its words."""

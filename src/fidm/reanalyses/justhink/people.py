@@ -1,0 +1,157 @@
+"""What the profiles of the children go with: learning, their own other half, the other child of the pair.
+
+Pairs are drawn anew with replacement, both children each time. Profiles are shrunk estimates, but for halves;
+what was learned from all children together stays as it was.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.stats import norm, spearmanr
+
+from fidm.cohort import Cohort
+from fidm.fit.effort_alone import EffortFit
+from fidm.fit.fitted import Fit
+from fidm.fit.profile import SENSITIVITY, Profile
+from fidm.reanalyses.justhink.anchor import draw_clusters, ends
+from fidm.reanalyses.resampling import holm
+from fidm.study.repeating import reliability
+from fidm.tasks.model import TaskModel
+
+Floats = NDArray[np.float64]
+
+FEWEST = 5
+OUTCOMES = {"relative_gain": "relative gain", "gain": "gain (right answers)"}
+
+
+def estimates(profile: Profile) -> dict[str, Floats]:
+    """Return log η and every θ by name, [P]; NaN where nothing was observed."""
+    found = {SENSITIVITY: np.asarray(profile.log_sensitivity, dtype=np.float64)}
+    for k, name in enumerate(profile.parameters[1:], start=1):
+        found[name] = np.where(profile.n[:, k] > 0, profile.estimate[:, k], np.nan)
+    return found
+
+
+def relations(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) -> pl.DataFrame:
+    """Return Spearman's correlations of η and every θ with what was learned.
+
+    Columns: ``parameter``, ``outcome``, ``value``, ``low``, ``high``, ``n``, ``p``, ``p_corrected``,
+    and what could have been found. The p-values take children as independent and are corrected for their
+    number by Holm's method. ``detectable`` is the correlation that a single test would have found four times
+    out of five if all n children were independent, ``detectable_corrected`` the same after correction for the
+    number of tests; ``pairs_detectable`` and ``pairs_detectable_corrected`` are what they are if the two
+    children of a pair count as one. The truth lies between.
+    """
+    team = cohort.participants["team"].to_numpy()
+    rows = []
+    for name, values in estimates(profile).items():
+        for outcome in OUTCOMES:
+            learned = cohort.participants[outcome].cast(pl.Float64).fill_null(math.nan).to_numpy()
+            row = correlation(values, learned, team, seed=seed, bootstrap=bootstrap)
+            rows.append({"parameter": name, "outcome": outcome, **row})
+    table = pl.DataFrame(rows)
+    level = 0.05 / table.height
+    return table.with_columns(
+        p_corrected=pl.Series(holm(table["p"].to_list()), dtype=pl.Float64),
+        detectable=pl.Series([detectable(n) for n in table["n"]]),
+        detectable_corrected=pl.Series([detectable(n, level=level) for n in table["n"]]),
+        pairs_detectable=pl.Series([detectable(n // 2) for n in table["n"]]),
+        pairs_detectable_corrected=pl.Series([detectable(n // 2, level=level) for n in table["n"]]),
+    )
+
+
+def correlation(
+    x: Floats, y: Floats, cluster: NDArray[np.generic], *, seed: int, bootstrap: int
+) -> dict[str, float | int]:
+    """Return Spearman's correlation with an interval from drawing clusters anew."""
+    known = np.isfinite(x) & np.isfinite(y)
+    a, b, own = x[known], y[known], cluster[known]
+    n = len(a)
+    if n < FEWEST or len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
+        return {"value": math.nan, "low": math.nan, "high": math.nan, "n": n, "p": math.nan}
+    low, high = ends(_rank_correlations(a, b, draw_clusters(own, seed=seed, bootstrap=bootstrap)))
+    found = spearmanr(a, b)
+    return {"value": float(found.statistic), "low": low, "high": high, "n": n, "p": float(found.pvalue)}
+
+
+def _rank_correlations(a: Floats, b: Floats, weight: Floats) -> Floats:
+    """Spearman's correlation when each row stands so often in a draw, [B]."""
+    x, y = _ranks(a, weight), _ranks(b, weight)
+    total = weight.sum(axis=1, keepdims=True)
+    x, y = (one - (weight * one).sum(axis=1, keepdims=True) / total for one in (x, y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = np.sqrt((weight * x**2).sum(axis=1) * (weight * y**2).sum(axis=1))
+        return np.asarray((weight * x * y).sum(axis=1) / size)
+
+
+def _ranks(values: Floats, weight: Floats) -> Floats:
+    """The middle rank of every row in every draw, but for a constant, [B, n]."""
+    different, group = np.unique(values, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], np.arange(len(different)))
+    sizes = np.add.reduceat(weight[:, order], begins, axis=1)
+    return np.asarray((np.cumsum(sizes, axis=1) - 0.5 * sizes)[:, group])
+
+
+def detectable(n: int, *, level: float = 0.05, power: float = 0.8) -> float:
+    """Return the correlation that n independent people would show to be more than chance with this power.
+
+    ``level`` is that of the test: 0.05 for a single one, a twelfth of it if twelve are corrected for.
+
+    Examples
+    --------
+    >>> round(detectable(20), 2), round(detectable(78), 2)
+    (0.59, 0.31)
+    """
+    if n <= 3:
+        return math.nan
+    return math.tanh(float(norm.ppf(1 - level / 2) + norm.ppf(power)) / math.sqrt(n - 3))
+
+
+def halves(
+    task: TaskModel, fit: Fit, cohort: Cohort, *, seed: int, bootstrap: int, workers: int | None
+) -> pl.DataFrame:
+    """Return how far two halves of a child's own data agree: η by episode, θ by stretch of a turn.
+
+    Odd ones are held against even ones, each half estimated alone by maximum likelihood; see
+    :mod:`fidm.study.repeating`. Columns: ``parameter``, ``r``, ``rank_r``, ``reliability`` (of the whole, by
+    Spearman and Brown), ``low``, ``high``, ``n`` and ``without``, those who have no finite number in a half.
+    """
+    often: Any = {"together": "team", "seed": seed, "bootstrap": bootstrap, "workers": workers}
+    eta = pl.col("parameter") == SENSITIVITY
+    found = [reliability(task, cohort, fit=fit, halves="episodes", **often).table.filter(eta)]
+    spoke = np.diff(cohort.segment_offsets[cohort.episode_offsets]) > 0
+    if fit.channels and spoke.sum() > 1:
+        learned = fit.channels, fit.levels, fit.populations, fit.method, fit.population, fit.level
+        effort = EffortFit(*learned, fit.n_people, fit.n_learned)  # θ needs no task
+        found.append(reliability(None, cohort[np.flatnonzero(spoke)], fit=effort, **often).table)
+    columns = ("parameter", "r", "rank_r", "reliability", "low", "high", "n", "without")
+    return pl.concat([one.filter(kind="split-half").select(columns) for one in found], how="vertical_relaxed")
+
+
+def attempts(cohort: Cohort) -> NDArray[np.int64]:
+    """Return the number of the attempt that each step belongs to, [N]."""
+    attempt = cohort.episodes["episode"].str.split(".").list.first().cast(pl.Int64).to_numpy()
+    return np.repeat(attempt, np.diff(cohort.step_offsets))
+
+
+def pair_likeness(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) -> dict[str, float | int]:
+    """Return how far the two children of a pair have the same η, as Spearman's correlation over pairs."""
+    log_eta = pl.DataFrame(
+        {
+            "team": cohort.participants["team"],
+            "place": cohort.participants["child"],
+            "log_eta": profile.log_sensitivity,
+        }
+    ).pivot("place", index="team", values="log_eta")
+    if not {"A", "B"} <= set(log_eta.columns):
+        return correlation(np.zeros(0), np.zeros(0), np.zeros(0), seed=seed, bootstrap=bootstrap)
+    both = log_eta.drop_nulls()
+    return correlation(
+        both["A"].to_numpy(), both["B"].to_numpy(), both["team"].to_numpy(), seed=seed, bootstrap=bootstrap
+    )

@@ -1,0 +1,1 @@
+"""What is computed from the HCRC Map Task, its figures and its words."""

@@ -1,0 +1,1 @@
+"""What is computed from the Space Adventure Task, its figures and its words."""
