@@ -24,6 +24,9 @@ FEWEST = 5
 ENDS = (0.025, 0.975)
 """Where 95 % of the draws lie."""
 
+DRAWS_AT_ONCE = 50
+"""So many draws are worked on together; what is found does not depend on it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -54,7 +57,9 @@ class Interval:
         return self.low > chance or self.high < chance
 
 
-def rank_correlation(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -> Interval:
+def rank_correlation(
+    x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int, cluster: ArrayLike | None = None
+) -> Interval:
     """Return Spearman's correlation of two measurements of the same people.
 
     Parameters
@@ -63,6 +68,8 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -
         The measurements; people who lack one of them are left out.
     seed, bootstrap : int
         Of the draws, and how many.
+    cluster : array [n], optional
+        Who belongs together, such as the two of a pair, and is drawn together.
 
     Examples
     --------
@@ -76,9 +83,13 @@ def rank_correlation(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -
     n = len(a)
     if n < FEWEST or len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
         return Interval(math.nan, math.nan, math.nan, n)
-    drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
     found = spearmanr(a, b)
-    low, high = _ends(_rank_correlations(a[drawn], b[drawn]))
+    if cluster is None:
+        drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
+        low, high = ends(_rank_correlations(a[drawn], b[drawn]))
+    else:
+        often = draw_clusters(np.asarray(cluster)[known], seed=seed, bootstrap=bootstrap)
+        low, high = ends(_weighted_rank_correlations(a, b, often))
     return Interval(float(found.statistic), low, high, n, float(found.pvalue))
 
 
@@ -111,7 +122,7 @@ def partial_rank_correlation(
         return Interval(math.nan, math.nan, math.nan, n)
     drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
     value = float(_partial(*every[:, None])[0])
-    low, high = _ends(_partial(*(one[drawn] for one in every)))
+    low, high = ends(_partial(*(one[drawn] for one in every)))
     with np.errstate(divide="ignore"):
         distance = abs(value) * np.sqrt((n - 3) / np.maximum(1 - value**2, 0.0))
     return Interval(value, low, high, n, float(2 * student.sf(distance, n - 3)))
@@ -139,7 +150,7 @@ def separation(higher: ArrayLike, lower: ArrayLike, *, seed: int, bootstrap: int
         return Interval(math.nan, math.nan, math.nan, n)
     rng = np.random.default_rng([seed, n])
     drawn = [group[rng.integers(0, len(group), (bootstrap, len(group)))] for group in (a, b)]
-    low, high = _ends(_aucs(*drawn))
+    low, high = ends(_aucs(*drawn))
     return Interval(float(_aucs(a[None], b[None])[0]), low, high, n)
 
 
@@ -166,7 +177,7 @@ def stepped_up(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -> tupl
         return math.nan, Interval(math.nan, math.nan, math.nan, n)
     drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
     r = float(_correlations(*both[:, None])[0])
-    low, high = _ends(_whole(_correlations(both[0][drawn], both[1][drawn])))
+    low, high = ends(_whole(_correlations(both[0][drawn], both[1][drawn])))
     return r, Interval(float(_whole(np.array([r]))[0]), low, high, n)
 
 
@@ -192,9 +203,56 @@ def holm(p: Sequence[float]) -> list[float]:
     return found.tolist()
 
 
+def draw_clusters(cluster: NDArray[np.generic], *, seed: int, bootstrap: int) -> Floats:
+    """Return how often each row is in each draw when clusters are drawn with replacement, [B, n]."""
+    _, number = np.unique(cluster, return_inverse=True)
+    n = int(number.max(initial=-1)) + 1
+    drawn = np.random.default_rng([seed, n]).integers(0, max(n, 1), (bootstrap, n))
+    counts = np.zeros((bootstrap, n))
+    for row, one in enumerate(drawn):
+        counts[row] = np.bincount(one, minlength=n)
+    return counts[:, number]
+
+
+def weighted_aucs(score: Floats, positive: NDArray[np.bool_], weight: Floats) -> Floats:
+    """Return the AUC under every line of weights, [B]; ties count half, NaN where there is one kind only."""
+    values, group = np.unique(score, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], np.arange(len(values)))
+    is_case = positive[order]
+    found = []
+    for first in range(0, len(weight), DRAWS_AT_ONCE):
+        line = weight[first : first + DRAWS_AT_ONCE, order]
+        cases = np.add.reduceat(np.where(is_case, line, 0.0), begins, axis=1)
+        others = np.add.reduceat(np.where(is_case, 0.0, line), begins, axis=1)
+        below = np.cumsum(others, axis=1) - 0.5 * others
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found.append((cases * below).sum(axis=1) / (cases.sum(axis=1) * others.sum(axis=1)))
+    return np.concatenate(found)
+
+
 def _rank_correlations(a: Floats, b: Floats) -> Floats:
     """Spearman's correlation of every draw, [B]."""
     return _correlations(rankdata(a, axis=1), rankdata(b, axis=1))
+
+
+def _weighted_rank_correlations(a: Floats, b: Floats, weight: Floats) -> Floats:
+    """Spearman's correlation when each row stands so often in a draw, [B]."""
+    x, y = _ranks(a, weight), _ranks(b, weight)
+    total = weight.sum(axis=1, keepdims=True)
+    x, y = (one - (weight * one).sum(axis=1, keepdims=True) / total for one in (x, y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = np.sqrt((weight * x**2).sum(axis=1) * (weight * y**2).sum(axis=1))
+        return np.asarray((weight * x * y).sum(axis=1) / size)
+
+
+def _ranks(values: Floats, weight: Floats) -> Floats:
+    """The middle rank of every row in every draw, but for a constant, [B, n]."""
+    different, group = np.unique(values, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    begins = np.searchsorted(group[order], np.arange(len(different)))
+    sizes = np.add.reduceat(weight[:, order], begins, axis=1)
+    return np.asarray((np.cumsum(sizes, axis=1) - 0.5 * sizes)[:, group])
 
 
 def _correlations(x: Floats, y: Floats) -> Floats:
@@ -218,7 +276,8 @@ def _aucs(a: Floats, b: Floats) -> Floats:
     return np.asarray((ranks[:, :n].sum(axis=1) - n * (n + 1) / 2) / (n * m))
 
 
-def _ends(drawn: Floats) -> tuple[float, float]:
+def ends(drawn: Floats) -> tuple[float, float]:
+    """Return where 95 % of the draws lie; NaN if most of them are no numbers."""
     known = drawn[np.isfinite(drawn)]
     if len(known) <= len(drawn) // 2:
         return math.nan, math.nan

@@ -17,6 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from fidm.reanalyses.resampling import DRAWS_AT_ONCE, draw_clusters, ends, weighted_aucs
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -29,15 +31,11 @@ SCORES: Mapping[str, str] = {
 }
 """What may tell which tracks are removed, in words."""
 
-ENDS = (0.025, 0.975)
 STEPS = 30
 """Newton steps of the logistic regression before it is given up."""
 
 SMALL_STEP = 1e-6
 """A Newton step below this is the last: the error that remains is about its square."""
-
-DRAWS_AT_ONCE = 50
-"""So many draws are worked on together; what is found does not depend on it."""
 
 WORST = 1e12
 """From this condition number on, a regression cannot tell its columns apart."""
@@ -141,34 +139,6 @@ def removal_by_fifth(laid: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def draw_clusters(cluster: NDArray[np.generic], *, seed: int, bootstrap: int) -> Floats:
-    """Return how often each row is in each draw when clusters are drawn with replacement, [B, n]."""
-    _, number = np.unique(cluster, return_inverse=True)
-    n = int(number.max(initial=-1)) + 1
-    drawn = np.random.default_rng([seed, n]).integers(0, max(n, 1), (bootstrap, n))
-    counts = np.zeros((bootstrap, n))
-    for row, one in enumerate(drawn):
-        counts[row] = np.bincount(one, minlength=n)
-    return counts[:, number]
-
-
-def weighted_aucs(score: Floats, positive: NDArray[np.bool_], weight: Floats) -> Floats:
-    """Return the AUC under every line of weights, [B]; ties count half, NaN where there is one kind only."""
-    values, group = np.unique(score, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    begins = np.searchsorted(group[order], np.arange(len(values)))
-    is_case = positive[order]
-    found = []
-    for first in range(0, len(weight), DRAWS_AT_ONCE):
-        line = weight[first : first + DRAWS_AT_ONCE, order]
-        cases = np.add.reduceat(np.where(is_case, line, 0.0), begins, axis=1)
-        others = np.add.reduceat(np.where(is_case, 0.0, line), begins, axis=1)
-        below = np.cumsum(others, axis=1) - 0.5 * others
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found.append((cases * below).sum(axis=1) / (cases.sum(axis=1) * others.sum(axis=1)))
-    return np.concatenate(found)
-
-
 def within_teams(laid: pl.DataFrame, *, seed: int, bootstrap: int) -> dict[str, Any]:
     """Return the AUC of unexpectedness when only tracks of the same team are compared, and that over cost.
 
@@ -235,12 +205,3 @@ def _settled(x: Floats, y: Floats, weight: Floats, begin: Floats) -> Floats:
         if not len(left):
             break
     return found
-
-
-def ends(drawn: Floats) -> tuple[float, float]:
-    """Return where 95 % of the draws lie; NaN where most of them gave no number."""
-    known = drawn[np.isfinite(drawn)]
-    if len(known) <= len(drawn) // 2:
-        return math.nan, math.nan
-    low, high = np.quantile(known, ENDS)
-    return float(low), float(high)

@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import norm, spearmanr
+from scipy.stats import norm
 
 from fidm.cohort import Cohort
 from fidm.fit.effort_alone import EffortFit
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile
-from fidm.reanalyses.justhink.anchor import draw_clusters, ends
-from fidm.reanalyses.resampling import holm
+from fidm.reanalyses.resampling import holm, rank_correlation
 from fidm.study.repeating import reliability
 from fidm.tasks.model import TaskModel
 
 Floats = NDArray[np.float64]
 
-FEWEST = 5
 OUTCOMES = {"relative_gain": "relative gain", "gain": "gain (right answers)"}
 
 
@@ -52,8 +50,8 @@ def relations(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) ->
     for name, values in estimates(profile).items():
         for outcome in OUTCOMES:
             learned = cohort.participants[outcome].cast(pl.Float64).fill_null(math.nan).to_numpy()
-            row = correlation(values, learned, team, seed=seed, bootstrap=bootstrap)
-            rows.append({"parameter": name, "outcome": outcome, **row})
+            row = rank_correlation(values, learned, cluster=team, seed=seed, bootstrap=bootstrap)
+            rows.append({"parameter": name, "outcome": outcome, **row.to_dict()})
     table = pl.DataFrame(rows)
     level = 0.05 / table.height
     return table.with_columns(
@@ -63,39 +61,6 @@ def relations(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int) ->
         pairs_detectable=pl.Series([detectable(n // 2) for n in table["n"]]),
         pairs_detectable_corrected=pl.Series([detectable(n // 2, level=level) for n in table["n"]]),
     )
-
-
-def correlation(
-    x: Floats, y: Floats, cluster: NDArray[np.generic], *, seed: int, bootstrap: int
-) -> dict[str, float | int]:
-    """Return Spearman's correlation with an interval from drawing clusters anew."""
-    known = np.isfinite(x) & np.isfinite(y)
-    a, b, own = x[known], y[known], cluster[known]
-    n = len(a)
-    if n < FEWEST or len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
-        return {"value": math.nan, "low": math.nan, "high": math.nan, "n": n, "p": math.nan}
-    low, high = ends(_rank_correlations(a, b, draw_clusters(own, seed=seed, bootstrap=bootstrap)))
-    found = spearmanr(a, b)
-    return {"value": float(found.statistic), "low": low, "high": high, "n": n, "p": float(found.pvalue)}
-
-
-def _rank_correlations(a: Floats, b: Floats, weight: Floats) -> Floats:
-    """Spearman's correlation when each row stands so often in a draw, [B]."""
-    x, y = _ranks(a, weight), _ranks(b, weight)
-    total = weight.sum(axis=1, keepdims=True)
-    x, y = (one - (weight * one).sum(axis=1, keepdims=True) / total for one in (x, y))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        size = np.sqrt((weight * x**2).sum(axis=1) * (weight * y**2).sum(axis=1))
-        return np.asarray((weight * x * y).sum(axis=1) / size)
-
-
-def _ranks(values: Floats, weight: Floats) -> Floats:
-    """The middle rank of every row in every draw, but for a constant, [B, n]."""
-    different, group = np.unique(values, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    begins = np.searchsorted(group[order], np.arange(len(different)))
-    sizes = np.add.reduceat(weight[:, order], begins, axis=1)
-    return np.asarray((np.cumsum(sizes, axis=1) - 0.5 * sizes)[:, group])
 
 
 def detectable(n: int, *, level: float = 0.05, power: float = 0.8) -> float:
@@ -149,9 +114,5 @@ def pair_likeness(cohort: Cohort, profile: Profile, *, seed: int, bootstrap: int
             "log_eta": profile.log_sensitivity,
         }
     ).pivot("place", index="team", values="log_eta")
-    if not {"A", "B"} <= set(log_eta.columns):
-        return correlation(np.zeros(0), np.zeros(0), np.zeros(0), seed=seed, bootstrap=bootstrap)
-    both = log_eta.drop_nulls()
-    return correlation(
-        both["A"].to_numpy(), both["B"].to_numpy(), both["team"].to_numpy(), seed=seed, bootstrap=bootstrap
-    )
+    both = log_eta.drop_nulls() if {"A", "B"} <= set(log_eta.columns) else pl.DataFrame({"A": [], "B": []})
+    return rank_correlation(both["A"], both["B"], seed=seed, bootstrap=bootstrap).to_dict()

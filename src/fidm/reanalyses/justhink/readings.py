@@ -25,6 +25,7 @@ from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
 from fidm.model.action import TIE
 from fidm.reanalyses.justhink import anchor, people
+from fidm.reanalyses.resampling import rank_correlation
 from fidm.tasks.stack import follow
 from fidm.tasks.toggles import solve_toggles
 from fidm.types import Values
@@ -155,15 +156,14 @@ def _row(
     gain: float | None,
     odds: pl.DataFrame,
 ) -> dict[str, Any]:
-    team = reading.loaded.cohort.participants["team"].to_numpy()
-    alike = people.correlation(
-        reading.profile.log_sensitivity, other.log_sensitivity, team, seed=reading.seed, bootstrap=1
+    alike = rank_correlation(
+        reading.profile.log_sensitivity, other.log_sensitivity, seed=reading.seed, bootstrap=1
     )
     own = odds.filter(score="unexpectedness").rows(named=True) or [dict.fromkeys(("odds", "low", "high"))]
     return {
         "reading": name,
         "change": change,
-        "same_order": alike["value"],
+        "same_order": alike.value,
         **reading.aucs(laid),
         "odds": own[0]["odds"],
         "odds_low": own[0]["low"],

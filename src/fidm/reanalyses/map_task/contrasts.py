@@ -88,13 +88,9 @@ def _differ(sides: Sequence[Floats], n: int) -> dict[str, Any]:
     count = {"n": n, "quads": sum(map(len, sides))}
     if any(len(side) < 2 for side in sides):
         return nothing | count
-    shares = [float(side.var(ddof=1)) / len(side) for side in sides]
     found = float(sides[0].mean()) - (float(sides[1].mean()) if len(sides) > 1 else 0.0)
-    error = math.sqrt(sum(shares))
-    if error == 0:
+    if all(np.ptp(side) == 0 for side in sides):
         return {"difference": found, "low": found, "high": found, "p": float(found == 0)} | count
-    pieces = [share**2 / (len(side) - 1) for share, side in zip(shares, sides, strict=True)]
-    t = stats.t(sum(shares) ** 2 / sum(pieces))
-    wide = float(t.ppf(0.975)) * error
-    p = 2 * float(t.sf(abs(found) / error))
-    return {"difference": found, "low": found - wide, "high": found + wide, "p": p} | count
+    test = stats.ttest_ind(*sides, equal_var=False) if len(sides) > 1 else stats.ttest_1samp(sides[0], 0.0)
+    low, high = test.confidence_interval(0.95)
+    return {"difference": found, "low": float(low), "high": float(high), "p": float(test.pvalue)} | count
