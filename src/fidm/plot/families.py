@@ -20,7 +20,9 @@ NARROWEST = 5e-4
 """An axis of differences reaches at least this far, so that rounding does not look like evidence."""
 
 
-def family_differences(result: Families, observable: str, ax: Axes | None = None) -> Axes:
+def family_differences(
+    result: Families, observable: str, ax: Axes | None = None, *, matters: float = 0.0
+) -> Axes:
     """Draw how much better or worse than the reference each family predicts people left out.
 
     Parameters
@@ -31,6 +33,8 @@ def family_differences(result: Families, observable: str, ax: Axes | None = None
         Which observation.
     ax : Axes, optional
         Where to draw; a new figure if left out.
+    matters : float
+        Differences smaller than this are not filled, however sure they are.
     """
     rows = result.of(observable)
     ax = new_axes(5.2, 1.1 + 0.38 * len(rows)) if ax is None else ax
@@ -40,7 +44,7 @@ def family_differences(result: Families, observable: str, ax: Axes | None = None
         if row["is_reference"]:
             ax.plot(0, at, "D", color=INK, ms=6, mfc="white", zorder=3)
             continue
-        sure = row["beyond_chance"] != 0
+        sure = row["beyond_chance"] != 0 and abs(row["difference"]) >= matters
         colour = LOOKS[0].colour if row["difference"] > 0 else LOOKS[1].colour
         ax.plot([row["low"], row["high"]], [at, at], color=colour, lw=2, solid_capstyle="butt", zorder=2)
         marker = "^" if row["difference"] > 0 else "v"

@@ -52,10 +52,6 @@ class Interval:
         """Return it as plain values."""
         return {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "p": self.p}
 
-    def excludes(self, chance: float) -> bool:
-        """Return whether the interval leaves chance out."""
-        return self.low > chance or self.high < chance
-
 
 def rank_correlation(
     x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int, cluster: ArrayLike | None = None

@@ -136,9 +136,8 @@ def _order(row: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
     r = row["theta_rank_r"]
     if row["is_reference"] or math.isnan(r):
         return ""
-    if r >= SAME_ORDER:
-        return f" People's θ keep their order (rank correlation {r:.2f} with {reference['family']})."
-    return f" People's θ change their order (rank correlation {r:.2f} with {reference['family']})."
+    how = "by and large" if r >= SAME_ORDER else "less closely"
+    return f" People's θ keep their order {how} (rank correlation {r:.2f} with {reference['family']})."
 
 
 def _first(text: str) -> str:

@@ -298,7 +298,7 @@ def _notes(tables: Mapping[str, pl.DataFrame], cohort: Cohort, n_transcribed: in
         f"{logged['n_loads']:,} times an earlier solution was put on the board; a new episode begins there.",
         f"{n_transcribed} teams were transcribed; {logged['n_utterances_outside']} utterances of children "
         "begin after the last logged event and belong to no turn.",
-        f"{cohort.participants['gain'].null_count()} children lack a test before or after the activity.",
+        f"Children without a test before or after the activity: {cohort.participants['gain'].null_count()}.",
     )
 
 

@@ -219,7 +219,7 @@ def _ended_early(sessions: list[Session]) -> list[str]:
         return []
     empty = sum(left < max(COSTS) for left in fuel)
     return [
-        f"Sessions that ended early: {len(blocks)}, {empty} of them with no fuel for another jump. "
+        f"Sessions that ended early: {len(blocks)}; with no fuel left for another jump: {empty}. "
         f"Mini-blocks never begun: {sum(blocks)}; choices of begun ones not made: {sum(steps)}. What there "
         "is of these people is kept."
     ]

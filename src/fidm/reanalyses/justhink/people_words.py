@@ -38,8 +38,8 @@ def learning_verdict(learned: pl.DataFrame) -> str:
         else f"None of {effort.height} correlations of θ with learning is more than chance"
     )
     return (
-        f"{text}{found} after correction for their number; the largest is {said(largest)}, of "
-        f"{parameter_words(largest['parameter'])} with {OUTCOMES[largest['outcome']]}. "
+        f"{text}{found} after correction for the {learned.height} tests made here; the largest is "
+        f"{said(largest)}, of {parameter_words(largest['parameter'])} with {OUTCOMES[largest['outcome']]}. "
         f"{_power(largest, learned.height)}"
     )
 
@@ -153,7 +153,7 @@ def learning_section(findings: Findings) -> dict[str, Any]:
             f"gained, {numbers['n_lost']} lost. Relative gain is the authors': the share of what could be "
             "gained, or, for a loss, of what could be lost.",
             learning_verdict(tables["relations"]),
-            f"{crossing} of {shown.height} intervals leave 0 out; about {number_text(0.05 * shown.height)} "
+            f"Intervals that leave 0 out: {crossing} of {shown.height}; about {0.05 * shown.height:.1g} "
             "would by chance if all were independent. p-values take children as independent and are "
             f"corrected for their number by Holm's method. {how_drawn(findings, DRAWN)}",
         ],

@@ -31,7 +31,7 @@ def removal_verdict(tables: Mapping[str, pl.DataFrame]) -> str:
     verdict = against(
         own["over_cost_low"], own["over_cost_high"], 0.0,
         "As the task is read here, unexpectedness tells more than cost does",
-        "As the task is read here, it tells less than cost does",
+        "As the task is read here, unexpectedness tells less than cost does",
         "As the task is read here, the two do not differ for sure",
     )  # fmt: skip
     text = (
@@ -117,8 +117,8 @@ def removals_section(findings: Findings) -> dict[str, Any]:
                 ],
                 tables["whose"].with_columns(pl.col("whose").replace_strict(WHOSE)),
                 note="What children share, that is mean and spread of log η, is learned from all attempts in "
-                "every row. The one η is the mean of log η. In the last row cost too is compared within "
-                "pairs.",
+                "every row. The one η is that at the mean of log η. In the last row cost too is compared "
+                "within pairs.",
             ),
             table_of(
                 "odds",
@@ -258,5 +258,6 @@ def likelihood_text(table: pl.DataFrame) -> str:
         return "Children's choices are most probable as the task is read here."
     return (
         f"Of the {known.height} readings in which the same choices count, children's choices are most "
-        f"probable if {best['reading']}: by {number_text(best['log_likelihood'])} nats."
+        f"probable if {best['reading']}: by {number_text(best['log_likelihood'])} nats more than as read "
+        "here."
     )

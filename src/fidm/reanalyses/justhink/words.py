@@ -76,7 +76,9 @@ def _replay(findings: Findings) -> dict[str, Any]:
             "and the replay goes on from its own board, which is right about that track again. "
             f"{numbers['n_costs_match']:,} submitted costs are those of the replayed board. "
             f"{numbers['n_not_joined']:,} submissions of boards that do not join all mines are left out.",
-            f"{numbers['n_impossible']:,} of the remaining steps break the rules of the task.",
+            "None of the remaining steps breaks the rules of the task."
+            if not numbers["n_impossible"]
+            else f"{numbers['n_impossible']:,} of the remaining steps break the rules of the task.",
             "The clocks of logs and transcripts were compared by the robot's lines, which are in both: in "
             f"the team that is farthest off, the median lag is {number_text(numbers['clock_lag_s'])} s."
             if math.isfinite(numbers["clock_lag_s"])
@@ -104,8 +106,8 @@ def _task(findings: Findings) -> dict[str, Any]:
             "where all mines are joined and pays what the network saves, in francs, against laying every "
             f"track; a change costs {settings['change']:g} francs, and rewards are discounted by "
             f"{settings['gamma']:g} a step. Values are those of the best plan. Log-sum-exp as in the paper "
-            "would pay a bonus for every change that is larger than its cost, and make changing tracks for "
-            "ever the best plan.",
+            f"would, from a τ of about {_trap(settings['change'], findings):.2g} francs on, pay a bonus for "
+            "every change that is larger than its cost, and make changing tracks for ever the best plan.",
             f"All {numbers['n_sets']:,} sets with {numbers['n_choices']:,} possible choices were solved to a "
             f"residual of {within(numbers['residual'])}. On {numbers['n_compared']} tracks the general "
             f"solver gives {_same(numbers['solver_difference'])} values, the largest difference being "
@@ -115,7 +117,7 @@ def _task(findings: Findings) -> dict[str, Any]:
             f"the published least cost is {number_text(numbers['least_cost'])}. {numbers['n_teams_optimal']} "
             f"of {numbers['n_teams']} pairs found it.",
             "Submissions do not count as choices: the robot answers each with the distance from the least "
-            "cost, so that submitting is also asking. Laying and removing does, for the child who did it.",
+            "cost, so that submitting is also asking. Laying and removing do, for the child who did it.",
             f"Children made {percent_text(numbers['best_shares'])} of their layings in line with a best "
             f"plan; of tracks laid at random on the same boards, {percent_text(numbers['best_by_chance'])} "
             f"would be. The median η is {number_text(numbers['median_eta'])} per franc, from a median of "
@@ -128,7 +130,13 @@ def _task(findings: Findings) -> dict[str, Any]:
 
 def within(size: float) -> str:
     """Return how small a difference is: at most 1e-12, or what it is."""
-    return "at most 1e-12" if size <= 1e-12 else f"{size:.1e}"
+    return "at most 10⁻¹²" if size <= 1e-12 else number_text(size)
+
+
+def _trap(change: float, findings: Findings) -> float:
+    """The temperature from which on a change is worth more than it costs, were all choices alike."""
+    n_tracks = int(math.log2(findings.numbers["n_sets"]))
+    return abs(change) / math.log(n_tracks + 1)
 
 
 def _same(difference: float) -> str:

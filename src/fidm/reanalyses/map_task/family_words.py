@@ -11,7 +11,7 @@ import polars as pl
 
 from fidm.reanalyses.base import Findings
 from fidm.reanalyses.map_task import figures
-from fidm.reanalyses.map_task.readings import MOVE, OBSERVABLES, WORDS, as_channel
+from fidm.reanalyses.map_task.readings import MATTERS, MOVE, OBSERVABLES, WORDS, as_channel
 from fidm.reanalyses.saying import Row, how_drawn
 from fidm.report.numbers import MINUS
 from fidm.report.parts import column, figure, section, table_of, text_column, with_interval
@@ -21,11 +21,8 @@ from fidm.study.wording import listed
 ODDS = 20.0
 """How much more probable data must be under one family than under another to speak of it for sure."""
 
-MATTERS = 0.001
-"""A smaller gain per move is too little to matter: it takes about 3,000 moves to favour a family 20 to 1."""
-
-TOO_WIDE = 0.9
-"""Below this dispersion a family allows for clearly more spread than there is."""
+TOO_WIDE, NARROW = 0.9, 0.95
+"""Below this dispersion, and this spread of residuals, a family allows for clearly more than there is."""
 
 
 class Standing(StrEnum):
@@ -132,8 +129,9 @@ def changed(judged: Mapping[str, Families]) -> str:
                     f"{OBSERVABLES[name]} ({row['family']} against {first}: {before.value} before; "
                     f"{then.value} then)"
                 )
-        spread = min((row["dispersion"] for row in judged[WORDS].of(name)), key=lambda x: abs(x - 1))
-        if spread < TOO_WIDE:
+        rows = judged[WORDS].of(name)
+        spread = min((row["dispersion"] for row in rows), key=lambda x: abs(x - 1))
+        if spread < TOO_WIDE and max(row["residual_sd"] for row in rows) < NARROW:
             narrow.append(f"{OBSERVABLES[name]} (dispersion {spread:.2f})")
     text = "Given also the number of words, "
     text += f"the verdict changes for {listed(other)}." if other else "no verdict changes."
@@ -232,7 +230,7 @@ def _order_words(row: Row, reference: Row) -> str:
     r = row["theta_rank_r"]
     if r is None or r != r:
         return ""
-    kept = "keep their order" if r >= SAME_ORDER else "change places"
+    kept = "keep their order by and large" if r >= SAME_ORDER else "keep their order less closely"
     return (
         f"By θ people {kept}: rank correlation {r:.3f} with {reference['family']}, {row['n_people']} people."
     )

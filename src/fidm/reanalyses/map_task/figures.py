@@ -12,8 +12,11 @@ from matplotlib.ticker import MaxNLocator
 from fidm.channels import parameter_words
 from fidm.plot.families import family_differences, worm_plot
 from fidm.plot.style import LOOKS, QUIET, new_axes, quieten
-from fidm.reanalyses.map_task.readings import OBSERVABLES
+from fidm.reanalyses.map_task.readings import MATTERS, OBSERVABLES
 from fidm.study.families_found import Families
+
+GAIN = "held-out log-likelihood per move, against the first (filled: more than chance, and it matters)"
+"""What gains are, beneath the last panel."""
 
 
 def worms(found: Families, observables: Sequence[str]) -> Figure:
@@ -36,11 +39,11 @@ def gains(found: Families, observables: Sequence[str]) -> Figure:
     figure = Figure(figsize=(6.8, 0.27 * sum(sizes) + 0.3), layout="constrained")
     grid = figure.add_gridspec(len(observables), 1, height_ratios=sizes)
     for place, name in enumerate(observables):
-        ax = family_differences(found, name, ax=figure.add_subplot(grid[place]))
+        ax = family_differences(found, name, matters=MATTERS, ax=figure.add_subplot(grid[place]))
         ax.set_title(OBSERVABLES[name], fontsize=9, loc="left")
         ax.tick_params(labelsize=8)
         last = place == len(observables) - 1
-        ax.set_xlabel("held-out log-likelihood per move, against the first" if last else "", fontsize=8)
+        ax.set_xlabel(GAIN if last else "", fontsize=8)
         ax.xaxis.set_major_locator(MaxNLocator(5))
     return figure
 

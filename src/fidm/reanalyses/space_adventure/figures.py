@@ -47,7 +47,7 @@ def draw_values(values: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     shown = values.filter(~pl.col("misprint"))
     for look, depth in zip(LOOKS, (1, 2, 3), strict=False):
         chosen = shown.filter(depth=depth)
-        words = f"planning {depth} deep"
+        words = f"{depth} flight{'s' if depth > 1 else ''} to go"
         ax.plot(
             chosen["ours"], chosen["q"], look.marker, ms=4, mfc="none", mec=look.colour, label=words, zorder=3
         )

@@ -14,7 +14,7 @@ from fidm.reanalyses.space_adventure.covariate_words import tests
 from fidm.reanalyses.space_adventure.figures import WORDS
 from fidm.reanalyses.space_adventure.group_words import age, clinical, times
 from fidm.reanalyses.space_adventure.people import DRAWN, IN_TIME
-from fidm.report.numbers import number_text
+from fidm.report.numbers import MINUS, number_text
 from fidm.report.parts import column, figure, section, table_of, text_column, with_interval
 
 
@@ -58,7 +58,7 @@ def _summary(findings: Findings) -> dict[str, Any]:
         [
             f"The solved task has {numbers['pairs_same']:,} of the {numbers['pairs']:,} published pairs of "
             f"action values, and {_none(numbers['impossible'])} of {numbers['transitions']:,} recorded "
-            "transitions are impossible. η is how strongly values steer a person's choices, θ how slow the "
+            "transitions is impossible. η is how strongly values steer a person's choices, θ how slow the "
             "person is, given which choice it is, the noise and the flights to go.",
             "η goes with the β that the authors estimated from the same choices: Spearman "
             f"{said(beta)}, {beta['n']} people. Split halves of mini-blocks give a reliability of "
@@ -120,8 +120,7 @@ def _task(findings: Findings) -> dict[str, Any]:
             f"{numbers['transitions']:,} transitions; {_none(numbers['impossible'])} of them leads where the "
             f"rules do not allow, and {_none(numbers['other_fuel'])} brought other fuel than the rules say. "
             f"The {numbers['n_joined']} people who are in two studies are counted in both here. Whatever is "
-            "said of all adults counts them once; the younger of the study of ageing and the controls of the "
-            "other overlap.",
+            "said of all adults counts them once; the groups of the two studies overlap.",
         ],
         tables=[
             table_of(
@@ -153,7 +152,7 @@ def _task(findings: Findings) -> dict[str, Any]:
         figures=[
             figure(
                 "values",
-                "Action values, published and solved",
+                "Action values, published and solved (misprints left out)",
                 figures.draw_values(tables["values"]),
                 alt="Published against solved action values: points on the diagonal are the same.",
                 table="values",
@@ -173,8 +172,13 @@ def _other_pairs(findings: Findings) -> str:
     row = wrong.row(0, named=True)
     return (
         f"The one that differs is a misprint in the published table: mini-block {row['block_id']}, "
-        f"{row['depth']} flights to go, where {row['q']:,.3f} stands for {row['ours']:.3f}."
+        f"{row['depth']} flights to go, where {_plain(row['q'])} stands for {_plain(row['ours'])}."
     )
+
+
+def _plain(value: float) -> str:
+    """A value of the published table with all its digits."""
+    return f"{value:,.3f}".replace("-", MINUS)
 
 
 def _agreement(findings: Findings, loaded: Loaded) -> dict[str, Any]:
