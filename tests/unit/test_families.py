@@ -157,7 +157,7 @@ def test_words_follow_the_numbers(found):
     better = verdict(log_likelihood=base + 1, beyond_chance=1, ks=0.2, theta_rank_r=0.5)
     assert "better than gamma" in better
     assert "far from normal" in better
-    assert "change their order" in better
+    assert "change places" in better
     unsure = verdict(log_likelihood=base + 1, beyond_chance=0, ks=0.05)
     assert "not beyond chance better than gamma" in unsure
     assert "roughly normal" in unsure

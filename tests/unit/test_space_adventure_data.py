@@ -127,7 +127,7 @@ def test_a_session_whose_fuel_ran_out_is_kept_as_far_as_it_goes(loaded):
     trace = loaded.cohort.traces("S27")
     assert len(trace) == 8
     assert not trace[-1].finished
-    assert "ended early: 1, 1 of them with no fuel" in loaded.notes[2]
+    assert "ended early: 1; with no fuel left for another jump: 1" in loaded.notes[2]
     assert "never begun: 4; choices of begun ones not made: 1" in loaded.notes[2]
 
 

@@ -15,8 +15,8 @@ from fidm.record import Record, plain
 CLOSE, ROUGH = 0.03, 0.08
 """Residuals whose distribution is off by less are called close to normal, or roughly so; by more, far off."""
 
-SAME_ORDER = 0.95
-"""From this rank correlation on, two families put people in practically the same order."""
+SAME_ORDER, CLOSE_ORDER = 0.95, 0.9
+"""From these rank correlations on people keep their order by and large, or less closely."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,8 +136,20 @@ def _order(row: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
     r = row["theta_rank_r"]
     if row["is_reference"] or math.isnan(r):
         return ""
-    how = "by and large" if r >= SAME_ORDER else "less closely"
-    return f" People's θ keep their order {how} (rank correlation {r:.2f} with {reference['family']})."
+    return f" By θ people {order_kept(r)} (rank correlation {r:.2f} with {reference['family']})."
+
+
+def order_kept(r: float) -> str:
+    """Return in words what a rank correlation of people's θ under two families means.
+
+    Examples
+    --------
+    >>> order_kept(0.96), order_kept(0.5)
+    ('keep their order by and large', 'change places')
+    """
+    if r >= SAME_ORDER:
+        return "keep their order by and large"
+    return "keep their order less closely" if r >= CLOSE_ORDER else "change places"
 
 
 def _first(text: str) -> str:

@@ -15,7 +15,7 @@ from fidm.reanalyses.map_task.readings import MATTERS, MOVE, OBSERVABLES, WORDS,
 from fidm.reanalyses.saying import Row, how_drawn
 from fidm.report.numbers import MINUS
 from fidm.report.parts import column, figure, section, table_of, text_column, with_interval
-from fidm.study.families_found import CLOSE, SAME_ORDER, Families
+from fidm.study.families_found import CLOSE, Families, order_kept
 from fidm.study.wording import listed
 
 ODDS = 20.0
@@ -230,7 +230,5 @@ def _order_words(row: Row, reference: Row) -> str:
     r = row["theta_rank_r"]
     if r is None or r != r:
         return ""
-    kept = "keep their order by and large" if r >= SAME_ORDER else "keep their order less closely"
-    return (
-        f"By θ people {kept}: rank correlation {r:.3f} with {reference['family']}, {row['n_people']} people."
-    )
+    people = f"{row['n_people']} people"
+    return f"By θ people {order_kept(r)}: rank correlation {r:.3f} with {reference['family']}, {people}."
