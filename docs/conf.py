@@ -34,8 +34,6 @@ from sphinx.util.docutils import SphinxDirective
 import fidm
 from fidm.cli.main import main
 
-os.environ.pop("FIDM_DATA", None)  # where this machine keeps data belongs into no page
-
 project = "fidm"
 author = "The fidm developers"
 project_copyright = author
@@ -219,6 +217,7 @@ def _visit_math_block(writer: Any, node: nodes.math_block) -> None:
 
 
 def setup(app: Sphinx) -> None:
+    os.environ.pop("FIDM_DATA", None)  # where this machine keeps data belongs into no page
     app.add_html_math_renderer("mathml", (_visit_math, None), (_visit_math_block, None))
     app.add_directive("fidm-run", RunFidm)
     app.add_directive("task-file", TaskFile)
