@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+PATIENCE_MS = 30_000
+"""How long a page may take to show something: far more than it needs, for machines that do much else."""
+
+expect.set_options(timeout=PATIENCE_MS)
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
@@ -45,7 +50,7 @@ class Watched:
 
     def context(self, **options: Any) -> BrowserContext:
         made = self.browser.new_context(**{"viewport": {"width": 1366, "height": 768}, **options})
-        made.set_default_timeout(10_000)
+        made.set_default_timeout(PATIENCE_MS)
         made.on("page", self._watch)
         self._open.append(made)
         return made

@@ -78,7 +78,7 @@ def kept(browser: Browser) -> Iterator[tuple[Page, list[str]]]:
     """One page for all tests that need no context of their own, and the errors that were written in it."""
     errors: list[str] = []
     context = browser.new_context(viewport={"width": 1366, "height": 768})
-    context.set_default_timeout(10_000)
+    context.set_default_timeout(30_000)
     page = context.new_page()
     page.on("console", lambda said: said.type == "error" and errors.append(said.text))
     page.on("pageerror", lambda error: errors.append(str(error)))

@@ -270,6 +270,7 @@ def test_reject_and_withdraw(watched, server, study):
     page.click("#reject")
     said_last(page, "Rejected: P3, segment 1.")
     page.reload()
+    expect(page.locator("#reviewer")).to_have_text("Ada")
     search(page, "P3")
     page.locator(".row").nth(0).click()
     expect(page.locator("#talk-title")).to_have_text("P3, segment 1 of 3")
