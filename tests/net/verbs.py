@@ -1,0 +1,98 @@
+"""Every verb of the command line, run on one small fixed study, and what each of them wrote.
+
+``python tests/net/verbs.py`` runs them and writes what is expected anew; a change of this file is a change of numbers or
+of file formats, and the changelog says which.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import platform
+import sys
+import tempfile
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+EXPECTED = Path(__file__).with_name("expected.json")
+
+VERBS = (
+    "task copy errands my_task.toml",
+    "check my_task.toml --json",
+    "simulate twin --task grocery_small --people 60 --language en --seed 3 --json",
+    "ground twin --json",
+    "audit sample twin -n 6",
+    "audit verify twin --json",
+    "audit agreement twin --json",
+    "fit twin --lapse estimate --json",
+    "fit twin --method mle --population pooled --out plain --json",
+    "fit twin --joint --inferred 1 --out joint --json",
+    "fit twin --draws 3 --out drawn --json",
+    "fit twin --use twin/fit.json --out used --json",
+    "evidence twin --json",
+    "localize twin --bootstrap 100 --json",
+    "reliability twin --bootstrap 50 --json",
+    "recover --like twin --people 24 --repeat 2 --json",
+    "recover --task errands --people 16 --repeat 1 --method mle --out recovered --json",
+    "matched --task grocery_small --people 20 --repeat 2 --out matched --json",
+    "select twin --folds 3 --json",
+    "classify twin --no-language --folds 3 --repeats 2 --permutations 5 --json",
+    "report twin --json",
+    "report twin --no-classify --participant P0000001 --out one.html --json",
+    "simulate errands --task errands --people 12 --language yue --json",
+    "ground errands --json",
+    "fit errands --split all --json",
+    "evidence errands --json",
+)
+"""In this order: later verbs read what earlier ones wrote."""
+
+
+def run_verbs(folder: Path) -> dict[str, Any]:
+    """Run all verbs in an empty folder; the digests of what each printed and what was there in the end."""
+    from digest import digest, digest_folder
+    from matplotlib.figure import Figure
+
+    from fidm.cli.main import main
+
+    Figure.savefig, drawn = _no_picture, Figure.savefig  # pictures are for people, and take most of the time
+    printed = {}
+    with contextlib.chdir(folder):
+        for verb in VERBS:
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                code = main(verb.split())
+            if verb.endswith("--json"):
+                printed[verb] = {"code": code, **digest(json.loads(out.getvalue()))}
+            else:
+                printed[verb] = {"code": code}
+    Figure.savefig = drawn
+    return {"printed": printed, "written": digest_folder(folder)}
+
+
+def _no_picture(_figure: Any, target: Any, **_: Any) -> None:
+    if isinstance(target, io.StringIO):
+        target.write("<svg/>")
+    else:
+        Path(target).write_bytes(b"no picture")
+
+
+def arithmetic() -> str:
+    """What decides the last bits of a number: the processor, and the libraries that compute."""
+    import llvmlite.binding
+
+    libraries = " ".join(
+        f"{name} {version(name)}" for name in ("numpy", "scipy", "numba", "polars", "scikit-learn")
+    )
+    return f"{platform.machine()} {llvmlite.binding.get_host_cpu_name()} {os.cpu_count()} cores; {libraries}"
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    sys.path.insert(0, str(Path(__file__).parent))
+    with tempfile.TemporaryDirectory() as empty:
+        found = {"arithmetic": arithmetic(), **run_verbs(Path(empty))}
+    EXPECTED.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+    print(f"Wrote {EXPECTED}")
