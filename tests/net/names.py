@@ -41,7 +41,7 @@ def _verbs(app: App, words: tuple[str, ...]):
         if name.startswith("-"):
             continue
         verb = app[name]
-        if list(one for one in verb if not one.startswith("-")):
+        if any(not one.startswith("-") for one in verb):
             yield from _verbs(verb, (*words, name))
         if verb.default_command is not None:
             options = verb.assemble_argument_collection()
