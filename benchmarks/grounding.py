@@ -31,9 +31,9 @@ from rich.table import Table
 import fidm
 from fidm.files import whole_file
 from fidm.grounding.judge import judge, read_phrasings
-from fidm.grounding.language import Vocabulary, load_language
-from fidm.grounding.rules import Rules
-from fidm.study.talk import Talks
+from fidm.grounding.rules.grounder import Rules
+from fidm.grounding.rules.language import Vocabulary, load_language
+from fidm.simulate.talk import Talks
 
 PHRASINGS = Path(__file__).parent.parent / "tests" / "data" / "phrasings"
 LANGUAGES = ("en", "yue")

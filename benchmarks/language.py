@@ -6,7 +6,7 @@ Run from the repository root, with the development environment::
 
 An encoder of BERT's base size (12 layers, 768 wide, 102 million weights) is made with random weights in a
 temporary folder; it costs the same computation as the real one. Simulated people talk Cantonese, and
-:class:`fidm.study.language.LanguageFeatures` encodes what they said, on the processor. The two runs are
+:class:`fidm.classify.language.LanguageFeatures` encodes what they said, on the processor. The two runs are
 processes of their own, so that nothing is in memory when they begin; the files are as warm for the first as
 for the second.
 
@@ -37,9 +37,9 @@ from rich.console import Console
 from rich.table import Table
 
 import fidm
+from fidm.classify.language import participant_texts
 from fidm.files import whole_file
-from fidm.study.language import participant_texts
-from fidm.study.talk import simulate_talks
+from fidm.simulate.talk import simulate_talks
 
 GATE = 20.0
 SEED = 1
@@ -49,7 +49,7 @@ TOKENS = 21_128
 RUN = """
 import hashlib, json, pickle, sys, time
 from pathlib import Path
-from fidm.study.language import LanguageFeatures
+from fidm.classify.language import LanguageFeatures
 encoder, cache, talk = map(Path, sys.argv[1:])
 cohort, texts = pickle.loads(talk.read_bytes())
 begun = time.perf_counter()
@@ -69,7 +69,7 @@ def make_encoder(folder: Path, *, layers: int) -> int:
     transformers.utils.logging.disable_progress_bar()
     model = transformers.BertModel(transformers.BertConfig(vocab_size=TOKENS, num_hidden_layers=layers))
     model.save_pretrained(folder)
-    phrases = (resources.files("fidm.study.phrases") / "yue.toml").read_text("utf-8")
+    phrases = (resources.files("fidm.simulate.speaking") / "yue.toml").read_text("utf-8")
     letters = sorted({letter for letter in phrases.lower() if not letter.isspace()})
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")

@@ -4,13 +4,14 @@ Run from the repository root, with the development environment and ``tests/llm/r
 
     python benchmarks/llm.py --out benchmarks/results/llm.json [--quick]
 
-(a) Overhead. Eight threads ground different segments with :class:`fidm.grounding.llm.LanguageModel` and its
-cache, against a server in a process of its own that takes 0.2 s for every answer, whatever is asked. The
-ideal is the number of answers times 0.2 s, over eight. The first call, which also finds out whether schemas
-are enforced, is made before the clock starts. Then the same against a real server (SmolLM2-135M, llama.cpp,
-two slots, one thread each), where the ideal is a bare loop: the same bodies, sent by http.client from eight
-threads, their answers thrown away. The two take turns, and each counts with its shortest time. The server's
-memory of prompts is warmed by a run of each beforehand. The exit code is 1 if an overhead is 5 % or more.
+(a) Overhead. Eight threads ground different segments with :class:`fidm.grounding.llm.grounder.LanguageModel`
+and its cache, against a server in a process of its own that takes 0.2 s for every answer, whatever is asked.
+The ideal is the number of answers times 0.2 s, over eight. The first call, which also finds out whether
+schemas are enforced, is made before the clock starts. Then the same against a real server (SmolLM2-135M,
+llama.cpp, two slots, one thread each), where the ideal is a bare loop: the same bodies, sent by http.client
+from eight threads, their answers thrown away. The two take turns, and each counts with its shortest time. The
+server's memory of prompts is warmed by a run of each beforehand. The exit code is 1 if an overhead is 5 % or
+more.
 
 (b) Accuracy. The share of ``tests/data/phrasings/development_en.jsonl`` in which the replayed moves are
 exactly those of the given program, at temperature 0, with the same small model. It is a number about this
@@ -43,10 +44,10 @@ from rich.table import Table
 import fidm
 from fidm.files import whole_file
 from fidm.grounding.base import Context, Proposal, Segment
-from fidm.grounding.llm import LanguageModel
-from fidm.grounding.program import parse_program
-from fidm.grounding.replay import replay
-from fidm.grounding.terrain import Terrain
+from fidm.grounding.llm.grounder import LanguageModel
+from fidm.grounding.route.program import parse_program
+from fidm.grounding.route.replay import replay
+from fidm.grounding.route.terrain import Terrain
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "llm"))

@@ -10,8 +10,8 @@ classifier tells those with a diagnosis from those without, by five-fold cross-v
 ("action"), from the four θ ("effort"), from both ("FIDM"), from the total score, and from it with the seven
 subscores. The population's parameters are learned from all 332 people, as in the paper.
 
-This is a calibration: the shifts of :mod:`fidm.study.clinic` and the slope of the walkers' slips were chosen
-by looking at the means over seeds 1 to 10, without dialogs. It says nothing about people.
+This is a calibration: the shifts of :mod:`fidm.simulate.people` and the slope of the walkers' slips were
+chosen by looking at the means over seeds 1 to 10, without dialogs. It says nothing about people.
 
 With ``--million``, a million people are also streamed to a temporary folder (``TMPDIR``), without dialogs.
 """
@@ -30,8 +30,8 @@ from pathlib import Path
 import numpy as np
 
 import fidm
-from fidm.study.separate import cross_validated_auc
-from fidm.study.twin import simulate_study
+from fidm.experiments.classifier import cross_validated_auc
+from fidm.simulate.twin import simulate_study
 
 PAPER = {"action": 0.679, "effort": 0.642, "FIDM": 0.704, "total": 0.621, "total+subscores": 0.667}
 """Binary AUC by cross-validation on the training part."""

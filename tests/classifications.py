@@ -1,4 +1,4 @@
-"""A made-up :class:`fidm.study.classified.Classification`: nobody was classified, but every table fits."""
+"""A made-up :class:`fidm.classify.result.Classification`: nobody was classified, but every table fits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
+from fidm.classify import result as classified
+from fidm.classify.result import Classification, Flow
+from fidm.experiments import paper
 from fidm.record import Record
-from fidm.study import classified, paper
-from fidm.study.classified import Classification, Flow
 
 SINGLE = {
     "score": ("clinical", 1),

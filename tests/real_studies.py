@@ -13,10 +13,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fidm.reanalyses.markdown import to_markdown
-from fidm.reanalyses.page import to_html
-from fidm.reanalyses.running import run_study
-from fidm.reanalyses.told import Told, band_text, figure_text
+from fidm_studies.page import to_html, to_markdown
+from fidm_studies.running import run_study
+from fidm_studies.telling import Told, band_text, figure_text
 
 DOCS = Path(__file__).parent.parent / "docs" / "studies" / "results"
 

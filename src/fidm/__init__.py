@@ -18,27 +18,26 @@ if TYPE_CHECKING:
     from fidm.cohort import Cohort
     from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
     from fidm.evidence.evidence import Evidence, find_evidence
-    from fidm.evidence.localizing import Localization, localize
+    from fidm.evidence.localization import Localization, localize
     from fidm.fit.averaged import average_profiles, profile_draws
     from fidm.fit.choices import fit_choices
     from fidm.fit.effort_alone import EffortFit, fit_effort
     from fidm.fit.factorized import Model
-    from fidm.fit.files import load_fit
-    from fidm.fit.fitted import Fit
+    from fidm.fit.fitted import Fit, load_fit
     from fidm.fit.profile import Profile
     from fidm.grounding.ground import Grounded, ground
     from fidm.grounding.hybrid import Hybrid
-    from fidm.grounding.llm import LanguageModel
-    from fidm.grounding.review import apply_review
-    from fidm.grounding.rules import Rules
+    from fidm.grounding.llm.grounder import LanguageModel
+    from fidm.grounding.review.apply import apply_review
+    from fidm.grounding.rules.grounder import Rules
     from fidm.io.dialogs import read
     from fidm.io.study import Study, read_cohort, write_cohort
     from fidm.io.tables import make_cohort
     from fidm.report.report import write_report
-    from fidm.study.simulate import simulate_cohort
-    from fidm.study.talk import simulate_talks
-    from fidm.study.twin import simulate_study
-    from fidm.study.walker import Habits
+    from fidm.simulate.cohort import simulate_cohort
+    from fidm.simulate.talk import simulate_talks
+    from fidm.simulate.twin import simulate_study
+    from fidm.simulate.walker import Habits
     from fidm.talk import Transcript, Transcripts, Turn
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
@@ -61,14 +60,14 @@ _HOME = {
     "FitError": "fidm.errors",
     "Grounded": "fidm.grounding.ground",
     "GroundingError": "fidm.errors",
-    "Habits": "fidm.study.walker",
+    "Habits": "fidm.simulate.walker",
     "Hybrid": "fidm.grounding.hybrid",
-    "LanguageModel": "fidm.grounding.llm",
-    "Localization": "fidm.evidence.localizing",
+    "LanguageModel": "fidm.grounding.llm.grounder",
+    "Localization": "fidm.evidence.localization",
     "Model": "fidm.fit.factorized",
     "Problem": "fidm.errors",
     "Profile": "fidm.fit.profile",
-    "Rules": "fidm.grounding.rules",
+    "Rules": "fidm.grounding.rules.grounder",
     "Study": "fidm.io.study",
     "TaskCheck": "fidm.tasks.check",
     "TaskError": "fidm.errors",
@@ -80,7 +79,7 @@ _HOME = {
     "Transcripts": "fidm.talk",
     "Turn": "fidm.talk",
     "Values": "fidm.types",
-    "apply_review": "fidm.grounding.review",
+    "apply_review": "fidm.grounding.review.apply",
     "average_profiles": "fidm.fit.averaged",
     "builtin_tasks": "fidm.tasks.spec",
     "builtin_text": "fidm.tasks.spec",
@@ -91,18 +90,18 @@ _HOME = {
     "fit_choices": "fidm.fit.choices",
     "fit_effort": "fidm.fit.effort_alone",
     "ground": "fidm.grounding.ground",
-    "load_fit": "fidm.fit.files",
+    "load_fit": "fidm.fit.fitted",
     "load_task": "fidm.tasks.compile",
-    "localize": "fidm.evidence.localizing",
+    "localize": "fidm.evidence.localization",
     "make_cohort": "fidm.io.tables",
     "parse_task": "fidm.tasks.spec",
     "profile_draws": "fidm.fit.averaged",
     "read": "fidm.io.dialogs",
     "read_cohort": "fidm.io.study",
     "read_task": "fidm.tasks.spec",
-    "simulate_cohort": "fidm.study.simulate",
-    "simulate_study": "fidm.study.twin",
-    "simulate_talks": "fidm.study.talk",
+    "simulate_cohort": "fidm.simulate.cohort",
+    "simulate_study": "fidm.simulate.twin",
+    "simulate_talks": "fidm.simulate.talk",
     "solve": "fidm.tasks.solve",
     "walk": "fidm.tasks.behaviour",
     "write_cohort": "fidm.io.study",

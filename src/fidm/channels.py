@@ -1,6 +1,6 @@
 """Effort channels: those that come with the package, the class to write your own, and what they are called.
 
-See :mod:`fidm.model.channels` and :mod:`fidm.model.more_channels` for the distributions. Figures, sentences
+See :mod:`fidm.model.channels` and :mod:`fidm.model.amounts` for the distributions. Figures, sentences
 and reports take their words for parameters and channels from here, so that one thing has one name everywhere.
 """
 
@@ -9,23 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from fidm.model.channels import (
+from fidm.model.amounts import Gamma, GeneralizedGamma, LogNormal, Weibull
+from fidm.model.channels import Channel
+from fidm.model.counts import (
     Bernoulli,
-    Channel,
-    Gamma,
-    LogNormal,
     NegativeBinomial,
     Poisson,
-    paper_channels,
-)
-from fidm.model.more_channels import (
-    GeneralizedGamma,
     ShiftedNegativeBinomial,
     TruncatedNegativeBinomial,
-    Weibull,
     ZeroInflatedNegativeBinomial,
     ZeroInflatedPoisson,
 )
+from fidm.model.effort import paper_channels
 
 __all__ = [
     "CHANNEL_WORDS",

@@ -21,9 +21,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.errors import DataError
-from fidm.types import Trace, read_only
-
-Integers = NDArray[np.int64]
+from fidm.types import Integers, Trace, read_only
 
 NO_ACTION = -1
 """The code of an action the task leaves out (such as leaving the store): replayed, never in a likelihood."""

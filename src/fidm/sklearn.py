@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, TransformerMixin  # type: ignore[import-untyped]
-from sklearn.utils.validation import check_is_fitted  # type: ignore[import-untyped]
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
@@ -16,9 +16,7 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.model.channels import Channel
 from fidm.tasks.model import TaskModel
-from fidm.types import Values
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats, Values
 
 
 class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]

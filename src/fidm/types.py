@@ -5,6 +5,7 @@ Each is a frozen dataclass whose arrays are read-only; it is checked once, when 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -15,6 +16,13 @@ from fidm.errors import DataError
 
 Normaliser = Literal["sum", "mean", "max"]
 """How a state's action values become its own value: log-sum-exp, log-mean-exp or maximum."""
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is being done, how much of it is done, and of how much."""
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 

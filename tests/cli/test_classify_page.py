@@ -11,9 +11,9 @@ import pytest
 from classifications import make_classification, with_tables, without_language
 from rich.cells import cell_len
 
-from fidm.cli.classify_page import show
-from fidm.cli.console import page
-from fidm.study.wording import percent, span
+from fidm.present.classification import show
+from fidm.present.numbers import percent, span
+from fidm.present.terminal import page
 
 
 def printed(result, monkeypatch, width=120, **options):

@@ -13,7 +13,7 @@ from fidm.cli.evidence import evidence, file_name
 from fidm.cli.localize import localize
 from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
-from fidm.study.talk import simulate_talks
+from fidm.simulate.talk import simulate_talks
 
 app = App(result_action="return_value")
 app.command(evidence)

@@ -11,8 +11,9 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
-from fidm.grounding.decisions import Trail
-from fidm.grounding.review import decide, read_proposed, review_dialog
+from fidm.grounding.review.apply import read_proposed
+from fidm.grounding.review.trail import Trail
+from fidm.grounding.review.verdicts import decide, review_dialog
 from fidm.io.dialogs import write
 from fidm.io.study import StudyWriter
 from fidm.io.tables import tables_of

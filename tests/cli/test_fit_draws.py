@@ -12,8 +12,8 @@ import fidm
 from fidm.cli.main import main
 from fidm.grounding.base import Proposal
 from fidm.grounding.ground import ground
-from fidm.grounding.program import NOTHING
-from fidm.grounding.rules import Rules
+from fidm.grounding.route.program import NOTHING
+from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.store import study_draws, write_grounding
 
 

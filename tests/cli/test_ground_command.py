@@ -15,7 +15,7 @@ import fidm
 from fidm.cli.main import main
 from fidm.grounding.store import read_grounding
 from fidm.io.dialogs import BY_NAME, write
-from fidm.study.talk import Talks, simulate_talks
+from fidm.simulate.talk import Talks, simulate_talks
 
 FORMATS = ("chat", "elan", "textgrid", "srt", "vtt", "whisper", "csv")
 CHANNELS = ("duration_s", "n_characters", "n_turns", "pause_s")

@@ -11,9 +11,10 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
-from fidm.grounding.agreement import draw_sample
-from fidm.grounding.decisions import Kind, Trail
-from fidm.grounding.review import decide, read_proposed, review_dialog
+from fidm.grounding.review.apply import read_proposed
+from fidm.grounding.review.audit import draw_sample
+from fidm.grounding.review.trail import Kind, Trail
+from fidm.grounding.review.verdicts import decide, review_dialog
 from fidm.io.dialogs import write
 
 TALKS = fidm.simulate_talks(fidm.load_task("grocery"), 4, seed=4, language="en")

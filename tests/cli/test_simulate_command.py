@@ -21,10 +21,10 @@ from fidm.cli.simulate import formats_here, say_left_out
 from fidm.errors import DataError
 from fidm.io.dialogs import read
 from fidm.io.study import Study
-from fidm.study import folders, twin
-from fidm.study.people import NOT_COMPLETED
-from fidm.study.talk import SEVEN_FORMATS
-from fidm.study.twin import simulate_study
+from fidm.simulate import folders, twin
+from fidm.simulate.people import NOT_COMPLETED
+from fidm.simulate.talk import SEVEN_FORMATS
+from fidm.simulate.twin import simulate_study
 
 MANY_OUT = twin.Clinic(excluded_share=0.15)
 """So that small studies have people who did not complete."""
@@ -272,7 +272,7 @@ def test_the_folder_one_is_in_and_links_are_refused(tmp_path, capsys, monkeypatc
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from fidm.study import folders
+from fidm.simulate import folders
 really, when = os.replace, sys.argv[2]
 def replace(source, target):
     if str(target) == sys.argv[1] and when == "between":
@@ -464,7 +464,7 @@ def test_impossible_wishes_are_refused(tmp_path, capsys, arguments, words):
 
 
 def test_a_study_with_one_diagnosis_says_that_nothing_can_be_told_apart(tmp_path):
-    from fidm.study.separate import cross_validated_auc
+    from fidm.experiments.classifier import cross_validated_auc
 
     simulate_study(tmp_path / "one", n=1, dialogs=False)
     people = fidm.read_cohort(tmp_path / "one").participants

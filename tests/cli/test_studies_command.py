@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from made_up.toy_study import DATASET, FILES, REANALYSIS, install, write
 
-from fidm.cli import studies
 from fidm.cli.main import main
-from fidm.reanalyses import Expectation
+from fidm_studies import Expectation
+from fidm_studies import verb as studies
 
 BUILT_IN = ("space-adventure", "justhink", "map-task")
 
@@ -147,7 +147,7 @@ def test_a_number_that_is_not_required_does_not_change_the_exit_code(data, tmp_p
         odd = Expectation("mean, read wrongly", 6.0, 1, 2, "published", required=False)
         return replace(found, expectations=(*found.expectations, odd))
 
-    monkeypatch.setattr("fidm.cli.studies.find_study", lambda name: replace(REANALYSIS, analyse=analyse))
+    monkeypatch.setattr("fidm_studies.verb.find_study", lambda name: replace(REANALYSIS, analyse=analyse))
     assert main(["studies", "run", "toy", "--data", str(data), "--out", str(tmp_path / "o")]) == 0
     found = said(capsys)
     assert "✗ 6 1 to 2 mean, read wrongly (not required)" in found

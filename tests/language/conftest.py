@@ -13,9 +13,9 @@ import torch
 import transformers
 
 import fidm
+from fidm.classify.language import Texts, participant_texts
 from fidm.cohort import Cohort
-from fidm.study.language import Texts, participant_texts
-from fidm.study.talk import simulate_talks
+from fidm.simulate.talk import simulate_talks
 
 
 @pytest.fixture(scope="session", autouse=True)

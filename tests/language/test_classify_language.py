@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import fidm
-import fidm.study.language
+import fidm.classify.language
 from fidm.cli.main import main
 
 OPTIONS = ["--folds", "3", "--repeats", "1", "--permutations", "0"]
@@ -68,7 +68,7 @@ def test_an_encoder_is_a_row_and_its_vectors_are_kept(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("what is known is not encoded again")
 
-    monkeypatch.setattr(fidm.study.language, "load_encoder", refuse)
+    monkeypatch.setattr(fidm.classify.language, "load_encoder", refuse)
     before = {path.name: path.read_bytes() for path in (copy / "results").iterdir()}
     assert main(arguments) == 0
     assert before == {path.name: path.read_bytes() for path in (copy / "results").iterdir()}

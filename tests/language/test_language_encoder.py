@@ -16,10 +16,9 @@ import tiny_bert
 import torch
 import transformers
 
+from fidm.classify.encoder import Encoder, find_encoder, fingerprint, load_encoder
+from fidm.classify.language import Texts
 from fidm.errors import DataError
-from fidm.study.encoder import Encoder, load_encoder
-from fidm.study.hub import find_encoder, fingerprint
-from fidm.study.language import Texts
 
 LATIN = "go to the eggs"
 
@@ -294,7 +293,7 @@ def test_a_name_is_looked_up_where_hugging_face_puts_it(
         find_encoder(name)
     with pytest.raises(DataError, match="NAME=FOLDER"):
         find_encoder("somebody/something")
-    monkeypatch.setattr("fidm.study.hub.has_extra", lambda: False)
+    monkeypatch.setattr("fidm.classify.encoder.has_extra", lambda: False)
     with pytest.raises(DataError, match=r"hf download a/b \(after: pip install 'fidm\[language\]'\)"):
         find_encoder("a/b")
     for wrong in ("./nothing/here", Path("nothing"), "a/b/c", ""):

@@ -20,12 +20,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 
-import fidm.study.language
+import fidm.classify.language
+from fidm.classify.encoder import ENCODERS, VectorCache, load_encoder
+from fidm.classify.language import LanguageFeatures, Texts, participant_texts, text_key
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.study.encoder import load_encoder
-from fidm.study.language import ENCODERS, LanguageFeatures, Texts, participant_texts, text_key
-from fidm.study.vectors import VectorCache
 from fidm.talk import Transcript, Turn
 
 Talk = tuple[Cohort, Texts]
@@ -93,7 +92,7 @@ def test_folds_share_vectors_and_nothing_is_learned(
     features = cpu(texts, bert)
     assert features.learns is False
     together = features.fit_transform(cohort)
-    monkeypatch.setattr(fidm.study.language, "load_encoder", lambda *_, **__: pytest.fail("encoded twice"))
+    monkeypatch.setattr(fidm.classify.language, "load_encoder", lambda *_, **__: pytest.fail("encoded twice"))
     apart = clone(features)
     assert apart.texts is features.texts
     np.testing.assert_array_equal(apart.fit(cohort[:6]).transform(cohort[6:]), together[6:])
@@ -131,7 +130,7 @@ def test_a_second_run_reads_the_file(
         assert not any(utterance.encode() in raw for utterance in said)
     assert not any(participant.encode() in raw for participant in cohort.ids)
     with monkeypatch.context() as patch:
-        patch.setattr(fidm.study.language, "load_encoder", lambda *_, **__: pytest.fail("encoded twice"))
+        patch.setattr(fidm.classify.language, "load_encoder", lambda *_, **__: pytest.fail("encoded twice"))
         np.testing.assert_array_equal(cpu(texts, bert, cache=path).fit_transform(cohort), first)
         np.testing.assert_array_equal(cpu(texts, bert, cache=path, batch_size=3).fit_transform(cohort), first)
     other = tiny_bert.tiny_bert(tmp_path / "other", seed=1)
@@ -159,7 +158,7 @@ RUN = """
 import json, pickle, sys
 import numpy as np
 from pathlib import Path
-from fidm.study.language import LanguageFeatures
+from fidm.classify.language import LanguageFeatures
 cohort, texts = pickle.loads(Path(sys.argv[3]).read_bytes())
 found = LanguageFeatures(texts, sys.argv[1], cache=sys.argv[2]).fit_transform(cohort)
 heavy = sorted({name.split(".")[0] for name in sys.modules} & {"torch", "transformers", "tokenizers"})

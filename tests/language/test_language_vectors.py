@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fidm.classify.encoder import VectorCache
 from fidm.errors import DataError
-from fidm.study.vectors import VectorCache
 
 
 def vector(*numbers: float) -> np.ndarray:

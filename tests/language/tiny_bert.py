@@ -17,7 +17,7 @@ POSITIONS = 64
 
 def vocabulary() -> list[str]:
     """The characters of the simulated people's Cantonese, Latin letters, and the usual specials."""
-    phrases = (resources.files("fidm.study.phrases") / "yue.toml").read_text("utf-8")
+    phrases = (resources.files("fidm.simulate.speaking") / "yue.toml").read_text("utf-8")
     letters = sorted({letter for letter in phrases.lower() if not letter.isspace()})
     latin = [chr(code) for code in range(ord("a"), ord("z") + 1)]
     return SPECIALS + letters + [f"##{letter}" for letter in latin] + sorted(set(latin) - set(letters))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from llm_dialogs import context, segment
 
-from fidm.grounding.llm import LanguageModel
+from fidm.grounding.llm.grounder import LanguageModel
 
 SHORT = str(Path(__file__).with_name("short.toml"))
 TEXTS = ("go up three squares", "I go to the meat", "turn left", "hm, let me see", "down one and left two")

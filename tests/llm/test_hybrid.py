@@ -13,7 +13,7 @@ from llm_dialogs import context, segment, terrain
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Reading, Segment
 from fidm.grounding.hybrid import Agreement, Hybrid
-from fidm.grounding.program import parse_program, write_program
+from fidm.grounding.route.program import parse_program, write_program
 
 
 @dataclass

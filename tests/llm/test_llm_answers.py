@@ -9,10 +9,9 @@ from llm_dialogs import terrain
 
 import fidm
 from fidm.errors import GroundingError
-from fidm.grounding.answers import VARIANTS, AnswerForm, InvalidAnswerError
-from fidm.grounding.program import OPS, parse_program, write_program
-from fidm.grounding.quotes import locate
-from fidm.grounding.terrain import Terrain
+from fidm.grounding.llm.answers import VARIANTS, AnswerForm, InvalidAnswerError, locate
+from fidm.grounding.route.program import OPS, parse_program, write_program
+from fidm.grounding.route.terrain import Terrain
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from fake_server import FakeServer
 from llm_dialogs import context, segment
 
 from fidm.errors import GroundingError
-from fidm.grounding import address, client
-from fidm.grounding.address import check_address, is_loopback
-from fidm.grounding.llm import LanguageModel
-from fidm.grounding.program import write_program
+from fidm.grounding.llm.client import check_address, is_loopback
+from fidm.grounding.llm.grounder import LanguageModel, client
+from fidm.grounding.llm.grounder import client as address
+from fidm.grounding.route.program import write_program
 
 SECRET = "Mrs Wong says up three"
 

@@ -12,13 +12,12 @@ from fake_server import UP_THREE, FakeServer
 from llm_dialogs import context, segment
 
 from fidm.errors import GroundingError
-from fidm.grounding import client
 from fidm.grounding.base import Grounder
-from fidm.grounding.batch import export_requests, import_answers
-from fidm.grounding.cache import AnswerCache
-from fidm.grounding.llm import LanguageModel
-from fidm.grounding.program import write_program
-from fidm.grounding.prompt import MAX_SAID
+from fidm.grounding.llm.batch import export_requests, import_answers
+from fidm.grounding.llm.cache import AnswerCache
+from fidm.grounding.llm.grounder import LanguageModel, client
+from fidm.grounding.llm.prompt import MAX_SAID
+from fidm.grounding.route.program import write_program
 
 
 @pytest.fixture(autouse=True)

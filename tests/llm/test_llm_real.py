@@ -18,9 +18,9 @@ from real_server import running_server, weights
 from resume_worker import SHORT, TEXTS
 
 from fidm.grounding.base import Proposal
-from fidm.grounding.cache import AnswerCache
-from fidm.grounding.llm import LanguageModel
-from fidm.grounding.replay import replay
+from fidm.grounding.llm.cache import AnswerCache
+from fidm.grounding.llm.grounder import LanguageModel
+from fidm.grounding.route.replay import replay
 
 HERE = Path(__file__).parent
 

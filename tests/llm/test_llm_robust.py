@@ -8,8 +8,8 @@ import time
 
 from llm_dialogs import terrain
 
-from fidm.grounding.answers import AnswerForm, InvalidAnswerError
-from fidm.grounding.replay import replay
+from fidm.grounding.llm.answers import AnswerForm, InvalidAnswerError
+from fidm.grounding.route.replay import replay
 
 N_ANSWERS = 10_000
 

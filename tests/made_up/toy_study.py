@@ -10,11 +10,10 @@ import polars as pl
 from matplotlib.figure import Figure
 
 import fidm
-from fidm.datasets import Dataset, Loaded, Source
 from fidm.errors import DataError
-from fidm.reanalyses import Expectation, Findings, Reanalysis
 from fidm.record import Record
 from fidm.report import parts
+from fidm_studies import Dataset, Expectation, Findings, Loaded, Reanalysis, Source
 
 FILES = {
     "numbers.csv": b"participant,named\nA,7\nB,3\nC,8\n",

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from fidm.study.influence import auc, balanced_accuracy, difference, macro_auc, mean_of
+from fidm.classify.intervals import auc, balanced_accuracy, difference, macro_auc, mean_of
 
 TIED = st.sampled_from([-1.0, 0.0, 0.1, 0.1 + 1e-9, 0.5, 2.0, 1e9])
 

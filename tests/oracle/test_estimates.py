@@ -14,7 +14,8 @@ import fidm
 from fidm.fit import offsets, sensitivity
 from fidm.fit.offsets import Population
 from fidm.fit.population import pooled, pooled_prior, random_intercepts
-from fidm.model.channels import Bernoulli, Gamma, LogNormal, NegativeBinomial, Poisson
+from fidm.model.amounts import Gamma, LogNormal
+from fidm.model.counts import Bernoulli, NegativeBinomial, Poisson
 from fidm.model.effort import Observed, observed
 from oracle import slow_fit
 

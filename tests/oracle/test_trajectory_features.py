@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm.classify.trajectory import NAMES, trajectory_statistics
 from fidm.cohort import offsets_of
-from fidm.study.trajectory import NAMES, trajectory_statistics
 
 WAYS = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
 BACK = {"N": "S", "S": "N", "E": "W", "W": "E"}

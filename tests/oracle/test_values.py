@@ -67,6 +67,6 @@ def test_large_layers_take_another_road_to_the_same_values(task, gamma, tau, nor
     q, v = slow_values.infinite_horizon(task, gamma, tau, normaliser)
     model = fidm.TaskModel.from_arrays(*tables(task), gamma=gamma, tau=tau, normaliser=normaliser)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fidm.tasks.layers.DIRECT_WORK", -1.0)
+        patch.setattr("fidm.tasks.solve.DIRECT_WORK", -1.0)
         patch.setattr(module, "SWEEP_LIMIT", 0)
         assert_same(fidm.solve(model), q, v)

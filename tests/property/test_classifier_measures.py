@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fidm.study.calibrating import calibration
-from fidm.study.influence import Estimate, auc, balanced_accuracy, difference, macro_auc, mean_of
-from fidm.study.thresholds import at_threshold
+from fidm.classify.calibration import at_threshold, calibration
+from fidm.classify.intervals import Estimate, auc, balanced_accuracy, difference, macro_auc, mean_of
 
 quick = settings(max_examples=80, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

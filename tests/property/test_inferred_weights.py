@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 import fidm
 from fidm.fit.averaged import average_profiles
 from fidm.fit.profile import PER_PERSON, Profile
-from fidm.study.simulate import People
+from fidm.simulate.cohort import People
 
 WAYS = [{}, {"method": "mle", "population": "pooled"}, {"joint": True}]
 WAY_IDS = ["eb", "paper", "joint"]

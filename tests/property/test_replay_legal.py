@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fidm
 from fidm.cohort import Cohort
-from fidm.grounding.program import (
+from fidm.grounding.route.program import (
     EXIT,
     FINISH,
     MOVE_WAYS,
@@ -21,8 +21,8 @@ from fidm.grounding.program import (
     same_program,
     write_program,
 )
-from fidm.grounding.replay import replay
-from fidm.grounding.terrain import Position, Terrain
+from fidm.grounding.route.replay import replay
+from fidm.grounding.route.terrain import Position, Terrain
 from fidm.tasks.spec import builtin_tasks
 from fidm.tasks.stack import TaskSet, follow, trace_problems
 

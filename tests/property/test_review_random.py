@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 
 import fidm
 from fidm.grounding.base import Context, Proposal, Segment
-from fidm.grounding.checks import NOTHING_SAID, trace_checks
-from fidm.grounding.decisions import Decision
-from fidm.grounding.edits import action_names, legal_actions, parse_edit, program_of
-from fidm.grounding.ground import Grounded, ground
-from fidm.grounding.program import (
+from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, trace_checks
+from fidm.grounding.review.apply import review_all, reviewed_grounding
+from fidm.grounding.review.edits import action_names, legal_actions, parse_edit, program_of
+from fidm.grounding.review.trail import Decision
+from fidm.grounding.review.verdicts import decide, review_dialog
+from fidm.grounding.route.program import (
     EXIT,
     FINISH,
     MAX_INSTRUCTIONS,
@@ -25,9 +26,8 @@ from fidm.grounding.program import (
     Instruction,
     parse_program,
 )
-from fidm.grounding.replay import replay
-from fidm.grounding.review import decide, review_all, review_dialog, reviewed_grounding
-from fidm.grounding.terrain import Position, Terrain
+from fidm.grounding.route.replay import replay
+from fidm.grounding.route.terrain import Position, Terrain
 from fidm.talk import Transcript, Turn
 from fidm.tasks.spec import builtin_tasks
 

@@ -19,7 +19,7 @@ from fidm.fit import fitted as fitting
 from fidm.fit import offsets
 from fidm.fit.profile import Profile
 from fidm.model import action
-from fidm.study.simulate import People
+from fidm.simulate.cohort import People
 
 ARRAYS = ("estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se")
 WAYS = [

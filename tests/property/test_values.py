@@ -17,7 +17,7 @@ from oracle.strategies import (
 
 import fidm
 from fidm.tasks.behaviour import choice_probabilities, information, look_ahead, reachable
-from fidm.tasks.layers import layer_states
+from fidm.tasks.solve import layer_states
 
 
 @given(stochastic_tasks(), gammas, taus)

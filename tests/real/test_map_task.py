@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from real_studies import run_real, say
 
-from fidm.reanalyses.map_task.readings import (
+from fidm_studies.map_task.readings import (
     ABOVE_ZERO,
     ACROSS,
     GAMMA,

@@ -7,7 +7,7 @@ import polars as pl
 from real_studies import run_real, say
 
 import fidm
-from fidm.datasets.space_adventure.dataset import STUDENTS
+from fidm_studies.space_adventure.dataset import STUDENTS
 
 FOUND = {
     ("groups", "age", "first_choice", "auc"): (0.36, 0.47),

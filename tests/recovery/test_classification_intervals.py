@@ -26,7 +26,7 @@ import pytest
 from scipy.special import ndtr
 from sklearn.model_selection import StratifiedKFold
 
-from fidm.study.influence import (
+from fidm.classify.intervals import (
     Estimate,
     auc,
     balanced_accuracy,

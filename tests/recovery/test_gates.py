@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import fidm
-from fidm.study.simulate import People
+from fidm.simulate.cohort import People
 
 SEEDS = range(10)
 PEOPLE, ACTIONS = 400, 60

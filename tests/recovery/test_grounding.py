@@ -16,7 +16,7 @@ import pytest
 import fidm
 from fidm.cohort import Cohort
 from fidm.grounding.ground import Grounded
-from fidm.study.talk import Talks
+from fidm.simulate.talk import Talks
 
 SEEDS = (0, 1, 2)
 PEOPLE = 100

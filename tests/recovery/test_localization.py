@@ -15,8 +15,8 @@ import pytest
 
 import fidm
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.localizing import localize
-from fidm.study.walker import Habits
+from fidm.evidence.localization import localize
+from fidm.simulate.walker import Habits
 
 PEOPLE, SEEDS = 400, (1, 2, 3)
 

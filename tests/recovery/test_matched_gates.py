@@ -22,8 +22,8 @@ import functools
 import pytest
 
 import fidm
-from fidm.study import paper
-from fidm.study.matching import matched
+from fidm.experiments import paper
+from fidm.experiments.matched import matched
 
 AUC = {
     "raw": (0.46, 0.54),

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from fidm.grounding.judge import judge, read_phrasings
-from fidm.grounding.rules import Rules
+from fidm.grounding.rules.grounder import Rules
 
 PHRASINGS = Path(__file__).parent.parent / "data" / "phrasings"
 RIGHT_WHERE_CONFIDENT, CONFIDENT = 0.95, 0.65

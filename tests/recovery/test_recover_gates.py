@@ -11,7 +11,7 @@ import functools
 
 import numpy as np
 
-from fidm.study.recovering import recover
+from fidm.experiments.recover import recover
 
 DIAGONAL = {"action_sensitivity": 0.78, "duration": 0.93, "characters": 0.93, "turns": 0.89, "pause": 0.85}
 """Matched responses: at least this, in a single run and on average."""

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import fidm
-from fidm.study.separate import cross_validated_auc
-from fidm.study.twin import simulate_study
+from fidm.experiments.classifier import cross_validated_auc
+from fidm.simulate.twin import simulate_study
 
 SEEDS = range(11, 16)
 BAND = (0.65, 0.75)

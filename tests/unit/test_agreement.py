@@ -11,13 +11,12 @@ import pytest
 
 import fidm
 from fidm.errors import GroundingError
-from fidm.grounding.agreement import agreements, audit_of, audits, draw_sample
-from fidm.grounding.audit import drawn_dialogs, sample_audit
-from fidm.grounding.decisions import Decision, Kind, Outcome, Sample
 from fidm.grounding.ground import ground
-from fidm.grounding.review import decide, review_dialog
+from fidm.grounding.review.audit import agreements, audit_of, audits, draw_sample, drawn_dialogs, sample_audit
+from fidm.grounding.review.trail import Decision, Kind, Outcome, Sample
+from fidm.grounding.review.verdicts import decide, review_dialog
 from fidm.grounding.store import write_grounding
-from fidm.proportion import wilson
+from fidm.stats import wilson
 from fidm.talk import Transcript, Turn
 
 SHOWN = Outcome("MOVE left 1", ("W",))

@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 import fidm
-from fidm.evidence.anchors import anchors
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.localizing import DENOMINATORS, FEWEST, SCORES, TOP, _numbers, localize
+from fidm.evidence.localization import DENOMINATORS, FEWEST, SCORES, TOP, _numbers, anchors, localize
 
 CORRIDOR = """
 format = 1

@@ -13,10 +13,10 @@ from statsmodels.stats.proportion import proportion_confint
 import fidm
 from fidm.cli.main import main
 from fidm.errors import DataError, FidmError, GroundingError
-from fidm.grounding.audit import COLUMNS, OK, WRONG, sample_audit, score_audit
 from fidm.grounding.ground import ground
+from fidm.grounding.review.audit import COLUMNS, OK, WRONG, sample_audit, score_audit
 from fidm.grounding.store import write_grounding
-from fidm.proportion import wilson
+from fidm.stats import wilson
 from fidm.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")

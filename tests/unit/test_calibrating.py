@@ -8,9 +8,8 @@ import statsmodels.api as sm
 from scipy.special import expit, logit
 from statsmodels.stats.proportion import proportion_confint
 
+from fidm.classify.calibration import at_prevalence, at_threshold, calibration
 from fidm.errors import DataError
-from fidm.study.calibrating import at_prevalence, calibration
-from fidm.study.thresholds import at_threshold
 
 
 def people(

@@ -16,10 +16,9 @@ from matplotlib.figure import Figure
 import fidm
 from fidm import plot
 from fidm.cli.classify import figures
-from fidm.cli.pictures import save_figure
-from fidm.plot.classification import bar_handles
-from fidm.plot.curves import LOOKS, OTHERS
-from fidm.study.wording import featured
+from fidm.plot.classification import LOOKS, OTHERS, bar_handles
+from fidm.present.terminal import save_figure
+from fidm.present.wording import featured
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,13 @@ from sklearn.pipeline import make_pipeline
 
 import fidm
 import fidm.study
+from fidm.classify import judging
+from fidm.classify import validation as leakage
+from fidm.classify.features import make_blocks, representation
+from fidm.classify.question import ask, cut
+from fidm.experiments import paper
+from fidm.experiments.classifier import classifier
 from fidm.record import write_result
-from fidm.study import judging, leakage, paper
-from fidm.study.features import classifier, make_blocks, representation
-from fidm.study.folds import ask, cut
 
 CLASSES = ("normal", "mci", "major")
 

@@ -23,18 +23,17 @@ from made_up import toy_study
 from made_up.toy_study import DATASET, ELSEWHERE, FILES, HOME, REANALYSIS, install, write
 from real_studies import differences
 
-import fidm.datasets
-from fidm.datasets import base, fetching
-from fidm.datasets.catalogue import DATASETS
-from fidm.datasets.fetching import address
+import fidm_studies
 from fidm.errors import DataError
-from fidm.reanalyses import Expectation, Findings, find_study, study_names
-from fidm.reanalyses.markdown import to_markdown
-from fidm.reanalyses.page import to_html
-from fidm.reanalyses.running import run_study, write_study
-from fidm.reanalyses.told import tell
 from fidm.record import Record
 from fidm.report import parts
+from fidm_studies import Expectation, Findings, fetching, find_study, study_names
+from fidm_studies import dataset as base
+from fidm_studies.dataset import DATASETS
+from fidm_studies.fetching import address
+from fidm_studies.page import to_html, to_markdown
+from fidm_studies.running import run_study, write_study
+from fidm_studies.telling import tell
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,22 +108,22 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_folder_is_named_by_argument_or_by_the_environment(data, monkeypatch):
-    assert fidm.datasets.data_folder(data) == data
+    assert fidm_studies.data_folder(data) == data
     with pytest.raises(DataError, match="--data"):
-        fidm.datasets.data_folder()
+        fidm_studies.data_folder()
     monkeypatch.setenv("FIDM_DATA", str(data))
-    assert fidm.datasets.data_folder() == data
-    assert fidm.datasets.dataset_folder(DATASET) == data / DATASET.folder
+    assert fidm_studies.data_folder() == data
+    assert fidm_studies.dataset_folder(DATASET) == data / DATASET.folder
     monkeypatch.setenv("FIDM_DATA", str(data / "none"))
     with pytest.raises(DataError, match=r"no such folder .*FIDM_DATA"):
-        fidm.datasets.data_folder()
+        fidm_studies.data_folder()
 
 
 def test_the_folder_may_be_the_data_set_s_own(data, tmp_path_factory):
     own = data / DATASET.folder
-    assert fidm.datasets.dataset_folder(DATASET, own) == own
+    assert fidm_studies.dataset_folder(DATASET, own) == own
     with pytest.raises(DataError, match="fidm studies download numbers"):
-        fidm.datasets.dataset_folder(DATASET, tmp_path_factory.mktemp("empty"))
+        fidm_studies.dataset_folder(DATASET, tmp_path_factory.mktemp("empty"))
 
 
 # ---- Whether they are the published ones.
@@ -133,10 +132,10 @@ def test_the_folder_may_be_the_data_set_s_own(data, tmp_path_factory):
 def test_verify_names_all_that_is_missing_or_changed_at_once(data):
     own = data / DATASET.folder
     (own / "what nobody knows.txt").write_text("does not matter")
-    assert fidm.datasets.verify(DATASET, own).is_empty()
+    assert fidm_studies.verify(DATASET, own).is_empty()
     (own / "numbers.csv").write_text("participant,named\nA,1\n")
     (own / "other/notes.txt").unlink()
-    found = fidm.datasets.verify(DATASET, own)
+    found = fidm_studies.verify(DATASET, own)
     assert dict(found.iter_rows()) == {"numbers.csv": "changed", "other/notes.txt": "missing"}
 
 
@@ -146,31 +145,31 @@ def test_whoever_has_the_whole_archive_needs_no_single_files(tmp_path):
     packed = replace(DATASET, manifest=manifest, archives=("all.tar.gz",))
     own = tmp_path / packed.folder
     write(own)
-    assert fidm.datasets.verify(packed, own).is_empty()
+    assert fidm_studies.verify(packed, own).is_empty()
     for path in FILES:
         (own / path).unlink()
-    assert set(fidm.datasets.verify(packed, own)["path"]) == set(FILES)
+    assert set(fidm_studies.verify(packed, own)["path"]) == set(FILES)
     (own / "all.tar.gz").write_bytes(archive)
-    assert fidm.datasets.verify(packed, own).is_empty()
+    assert fidm_studies.verify(packed, own).is_empty()
     (own / "all.tar.gz").write_bytes(b"something else")
-    assert fidm.datasets.verify(packed, own).rows() == [("all.tar.gz", "changed")]
+    assert fidm_studies.verify(packed, own).rows() == [("all.tar.gz", "changed")]
     write(own)  # it is still the archive that would be read
-    assert fidm.datasets.verify(packed, own).rows() == [("all.tar.gz", "changed")]
+    assert fidm_studies.verify(packed, own).rows() == [("all.tar.gz", "changed")]
 
 
 def test_load_refuses_changed_files_unless_told_otherwise(data):
     steps = []
-    found = fidm.datasets.load(DATASET, data, on_progress=lambda *step: steps.append(step))
+    found = fidm_studies.load(DATASET, data, on_progress=lambda *step: steps.append(step))
     assert found.verified
     assert found.notes == ("Nobody was left out.",)
     assert ("reading", 0, 1) in steps
     (data / DATASET.folder / "numbers.csv").write_text("participant,named\nMallory,666\n")
     with pytest.raises(DataError) as caught:
-        fidm.datasets.load(DATASET, data)
+        fidm_studies.load(DATASET, data)
     assert [problem.where for problem in caught.value.problems] == ["numbers.csv"]
     assert "verified=False" in str(caught.value)
     assert "Mallory" not in str(caught.value)
-    changed = fidm.datasets.load(DATASET, data, verified=False)
+    changed = fidm_studies.load(DATASET, data, verified=False)
     assert not changed.verified
     assert "not the files as published (1 changed)" in changed.notes[-1]
     assert changed.cohort.ids.to_list() == ["Mallory"]
@@ -196,7 +195,7 @@ def test_a_manifest_that_cannot_be_read_says_where(text, what):
 
 def test_download_fetches_what_is_missing_and_checks_it(tmp_path, server):
     steps = []
-    folder = fidm.datasets.download(
+    folder = fidm_studies.download(
         DATASET, tmp_path / "new", base_urls=server.urls, on_progress=lambda *step: steps.append(step)
     )
     assert folder == tmp_path / "new" / DATASET.folder
@@ -204,10 +203,10 @@ def test_download_fetches_what_is_missing_and_checks_it(tmp_path, server):
     assert [step for step in steps if step[0] == "downloading"][-1] == ("downloading", 3, 3)
     assert (folder / "numbers.csv").stat().st_mode & 0o777 == 0o666 & ~_umask()
     server.asked.clear()
-    fidm.datasets.download(DATASET, tmp_path / "new", base_urls=server.urls)
+    fidm_studies.download(DATASET, tmp_path / "new", base_urls=server.urls)
     assert server.asked == []
     (folder / "numbers.csv").write_text("changed")
-    fidm.datasets.download(DATASET, folder, base_urls=server.urls)
+    fidm_studies.download(DATASET, folder, base_urls=server.urls)
     assert server.asked == ["/one/data/numbers.csv"]
     assert files_in(folder) == FILES
 
@@ -219,18 +218,18 @@ def test_a_changed_archive_is_left_alone_and_must_go_before_files_are_fetched(tm
     own.mkdir()
     (own / "all.tar.gz").write_bytes(b"something else")
     with pytest.raises(DataError, match=r"all.tar.gz is not the published archive.*move it away first"):
-        fidm.datasets.download(packed, tmp_path, base_urls=server.urls)
+        fidm_studies.download(packed, tmp_path, base_urls=server.urls)
     assert files_in(own) == {"all.tar.gz": b"something else"}
     assert server.asked == []
     (own / "all.tar.gz").unlink()
-    assert fidm.datasets.download(packed, tmp_path, base_urls=server.urls) == own
+    assert fidm_studies.download(packed, tmp_path, base_urls=server.urls) == own
     assert files_in(own) == FILES
 
 
 def test_what_is_not_the_published_file_is_not_kept(tmp_path, server):
     server.ways = {"/one/data/numbers.csv": "other", "/two/notes.txt": "404"}
     with pytest.raises(DataError, match="2 of 3 files could not be fetched") as caught:
-        fidm.datasets.download(DATASET, tmp_path, base_urls=server.urls)
+        fidm_studies.download(DATASET, tmp_path, base_urls=server.urls)
     said = {problem.where: problem.what for problem in caught.value.problems}
     assert "checksum" in said["numbers.csv"]
     assert "404" in said["other/notes.txt"]
@@ -239,22 +238,22 @@ def test_what_is_not_the_published_file_is_not_kept(tmp_path, server):
 
 def test_a_broken_connection_is_tried_again_and_leaves_nothing_half(tmp_path, server):
     server.ways = {"/one/data/numbers.csv": "once broken"}
-    folder = fidm.datasets.download(DATASET, tmp_path / "a", base_urls=server.urls)
+    folder = fidm_studies.download(DATASET, tmp_path / "a", base_urls=server.urls)
     assert files_in(folder) == FILES
     assert server.asked.count("/one/data/numbers.csv") == 2
     server.ways = {"/two/notes.txt": "broken"}
     with pytest.raises(DataError, match=r"connection failed .* goes on from there"):
-        fidm.datasets.download(DATASET, tmp_path / "b", base_urls=server.urls)
+        fidm_studies.download(DATASET, tmp_path / "b", base_urls=server.urls)
     assert set(files_in(tmp_path / "b" / DATASET.folder)) == {"numbers.csv", "more/a file.txt"}
     server.ways, server.asked[:] = {}, []
-    fidm.datasets.download(DATASET, tmp_path / "b", base_urls=server.urls)
+    fidm_studies.download(DATASET, tmp_path / "b", base_urls=server.urls)
     assert server.asked == ["/two/notes.txt"]
 
 
 def test_a_server_that_is_not_there_is_an_error_at_once(tmp_path, server):
     urls = dict.fromkeys(server.urls, "http://127.0.0.1:9")
     with pytest.raises(DataError, match="connection failed"):
-        fidm.datasets.download(DATASET, tmp_path, base_urls=urls)
+        fidm_studies.download(DATASET, tmp_path, base_urls=urls)
     assert files_in(tmp_path) == {}
 
 
@@ -264,14 +263,14 @@ def test_an_interrupted_download_leaves_nothing_half(tmp_path, server):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fidm.datasets.download(DATASET, tmp_path, base_urls=server.urls, on_progress=interrupt)
+        fidm_studies.download(DATASET, tmp_path, base_urls=server.urls, on_progress=interrupt)
     assert files_in(tmp_path / DATASET.folder) == {"numbers.csv": FILES["numbers.csv"]}
 
 
 def test_without_pooch_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pooch", None)
     with pytest.raises(DataError, match=re.escape("pip install 'fidm[data]'")):
-        fidm.datasets.download(DATASET, tmp_path / "new")
+        fidm_studies.download(DATASET, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
@@ -286,7 +285,7 @@ def _umask() -> int:
 
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_built_in_data_set_says_whose_it_is_and_where_each_file_is_published(name):
-    dataset = fidm.datasets.find_dataset(name)
+    dataset = fidm_studies.find_dataset(name)
     assert dataset.name == name
     assert all(
         (dataset.title, dataset.summary, dataset.people, dataset.licence, dataset.terms, dataset.citation)
@@ -307,7 +306,7 @@ def test_every_built_in_data_set_says_whose_it_is_and_where_each_file_is_publish
 
 def test_no_file_of_the_data_sets_is_in_the_repository():
     """Only names and checksums of published files may be here."""
-    known = {digest for name in BUILT_IN for digest in fidm.datasets.find_dataset(name).manifest.values()}
+    known = {digest for name in BUILT_IN for digest in fidm_studies.find_dataset(name).manifest.values()}
     kept = (path for part in ("src", "tests", "docs", "examples") for path in (ROOT / part).rglob("*"))
     files = (path for path in kept if path.is_file() and not {"_build", "__pycache__"} & set(path.parts))
     found = [path for path in files if hashlib.sha256(path.read_bytes()).hexdigest() in known]
@@ -318,7 +317,7 @@ def test_another_package_adds_a_data_set_and_a_study(tmp_path, monkeypatch, data
     with pytest.raises(DataError, match="There is no study 'toy'"):
         find_study("toy")
     install(tmp_path / "site", monkeypatch)
-    assert fidm.datasets.find_dataset("numbers") is DATASET
+    assert fidm_studies.find_dataset("numbers") is DATASET
     assert study_names() == (*BUILT_IN, "toy")
     assert find_study("toy") is REANALYSIS
     with pytest.raises(DataError, match="Did you mean toy"):
@@ -336,12 +335,12 @@ def test_a_broken_package_is_named(tmp_path, monkeypatch):
     )
     install(tmp_path / "site", monkeypatch, **{"fidm.datasets": lines})
     with pytest.raises(DataError, match="'gone' of the package toy cannot be loaded: No module named"):
-        fidm.datasets.find_dataset("gone")
-    with pytest.raises(DataError, match=r"made_up.toy_study:FILES\) is no fidm.datasets.Dataset"):
-        fidm.datasets.find_dataset("other")
+        fidm_studies.find_dataset("gone")
+    with pytest.raises(DataError, match=r"made_up.toy_study:FILES\) is no fidm_studies.Dataset"):
+        fidm_studies.find_dataset("other")
     with pytest.raises(DataError, match=r"'figures' of the package toy .* name is 'numbers'. .* must agree"):
-        fidm.datasets.find_dataset("figures")
-    assert fidm.datasets.find_dataset("map-task") is not DATASET
+        fidm_studies.find_dataset("figures")
+    assert fidm_studies.find_dataset("map-task") is not DATASET
     assert DATASETS.ignored("gone") == ()
     assert DATASETS.ignored() == (
         "The data set 'map-task' of the package toy is ignored, because fidm has one of that name. "

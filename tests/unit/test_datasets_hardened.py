@@ -27,14 +27,14 @@ from made_up.toy_study import DATASET, ELSEWHERE, FILES, HOME, install, write
 from real_studies import differences
 from scipy.io import savemat
 
-import fidm.datasets
+import fidm_studies
 from fidm.cli.main import main
-from fidm.datasets import fetching, find_dataset
-from fidm.datasets.base import Manifest, is_outside
-from fidm.datasets.map_task.files import ARCHIVE
-from fidm.datasets.space_adventure.files import read_session
 from fidm.errors import DataError
-from fidm.reanalyses.told import about_data
+from fidm_studies import fetching, find_dataset
+from fidm_studies.dataset import Manifest, is_outside
+from fidm_studies.map_task.files import ARCHIVE
+from fidm_studies.space_adventure.files import read_session
+from fidm_studies.telling import about_data
 
 ROOT = Path(__file__).parents[2]
 SECRET = "SECRETWORD"
@@ -60,13 +60,13 @@ def checksums(folder: Path) -> Mapping[str, str]:
 
 
 def problems(dataset, folder) -> dict[str, str]:
-    return dict(fidm.datasets.verify(dataset, folder).iter_rows())
+    return dict(fidm_studies.verify(dataset, folder).iter_rows())
 
 
 def refused(dataset, folder) -> str:
     """What is said of files that cannot be read; nothing of it is from within the files."""
     with pytest.raises(DataError) as caught:
-        fidm.datasets.load(dataset, folder, verified=False)
+        fidm_studies.load(dataset, folder, verified=False)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     return str(caught.value)
 
@@ -78,13 +78,13 @@ def test_the_archive_is_read_wherever_it_is_what_was_verified(tmp_path):
     own = tmp_path / "hcrc_map_task"
     map_task.write_archive(own / ARCHIVE)
     packed = replace(find_dataset("map-task"), manifest=checksums(own), archives=(ARCHIVE,))
-    whole = fidm.datasets.load(packed, tmp_path)
+    whole = fidm_studies.load(packed, tmp_path)
     map_task.write(own, seed=99, dialogs=map_task.DIALOGS[:8])
-    again = fidm.datasets.load(packed, tmp_path)
+    again = fidm_studies.load(packed, tmp_path)
     assert again.verified
     assert again.cohort.segments.equals(whole.cohort.segments)
     (own / ARCHIVE).unlink()
-    other = fidm.datasets.load(packed, tmp_path, verified=False)
+    other = fidm_studies.load(packed, tmp_path, verified=False)
     assert other.cohort.n_segments < whole.cohort.n_segments
 
 
@@ -105,10 +105,10 @@ def test_files_that_nobody_published_are_not_read_as_if_they_were(own, tmp_path,
     with pytest.raises(
         DataError, match=r"2 files are not as published. Move the unknown files away"
     ) as caught:
-        fidm.datasets.load(DATASET, tmp_path)
+        fidm_studies.load(DATASET, tmp_path)
     assert "numbers (copy).csv: is not one of the published files" in str(caught.value)
     assert "download" not in str(caught.value)
-    loaded = fidm.datasets.load(DATASET, tmp_path, verified=False)
+    loaded = fidm_studies.load(DATASET, tmp_path, verified=False)
     assert not loaded.verified
     assert "(2 unknown)" in loaded.notes[-1]
     install(tmp_path / "site", monkeypatch)
@@ -137,11 +137,11 @@ def test_another_person_s_file_is_noticed_and_a_hidden_one_is_not_read(tmp_path,
     file = own / copied
     for hidden in (f"._{file.name}", f".{file.stem}-abcd1234{file.suffix}"):
         (file.parent / hidden).write_bytes(b"half a file")
-    people = len(fidm.datasets.load(dataset, tmp_path).cohort)
+    people = len(fidm_studies.load(dataset, tmp_path).cohort)
     shutil.copy(file, file.parent / to)
     with pytest.raises(DataError, match="not one of the published"):
-        fidm.datasets.load(dataset, tmp_path)
-    assert len(fidm.datasets.load(dataset, tmp_path, verified=False).cohort) > people
+        fidm_studies.load(dataset, tmp_path)
+    assert len(fidm_studies.load(dataset, tmp_path, verified=False).cohort) > people
 
 
 # ---- Documentation.
@@ -448,7 +448,7 @@ def test_servers_that_misbehave_leave_nothing_half(server, tmp_path, monkeypatch
         monkeypatch.setattr(fetching, "MOST_S", 0.06)
     server.how = how
     with pytest.raises(DataError, match=says):
-        fidm.datasets.download(DATASET, tmp_path, base_urls=server.urls)
+        fidm_studies.download(DATASET, tmp_path, base_urls=server.urls)
     left = checksums(tmp_path / DATASET.folder)
     assert "numbers.csv" not in left
     assert left.items() <= DATASET.manifest.items()
@@ -460,7 +460,7 @@ def test_a_full_disk_is_said_and_leaves_nothing_half(server, tmp_path, monkeypat
 
     monkeypatch.setattr(fetching._Part, "write", full)
     with pytest.raises(DataError, match=r"numbers.csv: cannot be written: No space left"):
-        fidm.datasets.download(DATASET, tmp_path, base_urls=server.urls)
+        fidm_studies.download(DATASET, tmp_path, base_urls=server.urls)
     assert names_in(tmp_path) == set()
 
 
@@ -473,7 +473,7 @@ def test_what_a_killed_download_left_is_removed_and_nothing_else(server, tmp_pat
         path.write_text("half")
     for path in (old, *kept[:-1]):
         os.utime(path, (0, 0))
-    fidm.datasets.download(DATASET, tmp_path, base_urls=server.urls)
+    fidm_studies.download(DATASET, tmp_path, base_urls=server.urls)
     assert not old.exists()
     assert all(path.exists() for path in kept)
     assert problems(DATASET, own) == {}
@@ -482,7 +482,7 @@ def test_what_a_killed_download_left_is_removed_and_nothing_else(server, tmp_pat
 def test_download_leaves_unknown_files_alone(server, own, tmp_path):
     (own / "numbers (copy).csv").write_text("mine")
     (own / "numbers.csv").unlink()
-    assert fidm.datasets.download(DATASET, tmp_path, base_urls=server.urls) == own
+    assert fidm_studies.download(DATASET, tmp_path, base_urls=server.urls) == own
     assert problems(DATASET, own) == {"numbers (copy).csv": "unknown"}
 
 
@@ -490,7 +490,7 @@ def test_download_leaves_unknown_files_alone(server, own, tmp_path):
 
 
 def test_a_home_that_nobody_has_and_an_empty_name_are_refused(monkeypatch, tmp_path):
-    for ask in (fidm.datasets.data_folder, lambda data: fidm.datasets.download(DATASET, data)):
+    for ask in (fidm_studies.data_folder, lambda data: fidm_studies.download(DATASET, data)):
         with pytest.raises(DataError, match="nobody of that name"):
             ask("~nosuchuser/data")
         with pytest.raises(DataError, match="an empty text"):
@@ -499,7 +499,7 @@ def test_a_home_that_nobody_has_and_an_empty_name_are_refused(monkeypatch, tmp_p
             ask(f"{tmp_path}/a\0b")
     monkeypatch.setenv("FIDM_DATA", "~nosuchuser/data")
     with pytest.raises(DataError, match="nobody of that name"):
-        fidm.datasets.data_folder()
+        fidm_studies.data_folder()
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from fidm.errors import DataError, GroundingError
-from fidm.grounding import decisions
-from fidm.grounding.decisions import (
+from fidm.grounding.review.apply import trail as decisions
+from fidm.grounding.review.trail import (
     FILE,
     HEAD,
     NOTHING_YET,
@@ -282,7 +282,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from test_decisions import decision
-from fidm.grounding.decisions import Trail
+from fidm.grounding.review.trail import Trail
 trail, how = Trail(sys.argv[1]), sys.argv[2]
 if how == "half":
     write = os.write

@@ -11,8 +11,8 @@ import pytest
 from fidm.errors import DataError
 from fidm.io.dialogs import formats, read, write
 from fidm.io.formats.base import clean, tidy
-from fidm.io.formats.chat_line import parse, written
-from fidm.io.formats.speakers import KNOWN
+from fidm.io.formats.chat import parse, written
+from fidm.io.formats.checks import KNOWN
 from fidm.io.formats.subtitles import from_clock, split_prefix, to_clock
 from fidm.talk import Mark, Transcript, Turn, Word
 

@@ -11,7 +11,7 @@ import pytest
 from fidm.cohort import PROBLEM_SCHEMA
 from fidm.errors import DataError
 from fidm.io.dialogs import formats, read, write
-from fidm.io.formats import opening
+from fidm.io.formats import base as opening
 from fidm.talk import Transcript, Turn
 
 DATA = Path(__file__).parents[1] / "data" / "dialogs"

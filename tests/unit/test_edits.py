@@ -8,10 +8,10 @@ import pytest
 
 import fidm
 from fidm.errors import GroundingError
-from fidm.grounding.edits import action_names, legal_actions, parse_edit, program_of
-from fidm.grounding.program import NOTHING, write_program
-from fidm.grounding.replay import replay
-from fidm.grounding.terrain import Position, Terrain
+from fidm.grounding.review.edits import action_names, legal_actions, parse_edit, program_of
+from fidm.grounding.route.program import NOTHING, write_program
+from fidm.grounding.route.replay import replay
+from fidm.grounding.route.terrain import Position, Terrain
 from fidm.tasks.compile import load_task
 
 GROCERY = Terrain(fidm.load_task("grocery"))

@@ -9,7 +9,7 @@ import pytest
 
 from fidm.errors import GroundingError
 from fidm.grounding.effort import Counting, Effort, count_characters, measure
-from fidm.grounding.language import load_language
+from fidm.grounding.rules.language import load_language
 from fidm.talk import Mark, Transcript, Turn, Word
 
 NAN = math.nan

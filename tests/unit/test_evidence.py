@@ -16,11 +16,11 @@ from matplotlib.figure import Figure
 
 import fidm
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.localizing import localize
+from fidm.evidence.localization import localize
+from fidm.experiments.paper import LOCALIZATION
 from fidm.io.tables import tables_of
 from fidm.plot import evidence as plot
 from fidm.record import to_json
-from fidm.study.paper import LOCALIZATION
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import pytest
 import fidm
 from fidm.cli.main import main
 from fidm.errors import DataError
-from fidm.io.excluded import count_reasons, excluded_people, say_reasons
+from fidm.io.columns import count_reasons, excluded_people, say_reasons
 from fidm.io.study import Study, StudyWriter
 from fidm.io.tables import tables_of
 

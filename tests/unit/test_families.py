@@ -22,14 +22,13 @@ from fidm.channels import (
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
 from fidm.evidence.quantiles import predict, quantile_residuals
+from fidm.experiments.families import Families, _deal, anderson_darling, anderson_darling_p, compare_families
+from fidm.experiments.held_out import tuned
 from fidm.fit.effort_alone import fit_effort
 from fidm.fit.offsets import Population
-from fidm.fit.tuning import tuned
 from fidm.model.effort import Observed, observed
-from fidm.plot.families import MOST_POINTS, NARROWEST, family_differences, quantile_plot, worm_plot
+from fidm.plot.experiments import MOST_POINTS, NARROWEST, family_differences, quantile_plot, worm_plot
 from fidm.record import to_json, write_result
-from fidm.study.families import _deal, anderson_darling, anderson_darling_p, compare_families
-from fidm.study.families_found import Families
 
 PEOPLE, EACH = 24, 12
 
@@ -222,7 +221,7 @@ def test_folds_search_for_settings_from_those_given(cohort, monkeypatch):
         begun.append(channel.power)
         return tuned(channel, *others, **settings)
 
-    monkeypatch.setattr("fidm.study.families_judging.tuned", watched)
+    monkeypatch.setattr("fidm.experiments.held_out.tuned", watched)
     given = GeneralizedGamma("duration", "duration_s", design=(), power=2.0)
     compare_families(cohort, {"duration": [given]}, folds=2, bootstrap=20)
     assert begun == [2.0] * 3

@@ -12,20 +12,12 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 import fidm
-from fidm.model.channels import paper_channels
-from fidm.study import features
-from fidm.study.features import (
-    KINDS,
-    Block,
-    Preparation,
-    classifier,
-    is_scaled,
-    known_blocks,
-    make_blocks,
-    parse,
-    representation,
-)
-from fidm.study.language import Language
+from fidm.classify import features
+from fidm.classify.features import KINDS, known_blocks, make_blocks, parse, representation
+from fidm.classify.language import Language
+from fidm.classify.tabular import Block, is_scaled
+from fidm.experiments.classifier import Preparation, classifier
+from fidm.model.effort import paper_channels
 
 ALL = ("score", "score+subscores", "demographics", "trajectory", "action", "effort", "fidm")
 

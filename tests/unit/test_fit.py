@@ -15,7 +15,7 @@ import pytest
 import fidm
 from fidm.channels import Bernoulli, Channel, Gamma, LogNormal, NegativeBinomial, Poisson
 from fidm.fit.profile import STATUSES
-from fidm.study.simulate import People
+from fidm.simulate.cohort import People
 
 
 @functools.cache

@@ -11,9 +11,9 @@ from fidm.channels import Bernoulli, Gamma, GeneralizedGamma, LogNormal, Poisson
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
 from fidm.evidence.residuals import find_residuals
+from fidm.experiments.held_out import tuned
+from fidm.experiments.reliability import reliability
 from fidm.fit.effort_alone import fit_effort
-from fidm.fit.tuning import tuned
-from fidm.study.repeating import reliability
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def test_people_who_belong_together_are_drawn_together(segments, fit):
 
 
 def test_groups_are_drawn_alike_all_at_a_time_and_one_by_one():
-    from fidm.study.repeating import _drawn_together, _split_half
+    from fidm.experiments.reliability import _drawn_together, _split_half
 
     data = np.random.default_rng(1).normal(size=(3, 12))
     group = np.repeat(np.arange(6), 2)

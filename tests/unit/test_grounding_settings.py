@@ -8,7 +8,7 @@ import pytest
 
 from fidm.errors import GroundingError
 from fidm.grounding.dialog import Settings
-from fidm.grounding.rules import Rules
+from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.settings import FILE, GroundingFile, read_settings
 
 

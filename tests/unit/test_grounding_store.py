@@ -20,7 +20,7 @@ from fidm.grounding import store
 from fidm.grounding.base import Context, Proposal, Segment
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, ground
-from fidm.grounding.program import Instruction, parse_program
+from fidm.grounding.route.program import Instruction, parse_program
 from fidm.grounding.store import (
     ANSWERS,
     has_grounding,

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, t
 
-from fidm.errors import DataError
-from fidm.study.influence import (
+from fidm.classify.intervals import (
     CAREFUL,
     NOBODY,
     Estimate,
@@ -19,6 +18,7 @@ from fidm.study.influence import (
     mean_of,
     over_repeats,
 )
+from fidm.errors import DataError
 
 LABEL = np.repeat([False, True], [6, 4])
 SCORE = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.8, 0.35, 0.6, 0.7, 0.9])

@@ -8,23 +8,23 @@ import pytest
 from made_up import justhink as made_up
 
 import fidm
-from fidm.datasets.base import no_progress
-from fidm.datasets.justhink.dataset import DATASET, relative_gain
-from fidm.datasets.justhink.network import Network, network_task, read_network, set_costs, set_parts
-from fidm.datasets.justhink.replay import replay
-from fidm.datasets.justhink.speech import spoken
 from fidm.errors import DataError, TaskError
 from fidm.model import action
-from fidm.reanalyses.justhink.analysis import REANALYSIS, analyse
-from fidm.reanalyses.justhink.anchor import logistic, within_teams
-from fidm.reanalyses.justhink.people import detectable
-from fidm.reanalyses.justhink.readings import AS_READ, best_by_chance
-from fidm.reanalyses.justhink.removal_words import likelihood_text, losses_text, over_readings
-from fidm.reanalyses.resampling import draw_clusters, rank_correlation, weighted_aucs
-from fidm.reanalyses.told import tell
 from fidm.tasks import stack
 from fidm.tasks.stack import TaskSet, follow
 from fidm.tasks.toggles import solve_toggles, toggle_task
+from fidm_studies.dataset import no_progress
+from fidm_studies.justhink.analysis import REANALYSIS, analyse
+from fidm_studies.justhink.anchor import logistic, within_teams
+from fidm_studies.justhink.dataset import DATASET, relative_gain
+from fidm_studies.justhink.network import Network, network_task, read_network, set_costs, set_parts
+from fidm_studies.justhink.people import detectable
+from fidm_studies.justhink.readings import AS_READ, best_by_chance
+from fidm_studies.justhink.removal_words import likelihood_text, losses_text, over_readings
+from fidm_studies.justhink.replay import replay
+from fidm_studies.justhink.speech import spoken
+from fidm_studies.resampling import draw_clusters, rank_correlation, weighted_aucs
+from fidm_studies.telling import tell
 
 SQUARE = Network(("a", "b", "c"), (0, 1, 2), ((0, 1), (0, 2), (1, 2)), (1.0, 2.0, 4.0))
 

@@ -42,7 +42,7 @@ def test_a_large_layer_needs_no_factorization(normaliser, monkeypatch):
 def test_both_roads_lead_to_the_same_values(normaliser, monkeypatch):
     task = open_grid(40, normaliser=normaliser)
     direct = fidm.solve(task)
-    monkeypatch.setattr("fidm.tasks.layers.DIRECT_WORK", -1.0)
+    monkeypatch.setattr("fidm.tasks.solve.DIRECT_WORK", -1.0)
     monkeypatch.setattr(module, "SWEEP_LIMIT", 0)
     assert np.allclose(fidm.solve(task).v, direct.v, rtol=0, atol=1e-10)
 

@@ -9,13 +9,13 @@ import polars as pl
 import pytest
 from made_up.map_task import DIALOGS, MAPS, made_up, write, write_archive
 
-from fidm.datasets.base import Loaded, no_progress
-from fidm.datasets.map_task.dataset import DATASET, measured, read
-from fidm.datasets.map_task.design import GIVERS, giver, is_familiar
-from fidm.datasets.map_task.files import ARCHIVE, Move, Unit
 from fidm.errors import DataError
 from fidm.grounding.effort import Counting, measure
 from fidm.talk import Transcript, Turn, Word
+from fidm_studies.dataset import Loaded, no_progress
+from fidm_studies.map_task.dataset import DATASET, measured, read
+from fidm_studies.map_task.design import GIVERS, giver, is_familiar
+from fidm_studies.map_task.files import ARCHIVE, Move, Unit
 
 UNITS = "timed-units/q1ec1.g.timed-units.xml"
 MOVES = "moves/q1ec1.g.moves.xml"

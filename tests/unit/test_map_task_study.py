@@ -12,13 +12,14 @@ import pytest
 from made_up.map_task import write
 from scipy import stats
 
-from fidm.datasets.base import Loaded, no_progress
-from fidm.datasets.map_task.dataset import read
-from fidm.reanalyses.base import Findings
-from fidm.reanalyses.map_task import analysis as map_task
-from fidm.reanalyses.map_task.contrasts import EYE_CONTACT, FAMILIAR, contrasts, corrected, is_clear
-from fidm.reanalyses.map_task.family_words import Standing, standing, verdict
-from fidm.reanalyses.map_task.readings import (
+from fidm.experiments.families import Family
+from fidm_studies.analysis import Findings
+from fidm_studies.dataset import Loaded, no_progress
+from fidm_studies.map_task import analysis as map_task
+from fidm_studies.map_task.contrasts import EYE_CONTACT, FAMILIAR, contrasts, corrected, is_clear
+from fidm_studies.map_task.dataset import read
+from fidm_studies.map_task.family_words import Standing, standing, verdict
+from fidm_studies.map_task.readings import (
     DESIGNS,
     LOG_NORMAL,
     MOVE,
@@ -29,8 +30,7 @@ from fidm.reanalyses.map_task.readings import (
     families,
     reliable_channels,
 )
-from fidm.reanalyses.told import tell
-from fidm.study.families import Family
+from fidm_studies.telling import tell
 
 
 def fewer(given: str) -> dict[str, dict[str, Family]]:
@@ -219,7 +219,7 @@ def test_every_observation_has_words_and_a_reference_of_the_paper() -> None:
 
 
 def test_figures_are_readable_without_colour(findings: Findings) -> None:
-    from fidm.reanalyses.map_task.figures import forest, labelled
+    from fidm_studies.map_task.figures import forest, labelled
 
     table = labelled(findings.tables["reliability"].filter(measured=WITHIN), with_family=True)
     ax = forest(table, "r", "r_low", "r_high", by="given", looks=list(DESIGNS), xlabel="r")

@@ -11,11 +11,19 @@ import pytest
 import fidm
 from fidm.cohort import Cohort
 from fidm.errors import DataError
+from fidm.experiments import matched as module
+from fidm.experiments.matched import (
+    Pairs,
+    _recovered,
+    expected_totals,
+    factor_features,
+    matched,
+    merge_segments,
+    plain_summaries,
+    standardized_difference,
+)
 from fidm.fit.profile import Profile
 from fidm.record import to_json
-from fidm.study import matching as module
-from fidm.study.matching import _recovered, factor_features, matched, plain_summaries, standardized_difference
-from fidm.study.pairs import Pairs, expected_totals, merge_segments
 from fidm.tasks.stack import TaskSet
 
 CHANNELS = ("duration", "characters", "turns", "pause")

@@ -3,8 +3,8 @@
 import re
 from importlib import resources
 
-from fidm.grounding import meanings
-from fidm.grounding.meanings import MEANINGS, doubt_in_words
+from fidm.grounding.review.apply import verdicts as meanings
+from fidm.grounding.review.verdicts import MEANINGS, doubt_in_words
 
 FOLDER = resources.files("fidm.grounding")
 SOURCES = "".join(f.read_text("utf-8") for f in FOLDER.iterdir() if f.name.endswith(".py"))

@@ -19,8 +19,8 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
-from fidm.grounding.audit import sample_audit, score_audit
 from fidm.grounding.ground import ground
+from fidm.grounding.review.audit import sample_audit, score_audit
 from fidm.grounding.store import read_grounding, write_grounding
 from fidm.io.dialogs import BY_NAME, read, write
 from fidm.io.study import StudyWriter
@@ -327,7 +327,7 @@ def test_a_crash_of_the_grounder_shows_no_words(
     def fail(self: Any, segment: Any, context: Any) -> None:
         raise fidm.GroundingError(f"{segment!r} {context!r}")
 
-    monkeypatch.setattr("fidm.grounding.rules.Rules.ground", fail)
+    monkeypatch.setattr("fidm.grounding.rules.grounder.Rules.ground", fail)
     assert main(["ground", str(study)]) == 2
     assert_silent(heard, outside, study)
 

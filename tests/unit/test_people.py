@@ -10,9 +10,12 @@ import pytest
 
 import fidm
 from fidm.errors import DataError
-from fidm.study.clinic import GROUPS, SUBSCORES, Clinic
-from fidm.study.people import (
+from fidm.simulate.cohort import People
+from fidm.simulate.people import (
+    GROUPS,
     NOT_COMPLETED,
+    SUBSCORES,
+    Clinic,
     channels_of,
     draw_people,
     draw_roster,
@@ -20,7 +23,6 @@ from fidm.study.people import (
     score_people,
     shifts_of,
 )
-from fidm.study.simulate import People
 
 SHARES = [group.share for group in GROUPS]
 

@@ -16,16 +16,14 @@ from matplotlib.quiver import Quiver
 import fidm
 from fidm import plot
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.localizing import localize
+from fidm.evidence.localization import localize
+from fidm.experiments.recover import LABELS
 from fidm.plot.action_evidence import UNCOUNTED
-from fidm.plot.diagram import ARROWS, NODES
 from fidm.plot.effort_evidence import residual_shade, shade
-from fidm.plot.fitted import FittedText
 from fidm.plot.maps import lanes
-from fidm.plot.profiles import DOTS, _rank_words
+from fidm.plot.profiles import DOTS, FittedText, _rank_words
 from fidm.plot.style import LESS, LOOKS, MORE, lightness
-from fidm.plot.talk import said_along
-from fidm.study.recovered import LABELS
+from fidm.plot.talk import ARROWS, NODES, said_along
 
 
 @pytest.fixture(scope="module")

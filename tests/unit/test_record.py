@@ -11,8 +11,8 @@ import pytest
 
 import fidm
 from fidm.errors import DataError
+from fidm.experiments.classifier import cross_validated_auc
 from fidm.record import Record, hash_cohort, plain, to_json, write_result
-from fidm.study.separate import cross_validated_auc
 
 
 @dataclass(frozen=True)

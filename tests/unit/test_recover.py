@@ -12,14 +12,20 @@ from matplotlib.figure import Figure
 
 import fidm
 from fidm.errors import DataError
+from fidm.experiments.learnable import by_method, fit_learnable
+from fidm.experiments.recover import (
+    number,
+    partial_slopes,
+    recover,
+    slope_rows,
+    statistic_rows,
+    summarize,
+    verdict,
+)
 from fidm.fit.factorized import Model
-from fidm.model.channels import paper_channels
-from fidm.plot.recovery import recovery, recovery_matrix
+from fidm.model.effort import paper_channels
+from fidm.plot.experiments import recovery, recovery_matrix
 from fidm.record import to_json, write_result
-from fidm.study.learnable import by_method, fit_learnable
-from fidm.study.recovered import number, summarize, verdict
-from fidm.study.recovering import recover
-from fidm.study.responses import partial_slopes, slope_rows, statistic_rows
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,13 @@ from matplotlib.axes import Axes
 
 import fidm
 from fidm.errors import DataError
+from fidm.experiments.learnable import by_method
+from fidm.experiments.reliability import _measured, _retest, _split_half, deal_segments, half_of, reliability
 from fidm.fit.factorized import Model
-from fidm.model.channels import paper_channels
-from fidm.plot.recovery import reliability as draw
-from fidm.study.halves import deal_segments, half_of
-from fidm.study.learnable import by_method
-from fidm.study.repeating import _measured, _retest, _split_half, reliability
-from fidm.study.simulate import People
-from fidm.study.structure import redraw_effort
+from fidm.model.effort import paper_channels
+from fidm.plot.experiments import reliability as draw
+from fidm.simulate.cohort import People
+from fidm.simulate.structure import redraw_effort
 from fidm.tasks.stack import TaskSet
 
 

@@ -15,34 +15,40 @@ import pytest
 from classifications import with_tables, without_language
 
 import fidm
+from fidm.channels import parameter_words
 from fidm.cohort import PROBLEM_SCHEMA
 from fidm.errors import DataError
 from fidm.fit.profile import STATUSES
-from fidm.grounding.audit import sample_audit
-from fidm.grounding.decisions import Decision, Outcome, Trail
 from fidm.grounding.ground import ground
-from fidm.grounding.review import read_proposed
+from fidm.grounding.review.apply import read_proposed
+from fidm.grounding.review.audit import sample_audit
+from fidm.grounding.review.trail import Decision, Outcome, Trail
+from fidm.grounding.review.verdicts import segment_key
 from fidm.grounding.store import write_grounding
-from fidm.grounding.verdicts import segment_key
-from fidm.pages.embed import csp_hash
+from fidm.pages import csp_hash
+from fidm.present.numbers import cell_text, estimate_text, in_one_way, number_text, rounded
 from fidm.report import opening, parts, sections_status
 from fidm.report.audits import audit_tables
 from fidm.report.html import laid_out
-from fidm.report.known import rounded
-from fidm.report.naming import draw_names, read_key, rename, write_key
-from fidm.report.numbers import cell_text, estimate_text, in_one_way, number_text
-from fidm.report.opening import open_for_report
+from fidm.report.opening import (
+    draw_names,
+    open_for_report,
+    read_key,
+    rename,
+    reviewer_names,
+    segment_reviews,
+    write_key,
+)
 from fidm.report.parts import sentence, text_column, with_interval
 from fidm.report.people import people_parts, shared_part
 from fidm.report.pictures import scatter
 from fidm.report.report import build_report, write_report
-from fidm.report.reviews import reviewer_names, segment_reviews
 from fidm.report.sections_method import method_section
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
 from fidm.report.sections_status import classification_section
 from fidm.report.sections_study import grounding_section, overview, task_section
-from fidm.report.words import FLAGS, parameter_words
-from fidm.study.talk import simulate_talks
+from fidm.report.words import FLAGS
+from fidm.simulate.talk import simulate_talks
 from fidm.talk import Transcripts
 
 EVIL = "</script><script>alert(1)</script><!-- 🛒 שלום & “so”"

@@ -16,23 +16,14 @@ import pytest
 
 import fidm
 from fidm.errors import DataError, GroundingError
-from fidm.grounding import review
-from fidm.grounding.audit import sample_audit, score_audit
-from fidm.grounding.decisions import FILE, Decision, Kind, Trail, verify_trail
 from fidm.grounding.dialog import Settings, Weighing
-from fidm.grounding.edits import parse_edit
 from fidm.grounding.ground import Grounded, ground
-from fidm.grounding.review import (
-    ReviewedSegment,
-    apply_review,
-    bring_up_to_date,
-    changed_after,
-    decide,
-    doubtfulness,
-    read_proposed,
-    review_dialog,
-    reviewed_grounding,
-)
+from fidm.grounding.review.apply import apply as review
+from fidm.grounding.review.apply import apply_review, bring_up_to_date, read_proposed, reviewed_grounding
+from fidm.grounding.review.audit import sample_audit, score_audit
+from fidm.grounding.review.edits import parse_edit
+from fidm.grounding.review.trail import FILE, Decision, Kind, Trail, verify_trail
+from fidm.grounding.review.verdicts import ReviewedSegment, changed_after, decide, doubtfulness, review_dialog
 from fidm.grounding.store import (
     PROPOSALS,
     PROPOSED,
@@ -421,7 +412,7 @@ def test_taking_everything_back_brings_the_first_tables_back(study: Path) -> Non
 
 
 def test_a_sample_alone_changes_no_table(study: Path) -> None:
-    from fidm.grounding.agreement import draw_sample
+    from fidm.grounding.review.audit import draw_sample
 
     decided(study, ("Ann", 2, "accept", ""))
     bring_up_to_date(study)
@@ -463,7 +454,7 @@ def test_an_interrupted_write_brings_everything_back(study: Path, monkeypatch: p
 
 KILLED = """
 import os, signal, sys
-from fidm.grounding.review import bring_up_to_date
+from fidm.grounding.review.apply import bring_up_to_date
 replace, calls, wanted = os.replace, [0], int(sys.argv[2])
 def dying(old, new):
     calls[0] += 1

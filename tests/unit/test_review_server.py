@@ -13,10 +13,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
 from review_studies import STRANGE, make_study
 
 from fidm.cli.main import main
-from fidm.grounding.decisions import Trail, verify_trail
+from fidm.grounding.review.trail import Trail, verify_trail
 from fidm.review.desk import Desk, Judged
-from fidm.review.guard import POLICY, Guard
-from fidm.review.server import MOST_BYTES, OWN, SHARED, listen, make_app
+from fidm.review.server import MOST_BYTES, OWN, POLICY, SHARED, Guard, listen, make_app
 
 PORT, TOKEN = 4711, "right-token"
 ORIGIN = f"http://127.0.0.1:{PORT}"

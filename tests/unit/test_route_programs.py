@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 from fidm.errors import GroundingError
-from fidm.grounding.program import (
+from fidm.grounding.route.program import (
     MAX_INSTRUCTIONS,
     MAX_SQUARES,
     NOTHING,

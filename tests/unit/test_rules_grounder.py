@@ -7,10 +7,10 @@ import pytest
 import fidm
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
-from fidm.grounding.language import languages, load_language, parse_language
-from fidm.grounding.program import write_program
-from fidm.grounding.rules import Rules
-from fidm.grounding.terrain import Terrain
+from fidm.grounding.route.program import write_program
+from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.rules.grounder import Rules
+from fidm.grounding.rules.language import languages, load_language, parse_language
 
 TERRAIN = Terrain(fidm.load_task("grocery"))
 

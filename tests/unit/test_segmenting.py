@@ -10,7 +10,7 @@ import pytest
 import fidm
 from fidm.errors import GroundingError
 from fidm.grounding.base import Segment
-from fidm.grounding.language import Vocabulary, load_language
+from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.grounding.segment import KINDS, Cut, Segmenting, classify, cut_dialog
 from fidm.talk import Mark, Role, Transcript, Turn
 

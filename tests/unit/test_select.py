@@ -11,9 +11,9 @@ import pytest
 
 import fidm
 from fidm.errors import DataError, FidmError, TaskError
-from fidm.model.channels import paper_channels
+from fidm.experiments.select import _Scored, cut, select
+from fidm.model.effort import paper_channels
 from fidm.record import to_json
-from fidm.study.selecting import _Scored, cut, select
 
 COSTS, TEMPERATURES = (-0.02, -0.05), (0.03, 0.05, 0.12)
 TRUE = (-0.02, 0.05)

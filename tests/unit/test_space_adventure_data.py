@@ -13,26 +13,26 @@ from scipy.io import loadmat, savemat
 from scipy.stats import rankdata
 
 import fidm
-from fidm.datasets.base import no_progress
-from fidm.datasets.space_adventure.dataset import BOTH, DATASET, STUDENTS, read
-from fidm.datasets.space_adventure.files import person_of, read_scores, read_session
-from fidm.datasets.space_adventure.task import MiniBlock, make_task, transitions
 from fidm.errors import DataError
-from fidm.reanalyses.resampling import (
+from fidm.record import to_json
+from fidm_studies.dataset import no_progress
+from fidm_studies.resampling import (
     holm,
     partial_rank_correlation,
     rank_correlation,
     separation,
     stepped_up,
 )
-from fidm.reanalyses.space_adventure import analysis as space_adventure
-from fidm.reanalyses.space_adventure.analysis import compare_values
-from fidm.reanalyses.space_adventure.covariate_words import _held_fixed, _sure, _with_age
-from fidm.reanalyses.space_adventure.group_words import _more_with_both
-from fidm.reanalyses.space_adventure.people import IN_TIME
-from fidm.reanalyses.space_adventure.words import _other_pairs, _two_times
-from fidm.reanalyses.told import tell
-from fidm.record import to_json
+from fidm_studies.space_adventure import analysis as space_adventure
+from fidm_studies.space_adventure.analysis import compare_values
+from fidm_studies.space_adventure.covariate_words import _held_fixed, _sure, _with_age
+from fidm_studies.space_adventure.dataset import BOTH, DATASET, STUDENTS, read
+from fidm_studies.space_adventure.files import person_of, read_scores, read_session
+from fidm_studies.space_adventure.group_words import _more_with_both
+from fidm_studies.space_adventure.people import IN_TIME
+from fidm_studies.space_adventure.task import MiniBlock, make_task, transitions
+from fidm_studies.space_adventure.words import _other_pairs, _two_times
+from fidm_studies.telling import tell
 
 ONE = "plandepth_aud/data/HC/SAT/Experiment/09101_b09_spacetask_file_exp.mat"
 

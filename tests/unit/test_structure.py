@@ -10,9 +10,9 @@ import fidm
 from fidm.cohort import UNKNOWN_STATE
 from fidm.errors import DataError
 from fidm.fit.factorized import Model
-from fidm.model.channels import paper_channels
-from fidm.study.simulate import PAPER_TRUTH
-from fidm.study.structure import (
+from fidm.model.effort import paper_channels
+from fidm.simulate.cohort import PAPER_TRUTH
+from fidm.simulate.structure import (
     counted_steps,
     noisier,
     people_like,

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from fidm.classify.intervals import auc, balanced_accuracy
+from fidm.classify.subgroups import by_group, cut_people, usual_columns
 from fidm.errors import DataError
-from fidm.study.influence import auc, balanced_accuracy
-from fidm.study.subgroups import by_group, cut_people, usual_columns
 
 
 def test_the_usual_columns_are_those_that_exist() -> None:

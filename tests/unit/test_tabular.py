@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 
 import fidm
-from fidm.study.tabular import DEMOGRAPHICS, TableFeatures, score_columns, table_features
+from fidm.classify.tabular import DEMOGRAPHICS, TableFeatures, score_columns, table_features
 
 TABLE = {
     "score_total": [20, None, 12, 9],

@@ -10,12 +10,13 @@ import pytest
 
 import fidm
 from fidm.errors import DataError, GroundingError
-from fidm.grounding.program import parse_program
-from fidm.grounding.replay import replay
-from fidm.grounding.terrain import Terrain
-from fidm.study.phrases import Phrases, languages
-from fidm.study.simulate import People
-from fidm.study.talk import Style, Talks, simulate_talks
+from fidm.grounding.route.program import parse_program
+from fidm.grounding.route.replay import replay
+from fidm.grounding.route.terrain import Terrain
+from fidm.simulate.acting import Style
+from fidm.simulate.cohort import People
+from fidm.simulate.speaking import Phrases, languages
+from fidm.simulate.talk import Talks, simulate_talks
 from fidm.tasks.compile import compile_task
 from fidm.tasks.spec import builtin_tasks, builtin_text, parse_task, read_task
 from fidm.tasks.stack import TaskSet, follow

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import fidm
-from fidm.study.trajectory import NAMES, TrajectoryFeatures, trajectory_statistics
+from fidm.classify.trajectory import NAMES, TrajectoryFeatures, trajectory_statistics
 
 CORRIDOR = """
 format = 1

@@ -9,11 +9,10 @@ import polars as pl
 import pytest
 from classifications import make_classification, with_tables, without_language
 
-from fidm.study import influence
-from fidm.study.check_words import permutation_p, say_fold
-from fidm.study.markdown import plain_text
-from fidm.study.tripod import ITEMS, summary
-from fidm.study.wording import (
+from fidm.classify import intervals as influence
+from fidm.present.numbers import number, percent, plain_text, span
+from fidm.present.summary import ITEMS, permutation_p, say_fold, summary
+from fidm.present.wording import (
     compared,
     excluding_zero,
     factor_rows,
@@ -21,12 +20,9 @@ from fidm.study.wording import (
     grouped,
     half_width,
     main_rows,
-    number,
-    percent,
     rows_shown,
     say_chance,
     say_widened,
-    span,
 )
 
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 import fidm
 from fidm.cohort import Cohort
 from fidm.errors import DataError, TaskError
-from fidm.study import simulate, walking
-from fidm.study.floor import Floor
-from fidm.study.simulate import People
-from fidm.study.talk import Style
-from fidm.study.walker import Habits, Walker, rates_of
+from fidm.simulate import cohort as simulate
+from fidm.simulate import walking
+from fidm.simulate.acting import Style
+from fidm.simulate.cohort import People
+from fidm.simulate.walker import Habits, Walker, rates_of
+from fidm.simulate.walking import Floor
 from fidm.tasks.compile import compile_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks, builtin_text, parse_task

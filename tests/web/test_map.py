@@ -5,8 +5,7 @@ import json
 import pytest
 
 import fidm
-from fidm.pages.embed import ASSETS, csp_hash, read_asset, script_json
-from fidm.pages.scene import map_scene
+from fidm.pages import ASSETS, csp_hash, map_scene, read_asset, script_json
 
 HTML = "<!doctype html><html lang=en><title>map</title><style>{css}</style><main></main><script>{js}</script>"
 

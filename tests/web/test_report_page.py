@@ -19,8 +19,8 @@ import fidm
 from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
 from fidm.plot.effort_evidence import residual_shade
+from fidm.present.numbers import number_text, percent_text
 from fidm.report.html import to_html
-from fidm.report.numbers import number_text, percent_text
 from fidm.report.report import build_report
 from fidm.talk import Transcript, Turn
 

@@ -10,7 +10,7 @@ from review_studies import STRANGE, Server, make_study, make_talks
 
 import fidm
 from fidm.cli.main import main
-from fidm.grounding.decisions import Trail
+from fidm.grounding.review.trail import Trail
 
 WAY = ["go left one square and up two squares", "go up a bit", "go to the meat and take it"]
 SAID = {f"P{n}": WAY for n in (1, 3, 4, 5, 6, 7, 8)} | {

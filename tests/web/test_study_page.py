@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from made_up.toy_study import DATASET, REANALYSIS, analyse, write
 
-import fidm.datasets
-from fidm.reanalyses.page import to_html
-from fidm.reanalyses.told import tell
+import fidm_studies
+from fidm_studies.page import to_html
+from fidm_studies.telling import tell
 
 
 def test_a_study_page_fits_and_keeps_nobody_out(watched, axe, tmp_path):
     write(tmp_path / DATASET.folder)
-    loaded = fidm.datasets.load(DATASET, tmp_path)
+    loaded = fidm_studies.load(DATASET, tmp_path)
     path = tmp_path / "toy.html"
     path.write_text(to_html(tell(REANALYSIS, analyse(loaded), loaded)), "utf-8")
     page = watched.page()

@@ -14,12 +14,11 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from fidm.cli.console import count, note, page, printable, table_of, warn
 from fidm.errors import DataError
-from fidm.grounding.agreement import Agreement, agreements, audits
-from fidm.grounding.audit import AuditScore, sample_audit, score_audit
-from fidm.grounding.decisions import Sample, Trail, verify_trail
-from fidm.grounding.review import read_proposed
+from fidm.grounding.review.apply import read_proposed
+from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, sample_audit, score_audit
+from fidm.grounding.review.trail import Sample, Trail, verify_trail
+from fidm.present.terminal import count, note, page, printable, table_of, warn
 
 
 def sample(

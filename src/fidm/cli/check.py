@@ -11,10 +11,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from fidm.cli.console import aside, page
-from fidm.tasks.check import TaskCheck, check_task
+from fidm.present.terminal import aside, page
+from fidm.tasks.check import Finding, TaskCheck, check_task
 from fidm.tasks.compile import load_task
-from fidm.tasks.findings import Finding
 from fidm.tasks.model import TaskModel
 
 MARKS = {"problem": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "dim")}

@@ -8,29 +8,26 @@ from pathlib import Path
 from typing import Annotated, get_args
 
 from cyclopts import Parameter
-from joblib import cpu_count  # type: ignore[import-untyped]
+from joblib import cpu_count
 from matplotlib.figure import Figure
 
-from fidm.cli.classify_page import show
-from fidm.cli.console import count, page, warn
+from fidm.classify.classify import LABEL, NORMAL, PERMUTATIONS, REPEATS
+from fidm.classify.classify import classify as run
+from fidm.classify.encoder import ENCODERS, find_encoder
+from fidm.classify.features import is_name, known_blocks, parse
+from fidm.classify.language import Language, Texts, participant_texts
+from fidm.classify.result import Classification, Metric, Part, Setting
+from fidm.classify.tabular import SCORE
 from fidm.cli.opening import finish, open_study, read_talks, require_writable, results_folder
-from fidm.cli.pictures import save_figure
-from fidm.cli.progress import Bars, progress_bar
 from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.grounding.store import VECTORS, private_folder
-from fidm.plot.classification import bar_handles, classification_bars
-from fidm.plot.curves import calibration_curve, roc_curves
+from fidm.plot.classification import bar_handles, calibration_curve, classification_bars, roc_curves
+from fidm.present.classification import show
+from fidm.present.summary import summary
+from fidm.present.terminal import Bars, count, page, progress_bar, save_figure, warn
 from fidm.record import to_json, write_result
-from fidm.study.classified import Classification, Metric, Part, Setting
-from fidm.study.classifying import LABEL, NORMAL, PERMUTATIONS, REPEATS
-from fidm.study.classifying import classify as run
-from fidm.study.features import is_name, known_blocks, parse
-from fidm.study.folders import SIMULATION
-from fidm.study.hub import ENCODERS, find_encoder
-from fidm.study.language import Language, Texts, participant_texts
-from fidm.study.tabular import SCORE
-from fidm.study.tripod import summary
+from fidm.simulate.folders import SIMULATION
 
 
 def classify(

@@ -13,26 +13,24 @@ from rich.text import Text
 from fidm import plot
 from fidm.cli.both_ways import compare, say_inferred
 from fidm.cli.check import run_check, show
-from fidm.cli.console import count, note, page, table_of, warn
 from fidm.cli.evidence import most_astray
-from fidm.cli.evidence_page import worse_actions
 from fidm.cli.fit import show_summary
-from fidm.cli.pictures import save_figure
-from fidm.cli.progress import progress_bar
 from fidm.cli.simulate import formats_here, say_left_out
 from fidm.cohort import Cohort
 from fidm.evidence.evidence import Evidence, find_evidence
-from fidm.evidence.localizing import Localization, localize
+from fidm.evidence.localization import Localization, localize
+from fidm.experiments.paper import LOCALIZATION
 from fidm.fit.factorized import Model
 from fidm.fit.inferred import other_way
 from fidm.grounding.ground import Grounded, ground
 from fidm.grounding.store import write_grounding
 from fidm.io.dialogs import read
 from fidm.io.study import read_cohort
+from fidm.present.evidence import worse_actions
+from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import write_result
 from fidm.report.report import write_report
-from fidm.study.paper import LOCALIZATION
-from fidm.study.twin import simulate_study
+from fidm.simulate.twin import simulate_study
 from fidm.tasks.compile import load_task
 from fidm.tasks.solve import solve
 

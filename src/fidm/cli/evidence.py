@@ -14,18 +14,15 @@ import polars as pl
 from cyclopts import Parameter
 from matplotlib.figure import Figure
 
-from fidm.cli.behind import Person
-from fidm.cli.console import aside, count, note, page, warn
-from fidm.cli.evidence_page import show_everybody, show_person
 from fidm.cli.opening import find_fit, finish, open_study, results_folder
-from fidm.cli.pictures import save_figure
-from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence, find_evidence
+from fidm.experiments.behind import places_behind
 from fidm.files import whole_file
 from fidm.plot.evidence import person_evidence
+from fidm.present.evidence import Person, show_everybody, show_person
+from fidm.present.terminal import aside, count, note, page, progress_bar, save_figure, warn
 from fidm.record import to_json, write_result
-from fidm.study.behind import places_behind
 from fidm.tasks.model import TaskModel
 
 SIMILAR = 3

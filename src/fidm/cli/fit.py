@@ -17,22 +17,20 @@ from rich.table import Table
 from rich.text import Text
 
 from fidm.cli.both_ways import Ways, compare, learn_other, report_inferred, say_inferred, with_other
-from fidm.cli.console import page
 from fidm.cli.opening import apply_decisions
-from fidm.cli.progress import Bars, progress_bar
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.fit.averaged import profile_draws
 from fidm.fit.common import smallest_hashes
 from fidm.fit.factorized import MAX_PEOPLE, Model
-from fidm.fit.files import load_fit, to_dict
-from fidm.fit.fitted import Fit
+from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import other_way
 from fidm.fit.profile import Profile
 from fidm.grounding.store import FOLDER, has_grounding, study_draws
-from fidm.io.excluded import count_reasons, say_reasons
+from fidm.io.columns import count_reasons, say_reasons
 from fidm.io.study import Study
+from fidm.present.terminal import Bars, page, progress_bar
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 

@@ -16,18 +16,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fidm.cli.console import aside, count, page, warn
-from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
-from fidm.grounding.checks import NOTHING_SAID
-from fidm.grounding.decisions import Trail
-from fidm.grounding.ground import Grounded, ground
-from fidm.grounding.review import Applied, apply_review
+from fidm.grounding.ground import NOTHING_SAID, Grounded, ground
+from fidm.grounding.review.apply import Applied, apply_review
+from fidm.grounding.review.trail import Trail
 from fidm.grounding.settings import GroundingFile, read_settings
 from fidm.grounding.store import ANSWERS, alone_in, known_participants, private_folder, write_grounding
+from fidm.io.columns import count_reasons, excluded_people, say_reasons
 from fidm.io.dialogs import formats, read
-from fidm.io.excluded import count_reasons, excluded_people, say_reasons
 from fidm.io.study import recover
+from fidm.present.terminal import aside, count, page, progress_bar, warn
 from fidm.tasks.compile import load_task
 from fidm.tasks.spec import builtin_tasks
 

@@ -8,16 +8,14 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.console import Console
 
-from fidm.cli.console import count, note, page, table_of
 from fidm.cli.opening import find_fit, finish, open_study, results_folder
-from fidm.cli.pictures import save_figure
-from fidm.cli.progress import progress_bar
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.localizing import FEWEST, Localization, check_settings
-from fidm.evidence.localizing import localize as run
+from fidm.evidence.localization import FEWEST, Localization, check_settings
+from fidm.evidence.localization import localize as run
+from fidm.experiments.paper import LOCALIZATION
 from fidm.plot.evidence import localization as draw
+from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of
 from fidm.record import to_json, write_result
-from fidm.study.paper import LOCALIZATION
 
 NAMES = {
     "route_divergence": "turned away from next goal",

@@ -6,21 +6,23 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Annotated
 
 from cyclopts import App, Parameter
 from rich.text import Text
 
 import fidm
-from fidm.cli.console import aside
 from fidm.errors import DataError, FidmError
+from fidm.present.terminal import aside
 
 ERROR = 2
 """The exit code for input that cannot be used; 1 means the answer is no."""
 
 CLOSED_PIPE, INTERRUPTED = 141, 130
 """The exit codes a shell gives for these."""
+
+STUDIES = "Analyse published data sets of real people anew: list, show, download, verify, run."
 
 app = App(
     name="fidm",
@@ -35,12 +37,8 @@ task_app = App(
 audit_app = App(
     name="audit", help="Judge groundings by hand, score the verdicts, and check the trail of decisions."
 )
-studies_app = App(
-    name="studies", help="Analyse published data sets of real people anew: list, show, download, verify, run."
-)
 app.command(task_app)
 app.command(audit_app)
-app.command(studies_app)
 app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
 app.command(
     "fidm.cli.demo:demo", help="Simulate a study, read its dialogs, profile everybody, and write the report."
@@ -83,29 +81,23 @@ audit_app.command("fidm.cli.audit:agreement", help="Say how far reviewers agree,
 task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
 task_app.command("fidm.cli.task:copy", help="Copy a built-in task to a file of your own.")
 task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of each place.")
-studies_app.command("fidm.cli.studies:list_studies", name="list", help="List the studies.")
-studies_app.command("fidm.cli.studies:show", help="Show what a study asks, its licence and whom to cite.")
-studies_app.command("fidm.cli.studies:run", help="Run a study: figures, tables, and one page.")
-studies_app.command("fidm.cli.studies:download", help="Fetch the published files of a data set.")
-studies_app.command("fidm.cli.studies:verify", help="Check that files are those that were published.")
 
 
-@studies_app.default
-def studies(*words: Annotated[str, Parameter(show=False)], data: Path | None = None) -> int:
-    """List the studies of published data, and whether their files are there.
+def no_studies(*words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
+    """Say what to install.
 
     Parameters
     ----------
     words
-        What was meant as a command but is none.
-    data
-        The folder with the data sets; by default what the environment variable FIDM_DATA names.
+        What follows; it is not looked at.
     """
-    from fidm.cli.studies import list_studies
+    raise DataError("Published data sets are analysed by a package of their own: pip install fidm-studies")
 
-    if words:
-        raise DataError(f"There is no command {words[0]!r}; see: fidm studies --help.")
-    return list_studies(data=data)
+
+if find_spec("fidm_studies"):
+    app.command("fidm_studies.verb:app", name="studies", help=STUDIES)
+else:
+    app.command(no_studies, name="studies", help=STUDIES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

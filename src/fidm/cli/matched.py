@@ -9,15 +9,13 @@ from cyclopts import Parameter
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from fidm.cli.console import count, note, page, table_of, warn
 from fidm.cli.opening import Opened, finish, open_study, results_folder
-from fidm.cli.pictures import save_figure
-from fidm.cli.progress import progress_bar
+from fidm.experiments.matched import FEATURES, Matched
+from fidm.experiments.matched import matched as run
+from fidm.experiments.paper import MATCHED_LARGEST_DIFFERENCE
 from fidm.plot.experiments import matched_auc
+from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import to_json, write_result
-from fidm.study.matching import FEATURES, Matched
-from fidm.study.matching import matched as run
-from fidm.study.paper import MATCHED_LARGEST_DIFFERENCE
 from fidm.tasks.compile import load_task
 
 

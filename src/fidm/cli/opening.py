@@ -10,18 +10,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from fidm.cli.console import aside, count, note, printable, warn
-from fidm.cli.progress import Bars
 from fidm.cohort import Cohort
 from fidm.errors import DataError
+from fidm.experiments.opening import part_of, read_people, study_fit, study_tasks
 from fidm.fit.fitted import Fit
-from fidm.grounding.review import bring_up_to_date
+from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
+from fidm.io.columns import count_reasons, say_reasons
 from fidm.io.dialogs import read
-from fidm.io.excluded import count_reasons, say_reasons
 from fidm.io.study import Study
-from fidm.study.folders import SIMULATION
-from fidm.study.opening import part_of, read_people, study_fit, study_tasks
+from fidm.present.terminal import Bars, aside, count, note, printable, warn
+from fidm.simulate.folders import SIMULATION
 from fidm.talk import Transcripts
 from fidm.tasks.model import TaskModel
 

@@ -8,16 +8,14 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from fidm.cli.console import count, note, page, table_of, warn
 from fidm.cli.opening import Opened, finish, open_study, results_folder
-from fidm.cli.pictures import save_figure
-from fidm.cli.progress import progress_bar
-from fidm.plot.recovery import SHORT
-from fidm.plot.recovery import recovery as draw
+from fidm.experiments.paper import RECOVERY_DIAGONAL
+from fidm.experiments.recover import Recovery, number
+from fidm.experiments.recover import recover as run
+from fidm.plot.experiments import SHORT
+from fidm.plot.experiments import recovery as draw
+from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import to_json, write_result
-from fidm.study.paper import RECOVERY_DIAGONAL
-from fidm.study.recovered import Recovery, number
-from fidm.study.recovering import recover as run
 from fidm.tasks.compile import load_task
 
 HOW = {"eb": "empirical Bayes", "mle": "maximum likelihood"}

@@ -9,18 +9,15 @@ from cyclopts import Parameter
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from fidm.cli.console import note, page, table_of, warn
 from fidm.cli.opening import finish, open_study, results_folder
-from fidm.cli.pictures import save_figure
-from fidm.cli.progress import progress_bar
-from fidm.fit.files import load_fit
-from fidm.plot.recovery import SHORT
-from fidm.plot.recovery import reliability as draw
+from fidm.experiments.recover import number
+from fidm.experiments.reliability import BOOTSTRAP, Reliability
+from fidm.experiments.reliability import reliability as run
+from fidm.fit.fitted import load_fit
+from fidm.plot.experiments import SHORT
+from fidm.plot.experiments import reliability as draw
+from fidm.present.terminal import note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import to_json, write_result
-from fidm.study.recovered import number
-from fidm.study.repeated import Reliability
-from fidm.study.repeating import BOOTSTRAP
-from fidm.study.repeating import reliability as run
 
 
 def reliability(

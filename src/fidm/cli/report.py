@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
-from joblib import cpu_count  # type: ignore[import-untyped]
+from joblib import cpu_count
 from rich.console import Console
 
-from fidm.cli.console import count, note, page, warn
+from fidm.classify.classify import LABEL, NORMAL
 from fidm.cli.opening import require_writable
-from fidm.cli.progress import progress_bar
-from fidm.report.naming import write_key
+from fidm.present.terminal import count, note, page, progress_bar, warn
+from fidm.report.opening import write_key
 from fidm.report.report import DEIDENTIFIED, NAME, Report, build_report, targets
-from fidm.study.classifying import LABEL, NORMAL
 
 
 def report(

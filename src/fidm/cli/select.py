@@ -9,15 +9,13 @@ from cyclopts import Parameter
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from fidm.cli.console import count, note, page, table_of, warn
 from fidm.cli.opening import finish, open_study, results_folder
-from fidm.cli.pictures import save_figure
-from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
+from fidm.experiments.select import PAPER_CHOICE, Point, Selection
+from fidm.experiments.select import select as run
 from fidm.plot.experiments import selection_map
+from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import to_json, write_result
-from fidm.study.selected import PAPER_CHOICE, Point, Selection
-from fidm.study.selecting import select as run
 
 NONE_CHOSEN = 1
 """The exit code if every point is degenerate."""

@@ -11,13 +11,12 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from fidm.cli.console import aside, count, note, page, table_of, warn
-from fidm.cli.progress import progress_bar
 from fidm.errors import DataError
-from fidm.io.excluded import say_reasons
+from fidm.io.columns import say_reasons
+from fidm.present.terminal import aside, count, note, page, progress_bar, table_of, warn
 from fidm.record import to_json
-from fidm.study.talk import SEVEN_FORMATS
-from fidm.study.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy, simulate_study
+from fidm.simulate.talk import SEVEN_FORMATS
+from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy, simulate_study
 
 MIXED = "mixed"
 CALIBRATED = "grocery"

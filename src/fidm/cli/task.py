@@ -13,10 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fidm import plot
-from fidm.cli.console import page
-from fidm.cli.pictures import require_format, save_figure
 from fidm.errors import DataError, TaskError
 from fidm.files import whole_file
+from fidm.present.terminal import page, require_format, save_figure
 from fidm.tasks.compile import compile_task
 from fidm.tasks.grid import GridStates
 from fidm.tasks.solve import solve

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fidm.evidence.evidence import Evidence, find_evidence
-    from fidm.evidence.localizing import Localization, localize
+    from fidm.evidence.localization import Localization, localize
 
 _HOME = {
     "Evidence": "evidence",

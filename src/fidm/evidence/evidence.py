@@ -21,14 +21,14 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.evidence.residuals import find_residuals
 from fidm.evidence.surprisal import Surprisal, find_surprisal
-from fidm.fit.files import to_dict
-from fidm.fit.fitted import Fit, Progress
+from fidm.fit.fitted import Fit, to_dict
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.action import TIE
-from fidm.model.channels import Bernoulli
-from fidm.model.check import cohort_problems, refuse
+from fidm.model.counts import Bernoulli
+from fidm.model.effort import cohort_problems, refuse
 from fidm.record import Record
 from fidm.tasks.stack import Followed, TaskSet, follow
+from fidm.types import Progress
 
 CAUSES = ("waiting or no choice", "inferred", "weight 0", "no η")
 """Why an action may not be among the counted ones."""

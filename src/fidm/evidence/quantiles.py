@@ -25,7 +25,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy import special
 
 from fidm.cohort import Cohort
@@ -36,8 +35,8 @@ from fidm.fit.fitted import Fit
 from fidm.fit.offsets import REPORT_NODES, Population, in_chunks, on_nodes
 from fidm.model.channels import Channel, person_sums
 from fidm.model.effort import Observed, observed
+from fidm.types import Floats
 
-Floats = NDArray[np.float64]
 Theta = Literal["leave_one_out", "drawn"]
 
 NODES: Floats = np.arange(-16, 17).astype(np.float64) / 2

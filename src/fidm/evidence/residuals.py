@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
 from fidm.fit.effort_alone import EffortFit
@@ -29,8 +28,7 @@ from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import observed
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats
 
 PARTS = ("observed", "expected", "residual", "own_residual", "own_z")
 """What is known of a segment in each channel."""

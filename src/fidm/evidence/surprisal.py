@@ -20,8 +20,7 @@ from fidm.cohort import Cohort
 from fidm.fit.fitted import Fit
 from fidm.model.action import TIE, effective_weight
 from fidm.tasks.stack import Followed
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats
 
 
 @dataclass(frozen=True, slots=True, eq=False)

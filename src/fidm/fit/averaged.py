@@ -57,10 +57,9 @@ from scipy import special
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.fit.fitted import Fit, Progress
+from fidm.fit.fitted import Fit
 from fidm.fit.profile import AT_ZERO, LOW_INFORMATION, OK, STATUSES, Profile
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats, Progress
 
 LARGEST_DF = 1e8
 """With more degrees of freedom Student's t is the normal distribution."""

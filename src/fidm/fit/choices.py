@@ -16,8 +16,7 @@ from fidm.fit.common import action_status, threads, valid_lapse, valid_level
 from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.profile import STATUSES
 from fidm.model.action import Choices, list_choices
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats
 
 
 def fit_choices(

@@ -8,29 +8,28 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
 from fidm.errors import FitError
-from fidm.fit.common import drawn, one_of, threads, valid_level
-from fidm.fit.effort_factor import (
+from fidm.fit.common import (
+    drawn,
     learn_population,
     log_likelihoods,
     offset_status,
+    one_of,
     own_offsets,
     population_rows,
+    threads,
     valid_channels,
+    valid_level,
 )
 from fidm.fit.factorized import MAX_PEOPLE, Method, PopulationKind
-from fidm.fit.fitted import Progress
 from fidm.fit.offsets import Population
 from fidm.fit.population import Learned
 from fidm.fit.profile import Profile
-from fidm.model.channels import Channel, paper_channels
-from fidm.model.check import effort_problems, refuse
-from fidm.model.effort import Levels, Observed, observed, text_levels
-
-Floats = NDArray[np.float64]
+from fidm.model.channels import Channel
+from fidm.model.effort import Levels, Observed, effort_problems, observed, paper_channels, refuse, text_levels
+from fidm.types import Progress
 
 
 def fit_effort(

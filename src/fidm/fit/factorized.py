@@ -11,25 +11,30 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
 from fidm.errors import FitError
 from fidm.fit import sensitivity
-from fidm.fit.common import drawn, one_of, threads, valid_inferred, valid_lapse, valid_level
-from fidm.fit.effort_factor import learn_population, valid_channels
-from fidm.fit.fitted import Data, Fit, Progress
+from fidm.fit.common import (
+    drawn,
+    learn_population,
+    one_of,
+    threads,
+    valid_channels,
+    valid_inferred,
+    valid_lapse,
+    valid_level,
+)
+from fidm.fit.fitted import Data, Fit
 from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.sensitivity import SensitivityPrior
-from fidm.model.channels import Channel, paper_channels
-from fidm.model.check import cohort_problems, refuse
-from fidm.model.effort import text_levels
+from fidm.model.channels import Channel
+from fidm.model.effort import cohort_problems, paper_channels, refuse, text_levels
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Values, read_only
+from fidm.types import Progress, Values, read_only
 
-Floats = NDArray[np.float64]
 Method = Literal["eb", "mle"]
 PopulationKind = Literal["random", "pooled"]
 MAX_PEOPLE = 20_000

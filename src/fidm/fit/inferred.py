@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from scipy import stats
 
 from fidm.cohort import Cohort
@@ -20,8 +19,7 @@ from fidm.fit.common import threads
 from fidm.fit.factorized import learn_sensitivity
 from fidm.fit.fitted import Data, Fit
 from fidm.fit.profile import SENSITIVITY, Profile, number_text
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats
 
 
 def other_way(

@@ -18,11 +18,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fidm.fit.offsets import node_quantiles
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats
 
 MAX_SWEEPS, MAX_ROUNDS = 60, 2_000
 SITE_TOLERANCE, ROUND_TOLERANCE = 1e-10, 1e-6

@@ -24,8 +24,8 @@ from scipy import special
 
 from fidm.model.channels import Channel, person_sums
 from fidm.model.effort import Observed
+from fidm.types import Floats
 
-Floats = NDArray[np.float64]
 Result = TypeVar("Result")
 
 CHUNK = 4_096

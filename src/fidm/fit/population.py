@@ -22,15 +22,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, optimize
 
 from fidm.errors import FitError
 from fidm.fit.offsets import SEARCH_NODES, Population, in_chunks, maximum, node_moments, on_nodes
 from fidm.model.channels import Channel, person_sums
 from fidm.model.effort import Observed
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats
 
 SMALLEST_SD = 1e-3
 """People who differ by less than this are taken to be alike."""

@@ -12,12 +12,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.errors import DataError
-from fidm.types import read_only
+from fidm.types import Floats, read_only
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = NDArray[np.float64]
 
 SENSITIVITY = "action_sensitivity"
 """The name of η in a profile."""

@@ -30,8 +30,7 @@ from fidm.fit.offsets import REPORT_NODES, Moments, node_moments, node_quantiles
 from fidm.fit.population import Gradients, standard_errors
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats
 
 SPACING = 0.08
 """The distance of grid nodes in log η."""

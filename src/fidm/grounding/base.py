@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from fidm.grounding.program import NOTHING, Program, same_program
-from fidm.grounding.terrain import Position, Terrain
+from fidm.grounding.route.program import NOTHING, Program, same_program
+from fidm.grounding.route.terrain import Position, Terrain
 from fidm.talk import Role
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
-from fidm.grounding.program import NOTHING, Program, same_program
-from fidm.grounding.replay import replay
+from fidm.grounding.route.program import NOTHING, Program, same_program
+from fidm.grounding.route.replay import replay
 
 NO_WITNESS = frozenset({"no_answer", "missed", "cut_off", "prompt_cut"})
 """A model that doubts itself so is no witness for the rules, even where it says the same."""

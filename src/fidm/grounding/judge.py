@@ -16,9 +16,9 @@ import polars as pl
 
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.base import Context, Grounder, Segment
-from fidm.grounding.program import parse_program, write_program
-from fidm.grounding.replay import replay
-from fidm.grounding.terrain import Terrain
+from fidm.grounding.route.program import parse_program, write_program
+from fidm.grounding.route.replay import replay
+from fidm.grounding.route.terrain import Terrain
 from fidm.tasks.compile import load_task
 
 

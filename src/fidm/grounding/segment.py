@@ -18,8 +18,8 @@ from typing import Literal
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Segment
-from fidm.grounding.language import Vocabulary
-from fidm.grounding.program import FINISH
+from fidm.grounding.route.program import FINISH
+from fidm.grounding.rules.language import Vocabulary
 from fidm.talk import Transcript, Turn
 from fidm.tasks.spec import TaskSpec
 

@@ -14,8 +14,8 @@
     [counting]                  # see fidm.grounding.effort.Counting
     [segmenting]                # see fidm.grounding.segment.Segmenting
     [weighing]                  # see fidm.grounding.dialog.Weighing
-    [rules]                     # see fidm.grounding.rules.Rules
-    [llm]                       # see fidm.grounding.llm.LanguageModel
+    [rules]                     # see fidm.grounding.rules.grounder.Rules
+    [llm]                       # see fidm.grounding.llm.grounder.LanguageModel
 
 Keys nobody knows are errors, so that a slip of the pen never leaves a default in force.
 """
@@ -32,7 +32,7 @@ from fidm.errors import GroundingError, Problem
 from fidm.grounding.base import Grounder
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.effort import Counting
-from fidm.grounding.rules import Rules
+from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.segment import Kind, Segmenting
 from fidm.tasks.explain import did_you_mean
 
@@ -131,7 +131,7 @@ class GroundingFile(_Table):
         if self.by == "rules":
             return rules
         from fidm.grounding.hybrid import Hybrid
-        from fidm.grounding.llm import LanguageModel
+        from fidm.grounding.llm.grounder import LanguageModel
 
         model = LanguageModel(
             self.llm.endpoint,

@@ -44,8 +44,8 @@ from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
 from fidm.grounding.effort import Effort
 from fidm.grounding.ground import Grounded, assemble
-from fidm.grounding.program import parse_program
-from fidm.grounding.terrain import Terrain
+from fidm.grounding.route.program import parse_program
+from fidm.grounding.route.terrain import Terrain
 from fidm.io.columns import natural
 from fidm.io.study import MISSING, StudyWriter
 from fidm.talk import Transcript, Turn

@@ -35,10 +35,19 @@ from fidm.cohort import PROBLEM_SCHEMA
 from fidm.errors import DataError, Problem
 from fidm.files import whole_file
 from fidm.io.formats import chat, elan, srt, table, textgrid, vtt, whisper
-from fidm.io.formats.base import BrokenError, Flaw, Format, Options, RawFile, clean, tidy
-from fidm.io.formats.checks import Asked, same_talk, transcripts_of
-from fidm.io.formats.opening import Source, find_files, read_file
-from fidm.io.formats.speakers import KNOWN, load_roles
+from fidm.io.formats.base import (
+    BrokenError,
+    Flaw,
+    Format,
+    Options,
+    RawFile,
+    Source,
+    clean,
+    find_files,
+    read_file,
+    tidy,
+)
+from fidm.io.formats.checks import KNOWN, Asked, load_roles, same_talk, transcripts_of
 from fidm.talk import Transcript, Transcripts
 
 logger = logging.getLogger(__name__)

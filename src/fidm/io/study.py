@@ -27,9 +27,8 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.io.columns import natural, refusal
-from fidm.io.excluded import COLUMN as EXCLUDED
-from fidm.io.excluded import excluded_people, without
+from fidm.io.columns import COLUMN as EXCLUDED
+from fidm.io.columns import excluded_people, natural, refusal, without
 from fidm.io.tables import Tasks, build, tables_of
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel

@@ -23,7 +23,9 @@ from numpy.typing import NDArray
 
 from fidm.cohort import UNKNOWN_STATE, Cohort, as_frame, no_problems, offsets_of
 from fidm.errors import DataError
+from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import (
+    excluded_people,
     flags,
     in_order,
     named_codes,
@@ -35,9 +37,8 @@ from fidm.io.columns import (
     refusal,
     say,
     whole,
+    without,
 )
-from fidm.io.excluded import COLUMN as EXCLUDED
-from fidm.io.excluded import excluded_people, without
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import UNNAMED, TaskSet, follow, replay, trace_problems
 

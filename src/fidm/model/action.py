@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort
 from fidm.model import kernels
 from fidm.tasks.stack import Followed, TaskSet
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats
 
 TIE = 1e-8
 """Two actions whose values differ by less than this count as equally good."""

@@ -1,1 +1,119 @@
 """What the report and the review page share: the map as data and as a drawing, and safe ways into a page."""
+
+import base64
+import hashlib
+import json
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from fidm.errors import TaskError
+from fidm.grounding.route.terrain import Terrain
+from fidm.tasks.model import TaskModel
+
+WALL, FLOOR, SHELF, TARGET = "wfst"
+"""What a cell is, as a letter."""
+
+
+def map_scene(task: TaskModel) -> dict[str, Any]:
+    """Return what is needed to draw a task's map and to walk on it.
+
+    ``kinds`` has a text per row of the drawing with a letter per cell (:data:`WALL` and so on); ``cells`` the
+    row and column (from 0) of every cell one can stand in, by its number; ``neighbour`` the numbers of the
+    cells to its north, south, east and west, -1 where there is none; ``places`` the cells from which each
+    place is in reach, with ``START``, ``FINISH`` and ``EXIT``; ``labels`` where names stand.
+
+    Parameters
+    ----------
+    task : TaskModel
+        A task that was drawn as a map.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> scene = map_scene(fidm.load_task("errands"))
+    >>> len(scene["kinds"]) == scene["rows"], len(scene["cells"]) == len(scene["neighbour"])
+    (True, True)
+    """
+    if task.grid is None:
+        raise TaskError(f"{task.name} was not drawn as a map, so there is no map to show.")
+    spec, grid = task.grid.spec, task.grid.grid
+    rows, columns = grid.shape
+    kind = {spec.map.wall: WALL}
+    owner: dict[str, str] = {}
+    for name, section in spec.sections.items():
+        kind[section.symbol] = TARGET if name in spec.targets else SHELF
+        owner[section.symbol] = name
+    if spec.finish:
+        owner[spec.finish.symbol] = "FINISH"
+    if spec.exit:
+        owner[spec.exit.symbol] = "EXIT"
+    labels = []
+    for symbol, words in spec.place_names.items():
+        at_row, at_column = np.nonzero(grid.symbol == symbol)
+        labels.append(
+            {
+                "name": owner.get(symbol, "START"),
+                "words": words,
+                "row": float(at_row.mean()),
+                "column": float(at_column.mean()),
+                "on_floor": symbol not in kind,
+                "cells": [[int(r), int(c)] for r, c in zip(at_row, at_column, strict=True)],
+            }
+        )
+    return {
+        "name": task.name,
+        "title": spec.title,
+        "rows": int(rows),
+        "columns": int(columns),
+        "kinds": ["".join(kind.get(symbol, FLOOR) for symbol in row) for row in grid.symbol.tolist()],
+        "labels": labels,
+        "cells": np.stack([grid.row, grid.column], axis=1).tolist(),
+        "neighbour": grid.neighbour.tolist(),
+        "actions": list(task.actions),
+        "places": {name: sorted(cells) for name, cells in Terrain(task).reach.items()},
+    }
+
+
+ASSETS = ("base.css", "map.js")
+"""The files that pages share."""
+
+
+RISKY = "<>&\u2028\u2029"
+"""What could end a script element, or a line of a script."""
+
+
+def script_json(value: Any) -> str:
+    r"""Return a value as JSON that may stand inside a ``<script type="application/json">`` element.
+
+    Halves of characters, which no page can hold, become the replacement character.
+
+    Examples
+    --------
+    >>> script_json({"said": "</script>"})
+    '{"said":"\\u003c/script\\u003e"}'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for letter in RISKY:  # far faster than str.translate
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def read_asset(name: str) -> str:
+    """Return the text of one of the files that pages share (:data:`ASSETS`)."""
+    if name not in ASSETS:
+        raise ValueError(f"There is no shared file {name!r}.")
+    return files("fidm.pages").joinpath("static", name).read_text("utf-8")
+
+
+def csp_hash(text: str) -> str:
+    """Return the hash by which a content-security policy allows a script or a style.
+
+    Examples
+    --------
+    >>> csp_hash("")
+    "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+    """
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -6,20 +6,24 @@ as text that can stand in a page.
 """
 
 from fidm.plot.action_evidence import action_evidence, unexpected_row, unexpected_steps
-from fidm.plot.classification import classification_bars
-from fidm.plot.curves import calibration_curve, roc_curves
-from fidm.plot.diagram import factor_graph
+from fidm.plot.classification import calibration_curve, classification_bars, roc_curves
 from fidm.plot.effort_evidence import effort_evidence, effort_residuals
-from fidm.plot.evidence import person_evidence
-from fidm.plot.experiments import matched_auc, selection_map
-from fidm.plot.families import family_differences, quantile_plot, worm_plot
+from fidm.plot.evidence import localization, person_evidence
+from fidm.plot.experiments import (
+    family_differences,
+    matched_auc,
+    quantile_plot,
+    recovery,
+    recovery_matrix,
+    reliability,
+    selection_map,
+    worm_plot,
+)
 from fidm.plot.fonts import FontWarning
-from fidm.plot.localizing import localization
 from fidm.plot.maps import draw_map, routes, value_field
 from fidm.plot.profiles import cohort_scatter, person_profile
-from fidm.plot.recovery import recovery, recovery_matrix, reliability
-from fidm.plot.talk import figure_one, verbal_output
-from fidm.plot.vector import figure_svg
+from fidm.plot.style import figure_svg
+from fidm.plot.talk import factor_graph, figure_one, verbal_output
 
 __all__ = [
     "FontWarning",

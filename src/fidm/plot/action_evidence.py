@@ -23,6 +23,7 @@ from fidm.plot.maps import draw_map, lanes
 from fidm.plot.style import INK, WEIGHT_MAP, figure_of, new_axes
 from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
+from fidm.types import Floats
 
 UNCOUNTED, NOT_COUNTED = "#8C8C8C", "not counted (inferred, weight 0, waiting, no η)"
 IMPOSSIBLE = "infinitely unexpected (probability 0)"
@@ -30,8 +31,6 @@ HATCH = "/////"
 LABEL = "unexpectedness, −log π (nats)"
 LETTERS = "abcdefghij"
 """How the most unexpected steps are named on the map and beside it."""
-
-Floats = NDArray[np.float64]
 
 
 def action_evidence(

@@ -17,14 +17,13 @@ from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.plot.fonts import plain, plain_ticks
 from fidm.plot.style import INK, LESS_HATCH, QUIET, RESIDUAL_MAP, WEIGHT_MAP, new_axes
+from fidm.types import Floats
 
 DARKEST_LOG, DARKEST_DIFFERENCE = math.log(4.0), 1.0
 """Residuals of this size and beyond are darkest: four times what was expected, or a quarter of it."""
 
 MOST_LABELS = 22
 """How many segments are named beside an axis; of more, every second, third … one is."""
-
-Floats = NDArray[np.float64]
 
 
 def effort_evidence(

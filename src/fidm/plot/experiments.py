@@ -1,17 +1,152 @@
-"""Pictures of the matched conditions (the paper's figure 4) and of the grid of task settings."""
+"""Pictures of the matched conditions (the paper's figure 4) and of the grid of task settings.
+
+Pictures of recovery (the paper's figure 3) and of reliability.
+"""
 
 from __future__ import annotations
 
+import math
+from typing import Literal
+
 import numpy as np
+import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
 
-from fidm.study.matching import FEATURES, MATCHED, PLAIN, Matched
-from fidm.study.selected import PAPER_CHOICE, Selection
+from fidm.channels import CHANNEL_WORDS, channel_words, parameter_words
+from fidm.experiments.families import Families
+from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
+from fidm.experiments.recover import Recovery, number
+from fidm.experiments.reliability import Reliability
+from fidm.experiments.select import PAPER_CHOICE, Selection
+from fidm.fit.profile import SENSITIVITY
+from fidm.plot.fonts import plain_ticks
+from fidm.plot.style import INK, LOOKS, QUIET, new_axes, quieten
+from fidm.types import Floats
 
-PAPER, INK = "#D55E00", "#222222"
+SHORT = {SENSITIVITY: "η", **{name: name.replace("_", " ") for name in CHANNEL_WORDS}}
+"""What parameters are called where there is little room, as in tables of the terminal: by their own names."""
+
+COLOURS = {"split-half": "#0072B2", "retest": "#D55E00", "model": "#009E73"}
+"""Colours of the kinds of reliability (Okabe and Ito)."""
+
+MARKERS: dict[str, tuple[str, Literal["-", "--", ":"]]] = {
+    "split-half": ("o", "-"),
+    "retest": ("s", "--"),
+    "model": ("^", ":"),
+}
+"""The marker and the line of each kind, so that they differ without colour too."""
+
+MAP = "cividis"
+
+
+def recovery(result: Recovery, *, method: str = "", scale: str = "log") -> Figure:
+    """Draw a heat map per condition: rows are manipulated factors, columns recovered parameters.
+
+    Parameters
+    ----------
+    result : Recovery
+        What :func:`fidm.experiments.recover.recover` gives.
+    method : {"eb", "mle"}
+        How people were estimated; by default the first method tried.
+    scale : {"log", "raw"}
+        Whether log η or η.
+    """
+    conditions = result.conditions
+    figure = Figure(figsize=(0.9 + 2.7 * len(conditions), 3.6), layout="constrained")
+    panels = figure.subplots(1, len(conditions), squeeze=False)[0]
+    for i, (ax, condition) in enumerate(zip(panels, conditions, strict=True)):
+        recovery_matrix(result, condition, method=method, scale=scale, ax=ax)
+        ax.set_title(f"({'abc'[i]}) {result.condition_words(condition)}", fontsize=9)
+        if i:
+            ax.set_ylabel("")
+            ax.tick_params(labelleft=False)
+    figure.colorbar(panels[-1].images[0], ax=list(panels), shrink=0.8, label="|standardized partial slope|")
+    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[method or result.methods[0]]
+    figure.suptitle(f"{result.n_people:,} people, {how}, {scale} η", fontsize=9)
+    return figure
+
+
+def recovery_matrix(
+    result: Recovery,
+    condition: str = "complete",
+    *,
+    method: str = "",
+    scale: str = "log",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the heat map of one condition.
+
+    Parameters
+    ----------
+    result, method, scale
+        As in :func:`recovery`.
+    condition : str
+        Which condition.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    if ax is None:
+        ax = Figure(figsize=(3.4, 3.1), layout="constrained").subplots()
+    matrix = result.matrix(condition, method=method, scale=scale)
+    names = ["η" if name == SENSITIVITY else channel_words(name).name for name in result.factors]
+    if scale == "log":
+        names[0] = f"log {names[0]}"
+    ax.imshow(np.abs(matrix), vmin=0, vmax=1, cmap=MAP)
+    for (i, j), value in np.ndenumerate(matrix):
+        colour = INK if math.isfinite(value) and abs(value) > 0.6 else "white"
+        colour = colour if math.isfinite(value) else INK
+        ax.text(j, i, number(value), ha="center", va="center", fontsize=7.5, color=colour)
+    for axis in (ax.xaxis, ax.yaxis):
+        plain_ticks(axis, list(range(len(names))), names, size=8)
+    for label in ax.get_xticklabels():
+        label.set(rotation=35, ha="right")
+    ax.tick_params(length=0)
+    ax.set_xlabel("recovered", fontsize=8.5)
+    ax.set_ylabel("manipulated", fontsize=8.5)
+    return ax
+
+
+def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:
+    """Draw each parameter's reliability as dots with 95 % intervals, a colour per kind.
+
+    Parameters
+    ----------
+    result : Reliability
+        What :func:`fidm.experiments.reliability.reliability` gives.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    names = list(result.parameters)
+    if ax is None:
+        ax = Figure(figsize=(5.2, 0.9 + 0.5 * len(names)), layout="constrained").subplots()
+    kinds = [kind for kind in COLOURS if kind in set(result.table["kind"])]
+    for k, kind in enumerate(kinds):
+        rows = result.table.filter(kind=kind).drop_nulls("reliability")
+        height = [names.index(name) + 0.18 * (k - (len(kinds) - 1) / 2) for name in rows["parameter"]]
+        marker, line = MARKERS[kind]
+        filling = "white" if kind == "retest" else COLOURS[kind]
+        ax.plot(
+            rows["reliability"], height, marker, color=COLOURS[kind], mfc=filling, ms=5.5, mew=1.4,
+            label=kind, zorder=3,
+        )  # fmt: skip
+        known = rows.drop_nulls(["low", "high"])
+        at = [y for y, low in zip(height, rows["low"], strict=True) if low is not None]
+        ax.hlines(at, known["low"], known["high"], color=COLOURS[kind], linewidth=1.4, linestyles=line)
+    plain_ticks(ax.yaxis, list(range(len(names))), [parameter_words(name) for name in names], size=9)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.axvline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
+    ax.set_xlim(right=1.02)
+    ax.set_xlabel("reliability, 95 % interval")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(kinds))
+    return ax
+
+
+PAPER = "#D55E00"
 
 KINDS = {
     "matched": ("#777777", "s", "white"),
@@ -32,7 +167,7 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     result : Matched
-        What :func:`fidm.study.matching.matched` gave.
+        What :func:`fidm.experiments.matched.matched` gave.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
@@ -91,7 +226,7 @@ def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     result : Selection
-        What :func:`fidm.study.selecting.select` gave.
+        What :func:`fidm.experiments.select.select` gave.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
@@ -129,3 +264,124 @@ def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
         ax.figure.colorbar(image, ax=ax, label=said)
     ax.set_title("hatched: degenerate · frame: chosen · diamond: paper", fontsize=8, color=INK)
     return ax
+
+
+MOST_POINTS = 400
+"""More residuals than this are thinned out, evenly along the axis, so that the few in the tails all stay."""
+
+
+NARROWEST = 5e-4
+"""An axis of differences reaches at least this far, so that rounding does not look like evidence."""
+
+
+def family_differences(
+    result: Families, observable: str, ax: Axes | None = None, *, matters: float = 0.0
+) -> Axes:
+    """Draw how much better or worse than the reference each family predicts people left out.
+
+    Parameters
+    ----------
+    result : Families
+        What :func:`fidm.experiments.families.compare_families` found.
+    observable : str
+        Which observation.
+    ax : Axes, optional
+        Where to draw; a new figure if left out.
+    matters : float
+        Differences smaller than this are not filled, however sure they are.
+    """
+    rows = result.of(observable)
+    ax = new_axes(5.2, 1.1 + 0.38 * len(rows)) if ax is None else ax
+    ax.axvline(0, color=QUIET, lw=0.9, ls=(0, (4, 2)), zorder=1)
+    for place, row in enumerate(rows):
+        at = len(rows) - 1 - place
+        if row["is_reference"]:
+            ax.plot(0, at, "D", color=INK, ms=6, mfc="white", zorder=3)
+            continue
+        sure = row["beyond_chance"] != 0 and abs(row["difference"]) >= matters
+        colour = LOOKS[0].colour if row["difference"] > 0 else LOOKS[1].colour
+        ax.plot([row["low"], row["high"]], [at, at], color=colour, lw=2, solid_capstyle="butt", zorder=2)
+        marker = "^" if row["difference"] > 0 else "v"
+        ax.plot(row["difference"], at, marker, color=colour, ms=7, mfc=colour if sure else "white", zorder=3)
+    ax.set_yticks(range(len(rows)), [row["family"] for row in reversed(rows)])
+    ax.set_ylim(-0.6, len(rows) - 0.4)
+    left, right = ax.get_xlim()
+    if max(-left, right) < NARROWEST:
+        ax.set_xlim(-NARROWEST, NARROWEST)
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "\N{MINUS SIGN}")))
+    ax.set_xlabel(
+        f"held-out log-likelihood per observation, against {rows[0]['family']}\n"
+        "(filled: beyond chance; bars: 95 % interval)",
+        fontsize=8,
+    )
+    ax.set_title(f"{observable}: right is better", fontsize=9, loc="left")
+    quieten(ax)
+    return ax
+
+
+def quantile_plot(result: Families, observable: str, family: str, ax: Axes | None = None) -> Axes:
+    """Draw quantile residuals against those of a normal distribution, with the band of chance.
+
+    Parameters
+    ----------
+    result, observable, ax
+        As in :func:`family_differences`.
+    family : str
+        Which family.
+    """
+    expected, residual, low, high = _residuals(result, observable, family)
+    ax = new_axes(3.6, 3.4) if ax is None else ax
+    ends = np.array([expected[0], expected[-1]])
+    ax.fill_between(expected, low, high, color="#dddddd", lw=0, zorder=1)
+    ax.plot(ends, ends, color=QUIET, lw=0.9, zorder=2)
+    ax.plot(expected, residual, "o", color=LOOKS[0].colour, ms=2.6, zorder=3)
+    ax.set_xlabel("residual expected of a normal distribution", fontsize=8)
+    ax.set_ylabel("quantile residual", fontsize=8)
+    ax.set_title(f"{observable}: {family}", fontsize=9, loc="left")
+    quieten(ax)
+    return ax
+
+
+def worm_plot(result: Families, observable: str, ax: Axes | None = None) -> Axes:
+    """Draw how far quantile residuals of every family lie from normal ones, with the band of chance.
+
+    A flat worm inside the band is a family that fits. One that slopes up has too little spread; one bent like
+    a U or its reverse has the wrong skewness, and one like an S the wrong tails.
+
+    Parameters
+    ----------
+    result, observable, ax
+        As in :func:`family_differences`.
+    """
+    rows = result.of(observable)
+    ax = new_axes(5.6, 3.4) if ax is None else ax
+    for i, row in enumerate(rows):
+        look = LOOKS[i % len(LOOKS)]
+        expected, residual, low, high = _residuals(result, observable, row["family"])
+        if not i:
+            ax.fill_between(expected, low - expected, high - expected, color="#dddddd", lw=0, zorder=1)
+        ax.plot(
+            expected, residual - expected, color=look.colour, ls=look.line, lw=1.4, marker=look.marker,
+            markevery=max(1, len(expected) // 12), ms=4, label=row["family"], zorder=3,
+        )  # fmt: skip
+    ax.axhline(0, color=QUIET, lw=0.9, zorder=2)
+    ax.set_xlabel("residual expected of a normal distribution", fontsize=8)
+    ax.set_ylabel("quantile residual minus expected", fontsize=8)
+    ax.set_title(f"{observable}: a family that fits stays in the band", fontsize=9, loc="left")
+    ax.legend(fontsize=7, frameon=False)
+    quieten(ax)
+    return ax
+
+
+def _residuals(result: Families, observable: str, family: str) -> tuple[Floats, Floats, Floats, Floats]:
+    """What to draw of a family's residuals: expected, found, and the band of chance."""
+    result.row(observable, family)  # says which there are
+    table = result.residuals.filter((pl.col("observable") == observable) & (pl.col("family") == family))
+    at = table["expected"].to_numpy()
+    places = np.arange(len(at))
+    if len(at) > MOST_POINTS:
+        places = np.unique(np.searchsorted(at, np.linspace(at[0], at[-1], MOST_POINTS)))
+    expected, residual, low, high = (
+        table[name].to_numpy()[places] for name in ("expected", "residual", "low", "high")
+    )
+    return expected, residual, low, high

@@ -2,7 +2,7 @@
 
 Every text of a figure that may come from people or from a task passes through :func:`plain`. It is drawn with
 a font that has its letters, a ``$`` in it starts no formula, and a letter no installed font has is shown as a
-box. SVG texts (:func:`fidm.plot.vector.figure_svg`) keep the letter itself, as whoever looks at them brings
+box. SVG texts (:func:`fidm.plot.style.figure_svg`) keep the letter itself, as whoever looks at them brings
 fonts of their own.
 """
 

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fidm.errors import FidmError
-from fidm.grounding.agreement import Agreement, agreements, audits
-from fidm.grounding.audit import AuditScore, score_audit
-from fidm.grounding.decisions import Trail
-from fidm.grounding.review import read_proposed
+from fidm.grounding.review.apply import read_proposed
+from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
+from fidm.grounding.review.trail import Trail
 from fidm.grounding.store import FOLDER
-from fidm.report.numbers import PERCENT
-from fidm.report.opening import Opened
+from fidm.present.numbers import PERCENT
+from fidm.report.opening import Opened, reviewer_names
 from fidm.report.parts import column, table, text_column, with_interval
-from fidm.report.reviews import reviewer_names
 from fidm.report.words import count
 
 NOBODY = (

@@ -16,8 +16,8 @@ from typing import Any
 from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 
 from fidm.fit.profile import SENSITIVITY
-from fidm.pages.embed import csp_hash, read_asset, script_json
-from fidm.report.numbers import DASH, cell_text, estimate_text, interval_text
+from fidm.pages import csp_hash, read_asset, script_json
+from fidm.present.numbers import DASH, cell_text, estimate_text, interval_text
 from fidm.report.parts import FLAG, HIGH, LOW
 from fidm.report.words import FLAGS, count
 
@@ -41,7 +41,7 @@ def to_html(report: Mapping[str, Any]) -> str:
     Parameters
     ----------
     report : mapping
-        What :func:`fidm.report.summarize.summarize` gave.
+        What :func:`fidm.report.report.summarize` gave.
     """
     styles = report_styles()
     scripts = [read_asset("map.js"), *map(_static, SCRIPTS)]

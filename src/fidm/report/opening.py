@@ -1,28 +1,275 @@
-"""Opening a study for its report: its people, what they share, and the evidence with what was said."""
+"""Opening a study for its report: its people, what they share, and the evidence with what was said.
+
+What a report's people are made of: everything computed, for everybody at once.
+
+Who is who in a report that must not lead back to anybody.
+
+People are called P001, P002 and so on in an order nobody can guess: it is drawn from the machine's own
+randomness, not from a seed, since whoever knows the ids of a study and the seed could draw the same order.
+Only a key file, if one is asked for, says who is who; if it is there already, people keep their names, and
+those who are new in the study get new ones. People also stand in the order of their new names, everywhere:
+in the order of the study, whoever knows its ids could count who is who.
+
+Who decided what about a segment on the review page, when and why, as a report shows it.
+"""
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import json
+import re
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from fidm.cohort import Cohort
-from fidm.evidence.evidence import find_evidence
-from fidm.grounding.review import bring_up_to_date
+from fidm.errors import DataError
+from fidm.evidence.evidence import Evidence, find_evidence
+from fidm.experiments.behind import Behind, places_behind
+from fidm.experiments.opening import read_people, study_fit, study_tasks
+from fidm.files import whole_file
+from fidm.fit.fitted import Fit
+from fidm.fit.profile import Profile
+from fidm.grounding.review.apply import bring_up_to_date, read_proposed, review_all
+from fidm.grounding.review.trail import Decision, Trail
 from fidm.grounding.store import FOLDER, has_grounding
 from fidm.io.study import Study
-from fidm.report.known import Key, Known
-from fidm.report.naming import draw_names, rename, renamed
-from fidm.report.parts import Progress
-from fidm.report.reviews import segment_reviews
-from fidm.study.behind import Behind, places_behind
-from fidm.study.folders import SIMULATION
-from fidm.study.opening import read_people, study_fit, study_tasks
+from fidm.simulate.folders import SIMULATION
+from fidm.tasks.model import TaskModel
+from fidm.types import Progress
+
+KINDS: Mapping[str, str] = {
+    "accept": "accepted as it was read",
+    "edit": "corrected",
+    "reject": "rejected",
+}
+"""What each kind of decision says about a segment."""
+
+
+Where = tuple[str, str, str]
+"""A participant, an episode and a segment."""
+
+
+def segment_reviews(
+    folder: Path,
+    tasks: Sequence[TaskModel],
+    fingerprint: object,
+    *,
+    names: Mapping[str, str] | None = None,
+    secret: bytes = b"",
+) -> dict[Where, list[dict[str, Any]]]:
+    """Return the latest decision of every reviewer about each segment, oldest first.
+
+    Only decisions about words that are still the same count, and none that was withdrawn.
+
+    Parameters
+    ----------
+    folder : Path
+        The study.
+    tasks : sequence of TaskModel
+        Its tasks.
+    fingerprint : object
+        The fingerprint of the task it was grounded on, as its grounding says.
+    names : mapping of str to str, optional
+        What people are called in a de-identified report: reviewers are numbered then, and neither comments
+        nor times are told.
+    secret : bytes
+        What the numbers of reviewers are drawn with, see :func:`reviewer_names`.
+    """
+    decisions = Trail(folder).decisions
+    task = next((one for one in tasks if one.fingerprint == fingerprint), None)
+    if not decisions or task is None:
+        return {}
+    hide = names is not None
+    called = reviewer_names([one.reviewer for one in decisions], hide=hide, secret=secret)
+    proposed = read_proposed(folder, task)
+    found: dict[Where, list[dict[str, Any]]] = {}
+    for dialog, segments in zip(proposed.dialogs, review_all(proposed, decisions), strict=True):
+        who = dialog.transcript.participant
+        shown = who if names is None else names.get(who)
+        if shown is None:
+            continue
+        for one in segments:
+            if one.decisions:
+                where = (shown, dialog.transcript.episode, str(one.grounded.segment.number))
+                found[where] = [
+                    _told(made, called, hide=hide, holds=made is one.decision and not one.is_stale)
+                    for made in one.decisions
+                ]
+    return found
+
+
+def _told(made: Decision, called: Mapping[str, str], *, hide: bool, holds: bool) -> dict[str, Any]:
+    return {
+        "reviewer": called[made.reviewer],
+        "at": None if hide else made.at,
+        "kind": made.kind,
+        "words": KINDS.get(made.kind, made.kind),
+        "settles": made.settles,
+        "in_force": holds,
+        "comment": None if hide else made.comment or None,
+    }
+
+
+def reviewer_names(reviewers: Sequence[str], *, hide: bool, secret: bytes = b"") -> dict[str, str]:
+    """Return what reviewers are called: their names, or "reviewer 1" and so on.
+
+    Parameters
+    ----------
+    reviewers : sequence of str
+        Who they are.
+    hide : bool
+        Whether they are numbered instead.
+    secret : bytes
+        Drawn anew for each report and kept nowhere: reviewers are numbered in an order that depends on it, so
+        that it is neither that of the alphabet nor one that anybody who knows their names could find again.
+    """
+    known = sorted(dict.fromkeys(reviewers))
+    if hide:
+        known.sort(key=lambda name: hashlib.blake2b(name.encode("utf-8", "replace"), key=secret).digest())
+    return {name: f"reviewer {i}" if hide else name for i, name in enumerate(known, start=1)}
+
+
+Key = tuple[str, str]
+"""A participant and an episode."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What is known of the people of a study, all computed.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        The people.
+    fit : Fit
+        What they share.
+    profile : Profile
+        Their estimates.
+    found : Evidence
+        Their evidence.
+    behind : Behind
+        The same with its places in the dialogs.
+    tasks : tuple of TaskModel
+        Their tasks.
+    label : str or None
+        The column with people's status; None where there is none.
+    languages : mapping
+        The language of each dialog, by participant and episode.
+    is_deidentified : bool
+        Whether nothing may lead back to a person: no words, no covariates, no names of episodes.
+    reviews : mapping
+        What reviewers decided, by participant, episode and segment.
+    """
+
+    cohort: Cohort
+    fit: Fit
+    profile: Profile
+    found: Evidence
+    behind: Behind
+    tasks: tuple[TaskModel, ...]
+    label: str | None = None
+    languages: Mapping[Key, str] = field(default_factory=dict)
+    is_deidentified: bool = False
+    reviews: Mapping[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
+
+
+COLUMNS = ("participant", "shown_as")
+
+SHOWN = re.compile(r"P[0-9]{1,9}")
+"""What a name looks like."""
+
+
+def draw_names(ids: Sequence[str], *, key: Path | None = None) -> dict[str, str]:
+    """Return what each person is called in a de-identified report.
+
+    Parameters
+    ----------
+    ids : sequence of str
+        Everybody, those who are excluded among them.
+    key : Path, optional
+        A file that says who is who, used if it is there.
+
+    Examples
+    --------
+    >>> sorted(draw_names(["Ann", "Bo"]).values())
+    ['P001', 'P002']
+    """
+    known = {} if key is None or not key.exists() else read_key(key)
+    new = [name for name in dict.fromkeys(ids) if name not in known]
+    taken = [number(shown) for shown in known.values()]
+    first = max(taken, default=0) + 1
+    width = max(3, len(str(first + len(new) - 1)))
+    secrets.SystemRandom().shuffle(new)
+    return {**known, **{name: f"P{first + i:0{width}d}" for i, name in enumerate(new)}}
+
+
+def read_key(path: Path) -> dict[str, str]:
+    """Read a key file: a row per person, ``participant`` and ``shown_as``."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"))))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"cannot be read ({type(error).__name__}).", source=str(path)) from None
+    if any(None in (row.get(name) for name in COLUMNS) for row in rows):
+        raise DataError(
+            f"is no key file: it needs the columns {' and '.join(COLUMNS)}.",
+            source=str(path),
+        )
+    found = {row["participant"]: row["shown_as"] for row in rows}
+    shown = list(found.values())
+    if len(found) < len(rows) or len(set(shown)) < len(shown):
+        raise DataError("names somebody twice, so it does not say who is who.", source=str(path))
+    if not all(SHOWN.fullmatch(name) for name in shown):
+        raise DataError("has names that are not P001, P002 and so on.", source=str(path))
+    return found
+
+
+def write_key(path: Path, names: Mapping[str, str]) -> None:
+    """Write who is who, for the owner of the file alone."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    rows: list[tuple[str, str]] = sorted(names.items(), key=lambda pair: number(pair[1]))
+    writer.writerows(rows)
+    with whole_file(path, mode=0o600) as part:
+        part.write_text(text.getvalue(), "utf-8")
+
+
+def number(shown: str) -> int:
+    """Return the number in a name.
+
+    Examples
+    --------
+    >>> number("P012")
+    12
+    """
+    return int(shown[1:])
+
+
+def rename(cohort: Cohort, names: Mapping[str, str]) -> Cohort:
+    """Return the same people under other names, in the order of those names.
+
+    Nothing that is made from the cohort, no table and no figure, can then be in the order of the ids.
+    """
+    order = sorted(range(len(cohort)), key=lambda row: number(names[cohort.ids[row]]))
+    moved, problems = cohort[order], renamed(cohort.problems, names)
+    return replace(
+        moved,
+        participants=renamed(moved.participants, names),
+        problems=problems.sort("problem", "participant", nulls_last=True),
+    )
+
+
+def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
+    """Return a table whose participants have other names; whoever has none is null."""
+    new = pl.col("participant").replace_strict(names, default=None, return_dtype=pl.String)
+    return table.with_columns(new)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fidm.plot.vector import figure_svg
-from fidm.report.known import rounded
-
-Progress = Callable[[str, int, int], None]
+from fidm.plot.style import figure_svg
+from fidm.present.numbers import rounded
 
 LOW, HIGH, FLAG = "low", "high", "flag"
 """What a column can be to another one, in whose cells the page shows it: an end of an interval, a remark."""

@@ -2,25 +2,239 @@
 
 Everything is laid out for everybody at once and cut into people once, so that the work grows with the number
 of steps and not with its square.
+
+A person's episodes in a report: every step, every segment, and what was said.
+
+A number that is not finite is null. A step with a ``probability`` of 0 whose ``unexpectedness`` is null is
+infinitely unexpected: the person's η is infinite, and another action was the best one. Times are null where
+nobody recorded them.
+
+Tables are cut into episodes once, so that the work grows with the number of steps and not with its square.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
+from polars import selectors as cs
 from scipy.stats import rankdata
 
+from fidm.cohort import Cohort
+from fidm.experiments.behind import KEYS, Words
 from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile
-from fidm.io.excluded import COLUMN as EXCLUDED
-from fidm.pages.scene import map_scene
+from fidm.io.columns import COLUMN as EXCLUDED
+from fidm.pages import map_scene
+from fidm.present.numbers import DIGITS, rounded
 from fidm.report import words
-from fidm.report.episodes import Tables, episode_part
-from fidm.report.known import Known, rounded
+from fidm.report.opening import Key, Known
+from fidm.tasks.grid import MOVES
+from fidm.tasks.model import TaskModel
+from fidm.types import Progress
 
-Progress = Callable[[str, int, int], None]
+STEPS = {
+    "step": "step", "segment": "segment", "action": "action", "is_move": "move", "inferred": "inferred",
+    "counts": "counts", "best": "best", "probability": "probability", "unexpectedness": "unexpectedness",
+    "q_gap": "q_gap", "percentile": "percentile", "turn": "turn", "word_start": "from", "word_end": "to",
+    "cell": "cell", "next_cell": "next_cell", "where": "where",
+}  # fmt: skip
+"""The columns of the actions, and what they are called in a person's steps."""
+
+EFFORT = ("observed", "expected", "residual", "own_z")
+"""What is shown of a segment in each channel."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tables:
+    """Everybody's tables, cut into episodes."""
+
+    cohort: Cohort
+    keys: list[Key]
+    steps: Mapping[Key, pl.DataFrame]
+    effort: Mapping[Key, pl.DataFrame]
+    grounded: Mapping[Key, pl.DataFrame] | None
+    turns: Mapping[Key, pl.DataFrame]
+    task: list[TaskModel]
+    scene: Mapping[str, int]
+
+    @classmethod
+    def of(cls, known: Known) -> Tables:
+        """Cut everybody's tables."""
+        cohort, by_name = known.cohort, {task.name: task for task in known.tasks}
+        keys = known.cohort.episode_keys()
+        single = known.tasks[0] if len(known.tasks) == 1 else None
+        task = [single or by_name[name] for name in keys["task"].to_list()]
+        drawn = [one.name for one in known.tasks if one.grid is not None]
+        actions = known.behind.actions.with_columns(**_cells(cohort, task))
+        blank = [name for name in STEPS if name not in actions.columns]
+        said = known.behind.words
+        actions = actions.with_columns(
+            *(pl.lit(None).alias(name) for name in blank), action=_actions(actions, cohort, task, said)
+        )
+        return cls(
+            cohort,
+            list(zip(keys["participant"], keys["episode"], strict=True)),
+            _cut(actions.select(*KEYS, **{new: old for old, new in STEPS.items()})),
+            _cut(_with_times(known)),
+            None if said is None else _cut(said.segments),
+            {} if said is None else _cut(said.turns),
+            task,
+            {name: i for i, name in enumerate(drawn)},
+        )
+
+    def episodes_of(self, row: int) -> range:
+        """Return the numbers of a person's episodes."""
+        return range(int(self.cohort.episode_offsets[row]), int(self.cohort.episode_offsets[row + 1]))
+
+
+def _cut(table: pl.DataFrame) -> dict[Key, pl.DataFrame]:
+    """A table by participant and episode, its numbers rounded; those that are not finite are null."""
+    times = cs.by_name("start_s", "end_s", require_all=False)
+    finite = table.with_columns(pl.when(cs.float().is_finite()).then(cs.float()))
+    short = finite.with_columns((cs.float() - times).round_sig_figs(DIGITS), times.cast(pl.Float64).round(2))
+    short = short.with_columns(
+        pl.when(cs.float() == 0).then(0.0).otherwise(cs.float()).name.keep()
+    )  # no -0.0
+    parts = short.partition_by(*KEYS, maintain_order=True, as_dict=True, include_key=False)
+    return {(str(who), str(episode)): part for (who, episode), part in parts.items()}
+
+
+def _with_times(known: Known) -> pl.DataFrame:
+    """The segments' effort, with their times and status where the study's own table has them."""
+    table = known.behind.segments
+    own = [name for name in ("start_s", "end_s", "status") if name in known.cohort.segments.columns]
+    return table.with_columns(known.cohort.segments[name] for name in own if name not in table.columns)
+
+
+def _actions(
+    actions: pl.DataFrame, cohort: Cohort, task: Sequence[TaskModel], said: Words | None
+) -> pl.Series:
+    """What each step did; leaving, which a task leaves out, is called as the grounding or task calls it."""
+    of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    ways_out = [None if one.grid is None or one.grid.spec.exit is None else one.grid.spec.exit.action
+                for one in task]  # fmt: skip
+    named = actions.select(
+        *KEYS,
+        "step",
+        pl.col("action").cast(pl.String),
+        left=pl.Series(ways_out, dtype=pl.String).gather(of_step),
+    )
+    if said is not None:
+        grounded = said.moves.select(*KEYS, "step", grounded="action")
+        named = named.join(grounded, on=[*KEYS, "step"], how="left", maintain_order="left")
+        named = named.with_columns(left=pl.coalesce("grounded", "left"))
+    return named.select(pl.coalesce("action", "left"))["action"]
+
+
+def _cells(cohort: Cohort, task: Sequence[TaskModel]) -> dict[str, NDArray[np.int64]]:
+    """The cell each step was taken in and the one it led to; -1 where there is none."""
+    n = cohort.n_steps
+    of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    following = np.append(cohort.state[1:], -1).astype(np.int64)
+    has_steps = np.flatnonzero(np.diff(cohort.step_offsets) > 0)
+    following[cohort.step_offsets[has_steps + 1] - 1] = cohort.end_state[has_steps]
+    cell, after = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
+    kinds = list({id(one): one for one in task}.values())
+    for one in kinds:
+        if one.grid is None:
+            continue
+        mine = np.array([other is one for other in task])[of_step]
+        size, end = one.grid.grid.n_cells, one.grid.end
+        for found, state in ((cell, cohort.state.astype(np.int64)), (after, following)):
+            found[mine] = np.where((state[mine] >= 0) & (state[mine] < end), state[mine] % size, -1)
+        for i in np.flatnonzero(mine & (following < 0) & (cell >= 0)).tolist():  # nobody recorded the end
+            name = one.actions[cohort.action[i]] if cohort.action[i] >= 0 else ""
+            to = int(one.grid.grid.neighbour[cell[i], MOVES.index(name)]) if name in MOVES else int(cell[i])
+            after[i] = to
+    return {"cell": cell, "next_cell": after}
+
+
+def episode_part(known: Known, tables: Tables, e: int, number: int) -> dict[str, Any]:
+    """One episode of a person; in a de-identified report episodes and segments are numbered anew."""
+    key, task = tables.keys[e], tables.task[e]
+    steps = tables.steps.get(key)
+    columns = {name: [] if steps is None else steps[name].to_list() for name in STEPS.values()}
+    segments = _segments(known, tables, key, columns["segment"])
+    turns = _turns(known, tables, key, segments)
+    if known.is_deidentified:
+        renamed = {one["segment"]: str(i) for i, one in enumerate(segments, start=1)}
+        columns["segment"] = [renamed.get(name) for name in columns["segment"]]
+        segments = [{**one, "segment": renamed[one["segment"]]} for one in segments]
+        turns = [{**one, "segment": renamed.get(one["segment"])} for one in turns]
+    return {
+        "episode": str(number + 1) if known.is_deidentified else key[1],
+        "task": task.name,
+        "scene": tables.scene.get(task.name),
+        "language": known.languages.get(key),
+        "steps": columns,
+        "segments": segments,
+        "turns": turns,
+    }
+
+
+def _segments(known: Known, tables: Tables, key: Key, of_step: Sequence[str | None]) -> list[dict[str, Any]]:
+    """Every segment: as it was grounded where that is known, with its effort."""
+    effort = tables.effort.get(key)
+    costs = {} if effort is None else {row["segment"]: row for row in effort.iter_rows(named=True)}
+    listed: dict[str, dict[str, Any]] = costs
+    if tables.grounded is not None and key in tables.grounded:
+        listed = {row["segment"]: row for row in tables.grounded[key].iter_rows(named=True)}
+    spans: dict[str, list[int]] = {}
+    for i, name in enumerate(of_step):
+        if name is not None:
+            spans.setdefault(name, [i, i])[1] = i
+    return [
+        {
+            "segment": name,
+            "status": row.get("status"),
+            "program": row.get("program"),
+            "probability": row.get("probability"),
+            "doubts": words.doubt_words(row.get("doubts")),
+            "n_moves": costs.get(name, {}).get("n_moves"),
+            "first_turn": row.get("first_turn"),
+            "last_turn": row.get("last_turn"),
+            "start_s": row.get("start_s"),
+            "end_s": row.get("end_s"),
+            "steps": spans.get(name),
+            "reviews": known.reviews.get((*key, name), []),
+            "effort": {
+                channel: {part: costs[name][f"{channel}_{part}"] for part in EFFORT}
+                for channel in known.found.channels
+                if name in costs and costs[name][f"{channel}_observed"] is not None
+            },
+        }
+        for name, row in listed.items()
+    ]
+
+
+def _turns(
+    known: Known, tables: Tables, key: Key, segments: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """What was said, turn by turn, each with the segment it belongs to."""
+    table = tables.turns.get(key)
+    if table is None or tables.grounded is None:
+        return []
+    grounded = tables.grounded.get(key)
+    of_turn: dict[int, str] = {}
+    if grounded is not None:
+        for name, own in grounded.select("segment", "turns").iter_rows():
+            of_turn |= {int(turn): name for turn in own.split()}
+    return [
+        {
+            "turn": row["turn"],
+            "role": row["role"],
+            "speaker": None if known.is_deidentified else row["speaker"],
+            "start_s": row["start_s"],
+            "end_s": row["end_s"],
+            "text": None if known.is_deidentified else row["text"],
+            "segment": of_turn.get(row["turn"]),
+        }
+        for row in table.iter_rows(named=True)
+    ]
 
 
 def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[str, Any]:

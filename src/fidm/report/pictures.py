@@ -11,13 +11,12 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from fidm.classify.result import Classification, Metric, Part
 from fidm.fit.profile import OK, Profile
-from fidm.plot.classification import bar_handles, classification_bars
-from fidm.plot.curves import roc_curves
+from fidm.plot.classification import bar_handles, classification_bars, roc_curves
 from fidm.plot.profiles import cohort_scatter
 from fidm.plot.style import INK, QUIET
 from fidm.report.words import GROUNDED
-from fidm.study.classified import Classification, Metric, Part
 
 LOOKS: Mapping[str, tuple[str, str]] = {
     "confident": ("#0072B2", ""),

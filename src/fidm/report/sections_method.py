@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
+from fidm.experiments.reliability import BOOTSTRAP as RELIABILITY_BOOTSTRAP
 from fidm.report.opening import Opened, doubtful_weight
 from fidm.report.parts import section, table, text_column
 from fidm.report.sections_model import BOOTSTRAP, LOCALIZE_BOOTSTRAP
-from fidm.study.repeating import BOOTSTRAP as RELIABILITY_BOOTSTRAP
 
 LIBRARIES = ("numpy", "scipy", "polars", "scikit-learn", "matplotlib", "jinja2")
 

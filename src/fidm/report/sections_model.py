@@ -10,27 +10,19 @@ import numpy as np
 import polars as pl
 
 from fidm import plot
+from fidm.channels import channel_words, parameter_words
 from fidm.errors import FidmError
-from fidm.evidence.localizing import DENOMINATORS, FEWEST, SAID, Localization, localize
+from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
+from fidm.experiments.paper import LOCALIZATION
+from fidm.experiments.reliability import BOOTSTRAP as RELIABILITY_BOOTSTRAP
+from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile
-from fidm.report.numbers import in_one_way
+from fidm.present.numbers import in_one_way
 from fidm.report.opening import Opened
-from fidm.report.parts import (
-    Progress,
-    column,
-    figure,
-    section,
-    sentence,
-    table,
-    text_column,
-    with_interval,
-)
+from fidm.report.parts import column, figure, section, sentence, table, text_column, with_interval
 from fidm.report.pictures import scatter
-from fidm.report.words import FLAGS, channel_words, column_words, parameter_words
-from fidm.study.paper import LOCALIZATION
-from fidm.study.repeated import TOO_LOW
-from fidm.study.repeating import BOOTSTRAP as RELIABILITY_BOOTSTRAP
-from fidm.study.repeating import reliability
+from fidm.report.words import FLAGS, column_words
+from fidm.types import Progress
 
 BOOTSTRAP = 500
 """How often people are drawn again for an interval; the verbs of the command line draw more."""

@@ -8,26 +8,18 @@ from typing import Any, get_args
 import polars as pl
 
 from fidm import plot
+from fidm.classify.classify import classify
+from fidm.classify.language import Language, Texts
+from fidm.classify.result import Classification, Metric, in_words
+from fidm.classify.validation import FOLD_NUMBER, SCRAMBLED
 from fidm.errors import FidmError
-from fidm.report.numbers import PERCENT, in_one_way
+from fidm.present.numbers import PERCENT, in_one_way
+from fidm.present.wording import PARTS, featured, times
 from fidm.report.opening import Opened
-from fidm.report.parts import (
-    Progress,
-    column,
-    figure,
-    section,
-    sentence,
-    table,
-    text_column,
-    with_interval,
-)
+from fidm.report.parts import column, figure, section, sentence, table, text_column, with_interval
 from fidm.report.pictures import curve_panels, score_bars
 from fidm.report.words import count
-from fidm.study.classified import Classification, Metric, in_words
-from fidm.study.classifying import classify
-from fidm.study.language import Language, Texts
-from fidm.study.leakage import FOLD_NUMBER, SCRAMBLED
-from fidm.study.wording import PARTS, featured, times
+from fidm.types import Progress
 
 REPEATS, PERMUTATIONS = 2, 20
 """How often cross-validation is repeated, and labels are scrambled; fidm classify does more."""

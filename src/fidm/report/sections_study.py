@@ -8,22 +8,22 @@ from typing import Any
 
 import polars as pl
 
-from fidm.grounding.meanings import doubt_in_words
+from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
-from fidm.io.excluded import count_reasons, say_reasons
-from fidm.pages.scene import map_scene
+from fidm.io.columns import count_reasons, say_reasons
+from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
+from fidm.present.numbers import PERCENT, in_one_way
 from fidm.report.audits import audit_tables
-from fidm.report.numbers import PERCENT, in_one_way
 from fidm.report.opening import Opened, doubtful_weight
-from fidm.report.parts import Progress, column, figure, section, sentence, table, text_column
+from fidm.report.parts import column, figure, section, sentence, table, text_column
 from fidm.report.pictures import status_bar
 from fidm.report.words import GROUNDED, column_words, count, place_words
 from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
-from fidm.types import Values
+from fidm.types import Progress, Values
 
 MOST_SPLITS = 12
 """A column with more different values than this is no table of groups."""

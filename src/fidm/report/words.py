@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from fidm.channels import channel_words, parameter_words
 from fidm.fit.profile import SENSITIVITY
-from fidm.grounding.meanings import doubt_in_words
+from fidm.grounding.review.verdicts import doubt_in_words
 
 __all__ = [
     "COLUMNS",

@@ -1,6 +1,6 @@
 """A study on the reviewer's desk: proposals and decisions in memory, what the page is told, what it may do.
 
-What follows from decisions is worked out in :mod:`fidm.grounding.verdicts`; here it is kept in memory,
+What follows from decisions is worked out in :mod:`fidm.grounding.review.verdicts`; here it is kept in memory,
 brought up to date when somebody else adds to the trail, and turned into what the page shows.
 """
 
@@ -9,23 +9,21 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fidm.errors import GroundingError
-from fidm.grounding.agreement import agreements, audit_of, draw_sample
-from fidm.grounding.decisions import Trail
-from fidm.grounding.edits import MOST_LETTERS, legal_actions, parse_edit
-from fidm.grounding.entries import MOST_COMMENT, Decision, Kind, Sample, clean_name
-from fidm.grounding.meanings import MEANINGS
-from fidm.grounding.program import write_program
-from fidm.grounding.review import read_proposed
+from fidm.grounding.review.apply import read_proposed
+from fidm.grounding.review.audit import agreements, audit_of, draw_sample
+from fidm.grounding.review.edits import MOST_LETTERS, legal_actions, parse_edit
+from fidm.grounding.review.trail import MOST_COMMENT, Decision, Kind, Sample, Trail, clean_name
+from fidm.grounding.review.verdicts import MEANINGS, ReviewedSegment, changed_after, decide
+from fidm.grounding.route.program import write_program
 from fidm.grounding.store import FOLDER, PROPOSALS
-from fidm.grounding.verdicts import ReviewedSegment, changed_after, decide
-from fidm.pages.scene import map_scene
+from fidm.pages import map_scene
 from fidm.review.views import (
     Viewer,
     Walked,
@@ -39,8 +37,8 @@ from fidm.review.views import (
     step_views,
 )
 from fidm.tasks.model import TaskModel
+from fidm.types import Progress
 
-Progress = Callable[[str, int, int], None]
 Key = tuple[str, str]
 
 

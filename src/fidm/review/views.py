@@ -13,13 +13,10 @@ from typing import Any
 
 from fidm.grounding.base import Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings
-from fidm.grounding.edits import action_names
-from fidm.grounding.entries import Decision
 from fidm.grounding.ground import assemble
-from fidm.grounding.program import EXIT, FINISH, Program, write_program
-from fidm.grounding.replay import Replay, replay
-from fidm.grounding.terrain import HEADING_NAMES, HEADINGS, Position, Terrain
-from fidm.grounding.verdicts import (
+from fidm.grounding.review.edits import action_names
+from fidm.grounding.review.trail import Decision
+from fidm.grounding.review.verdicts import (
     BY_HAND,
     Change,
     ReviewedSegment,
@@ -28,6 +25,9 @@ from fidm.grounding.verdicts import (
     reviewed_dialog,
     segment_key,
 )
+from fidm.grounding.route.program import EXIT, FINISH, Program, write_program
+from fidm.grounding.route.replay import Replay, replay
+from fidm.grounding.route.terrain import HEADING_NAMES, HEADINGS, Position, Terrain
 from fidm.tasks.grid import MOVES
 
 SNIPPET = 70

@@ -20,9 +20,7 @@ from scipy import sparse
 from fidm.errors import TaskError
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_of
-from fidm.types import Trace, Values
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats, Trace, Values
 
 
 def pair_values(task: TaskModel, values: Values) -> Floats:

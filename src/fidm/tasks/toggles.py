@@ -23,13 +23,10 @@ from typing import get_args
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from fidm.errors import TaskError
 from fidm.tasks.model import TaskModel
-from fidm.types import Normaliser, Values
-
-Floats = NDArray[np.float64]
+from fidm.types import Floats, Normaliser, Values
 
 MOST_THINGS = 22
 """With more things than this, sets and choices no longer fit into memory."""

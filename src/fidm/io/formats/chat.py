@@ -33,12 +33,16 @@ Target_Child, Target_Adult, Patient, Client and Subject are participants; Invest
 Interviewer, Experimenter, Clinician, Therapist, Doctor and Nurse assessors; others, such as Mother or
 Observer, *other*. The participant's name is not taken from the headers, which hold one for each speaker.
 Line numbers are found here, for rustling gives none.
+
+The main line of CHAT: words, and the signs between them; :mod:`fidm.io.formats.chat` has the table.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from fidm.errors import DataError
@@ -55,8 +59,241 @@ from fidm.io.formats.base import (
     milliseconds,
     placed_words,
 )
-from fidm.io.formats.chat_line import parse, written
 from fidm.talk import UNKNOWN_TIME, Mark, Role, Transcript, Turn
+
+TOKEN = re.compile(
+    r"""
+    (?P<code>\[[^\[\]]*\])                     # [/], [: right], [=! laughs]
+    | (?P<pause>\((?:\.{1,3}|[0-9]*:?[0-9]*\.?[0-9]*)\))(?![^\s<>\[\]])
+    | (?P<open><) | (?P<close>>)
+    | (?P<end>\+(?:\.\.\.|\.\.\?|!\?|/\.|/\?|//\.|//\?|/!\?|"/\.|"\.|\.|[<^,+"]|\S*))(?!\S)
+    | (?P<word>[^\s<>\[\]]+)
+    """,
+    re.VERBOSE,
+)
+REPLACED = re.compile(r"\[::?\s+([^\[\]]+)\]")
+RETRACED = re.compile(r"\[(?:/{1,3}|/-|/\?)\]")
+UNCLEAR = {"xxx", "yyy", "www", "xx", "yy"}
+FILLERS = {"uh", "um", "uhm", "er", "erm", "eh", "ah", "hm", "hmm", "mm", "mhm", "誒", "嗯", "呃"}
+MOVEMENTS = {
+    "act", "ges", "gesture", "hand", "head", "move", "moves", "point", "points", "push", "pushes", "put",
+    "puts", "take", "takes", "show", "shows", "turn", "turns", "walk", "walks", "pull", "pulls", "trace",
+    "traces", "draw", "draws", "touch", "touches", "pick", "picks", "drop", "drops", "nod", "nods",
+}  # fmt: skip
+ENDING = r"[.,?!;\u3002\uff0c\uff1f\uff01\uff1b\u3001]"
+"""Ordinary punctuation after a word, Western and Chinese."""
+
+CLOSING = re.compile(f"{ENDING}+")
+SIGNS = re.compile("[‡„⌈⌉⌊⌋∙°↑↓⇗↗→↘⇘∞≈≋∇∆⁎♋⁇☺∬Ϋ∮↫ˈˌ^≠⸨⸩]")
+"""Signs of intonation, overlap and stress that CHAT writes into words."""
+
+
+def parse(line: str) -> tuple[str, list[Mark]]:
+    """Return the words of a main line, and what is noted between them."""
+    building = _Line()
+    for match in TOKEN.finditer(line):
+        kind, value = match.lastgroup, match.group()
+        if kind == "pause":
+            building.mark("pause", _seconds(value))
+        elif kind == "open":
+            building.opened.append(building.next_word)
+        elif kind == "close":
+            first = building.opened.pop() if building.opened else building.next_word
+            building.scope = (first, building.next_word)
+        elif kind == "code":
+            if RETRACED.fullmatch(value):
+                building.retrace()
+            elif found := REPLACED.fullmatch(value):
+                building.replace(found.group(1).split())
+        elif kind == "word":
+            _take(building, value)
+    text, marks = building.finished()
+    # A line without words has its full stop all the same.
+    if len(text) == 1 and text in ".?!\u3002" and text != clean(line):
+        return "", [replace(mark, start=0, end=0) for mark in marks]
+    return text, marks
+
+
+class _Line:
+    """The text of a line while it is put together, word by word."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.glued: list[bool] = []
+        self.scope: tuple[int, int] | None = None
+        self.opened: list[int] = []
+        self._notes: list[tuple[str, int, int, float]] = []
+
+    @property
+    def next_word(self) -> int:
+        return len(self.words)
+
+    def add(self, word: str, *, glue: bool = False) -> None:
+        self.words.append(word)
+        self.glued.append(glue and len(self.words) > 1)
+        self.scope = (len(self.words) - 1, len(self.words))
+
+    def mark(self, kind: str, seconds: float = UNKNOWN_TIME) -> None:
+        self._notes.append((kind, len(self.words), len(self.words), seconds))
+
+    def mark_last(self, kind: str) -> None:
+        self._notes.append((kind, len(self.words) - 1, len(self.words), UNKNOWN_TIME))
+
+    def retrace(self) -> None:
+        if self.scope is not None and self.scope[0] < self.scope[1]:
+            self._notes.append(("retraced", *self.scope, UNKNOWN_TIME))
+
+    def replace(self, words: Sequence[str]) -> None:
+        """Put what was meant in the place of what it sounded like; what follows a word stays with it."""
+        meant = [plain for word in words if (plain := _plain(word))]
+        if self.scope is None or self.scope[0] >= self.scope[1] or not meant:
+            return
+        first, last = self.scope
+        if len(meant) <= last - first:
+            meant += [""] * (last - first - len(meant))
+        else:
+            meant = [*meant[: last - first - 1], " ".join(meant[last - first - 1 :])]
+        for place, word in zip(range(first, last), meant, strict=True):
+            if not CLOSING.fullmatch(self.words[place]):
+                self.words[place] = word
+
+    def finished(self) -> tuple[str, list[Mark]]:
+        starts, ends, text = [], [], ""
+        for word, glue in zip(self.words, self.glued, strict=True):
+            text += word if glue or not text or not word else " " + word
+            starts.append(len(text) - len(word))
+            ends.append(len(text))
+        marks = []
+        for kind, first, last, seconds in self._notes:
+            if first == last:
+                place = ends[first - 1] if first else 0
+                marks.append(Mark(kind, place, place, seconds))  # type: ignore[arg-type]
+            else:
+                marks.append(Mark(kind, starts[first], ends[last - 1], seconds))  # type: ignore[arg-type]
+        return text, sorted(marks, key=lambda mark: (mark.start, mark.end))
+
+
+def _take(building: _Line, word: str) -> None:
+    """Add one word of the main line, or what it stands for."""
+    if word.startswith("&"):
+        _take_special(building, word)
+        return
+    if word == "0":
+        building.mark("event")
+        return
+    if CLOSING.fullmatch(word):
+        building.add(word, glue=True)
+        return
+    if re.match(r"0[^\W\d_]", word):  # a word that was not said
+        return
+    end = re.search(f"{ENDING}*$", word).group()  # type: ignore[union-attr]
+    plain = _plain(word[: len(word) - len(end)])
+    if plain.casefold() in UNCLEAR:
+        plain = ""
+    if plain:
+        building.add(plain + end)
+    elif end:
+        building.add(end, glue=True)
+
+
+def _take_special(building: _Line, word: str) -> None:
+    if word.startswith("&-"):
+        end = re.search(f"{ENDING}*$", word).group()  # type: ignore[union-attr]
+        filler = _plain(word[2 : len(word) - len(end)])
+        if filler:
+            building.add(filler)
+            building.mark_last("filler")
+        if end:
+            building.add(end, glue=True)
+    elif word.startswith("&="):
+        if re.split(r"[:_]", word[2:].casefold())[0] in MOVEMENTS:
+            building.mark("event")
+    elif word[1:].casefold() in FILLERS:  # as older files write them
+        building.add(_plain(word[1:]))
+        building.mark_last("filler")
+
+
+def _plain(word: str) -> str:
+    """One word in full, whatever of it was left unsaid."""
+    word = re.sub(r"\(([^()]*)\)", r"\1", word)
+    word = SIGNS.sub("", word)
+    word = re.sub(r"(?<=[^\s])@[a-zA-Z:$*&+_-]+$", "", word)
+    word = re.sub(r"(?<=[^\W\d_]):+(?=[^\W\d_]|$)", "", word)
+    word = re.sub(r"(?<=[^\W\d_])\+(?=[^\W\d_])", "", word)
+    return clean(word)
+
+
+def _seconds(pause: str) -> float:
+    """The length of a pause such as (1.5) or (1:02.5); NaN for (.)."""
+    match = re.fullmatch(r"\((?:([0-9]+):)?([0-9]+\.?[0-9]*|\.[0-9]+)\)", pause)
+    if match is None:
+        return UNKNOWN_TIME
+    return 60 * int(match.group(1) or 0) + float(match.group(2))
+
+
+def written(text: str, marks: Sequence[Mark]) -> str:
+    """Return the main line of a text with its marks.
+
+    Fillers and retracings are written where they cover whole words; a pause inside a word stands after it.
+    A text that does not end with ``.``, ``?`` or ``!`` gets CHAT's ``+.``, which is read as nothing.
+    """
+    spans = [(match.start(), match.end()) for match in re.finditer(r"\S+", text)]
+    shown = [text[start:end] for start, end in spans]
+    starts = {start: place for place, (start, _) in enumerate(spans)}
+    ends = {end: place for place, (_, end) in enumerate(spans)}
+    closing = "."
+    if text:
+        closing = "+."
+        if text[-1] in ".?!" and not CLOSING.fullmatch(shown[-1]):
+            closing, shown[-1] = text[-1], shown[-1][:-1]
+            ends[len(text) - 1] = len(spans) - 1
+        elif len(text) == 1 and text in ".?!":
+            closing, shown = text, []
+    between: dict[int, list[str]] = {}
+    for mark in marks:
+        place = sum(start < mark.start for start, _ in spans)
+        if mark.kind == "pause":
+            between.setdefault(place, []).append(_pause(mark.seconds))
+        elif mark.kind == "event":
+            between.setdefault(place, []).append("&=act")
+    _write_covering(shown, marks, starts, ends)
+    if not text:
+        own = between.setdefault(0, [])
+        if "&=act" in own:
+            own[own.index("&=act")] = "0"
+        else:
+            own.insert(0, "xxx")
+    parts: list[str] = []
+    for place in range(len(spans) + 1):
+        parts += between.get(place, [])
+        parts += shown[place : place + 1]
+    return " ".join([*parts, closing])
+
+
+def _write_covering(
+    shown: list[str], marks: Sequence[Mark], starts: dict[int, int], ends: dict[int, int]
+) -> None:
+    """Write fillers and retracings into the words they cover."""
+    covered: list[tuple[int, int]] = []
+    for mark in marks:
+        first, last = starts.get(mark.start), ends.get(mark.end)
+        if first is None or last is None or not first <= last < len(shown):
+            continue
+        if mark.kind == "filler" and first == last and not shown[first].startswith("&"):
+            shown[first] = f"&-{shown[first]}"
+        elif mark.kind == "retraced" and not any(a <= last and first <= b for a, b in covered):
+            covered.append((first, last))
+    for first, last in covered:
+        shown[last] += "> [/]"
+        shown[first] = "<" + shown[first]
+
+
+def _pause(seconds: float) -> str:
+    if math.isnan(seconds):
+        return "(.)"
+    digits = f"{seconds:.3f}".rstrip("0")
+    return f"({digits}0)" if digits.endswith(".") else f"({digits})"
+
 
 BULLET = re.compile(r"\x15([0-9]{1,12})_([0-9]{1,12})\x15")
 ANY_BULLET = re.compile(r"\x15[^\x15]*\x15?")

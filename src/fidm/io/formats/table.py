@@ -13,8 +13,22 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fidm.io.formats.base import BrokenError, Flaw, Format, Options, RawFile, RawTurn, clean, number, rounded
-from fidm.io.formats.marks import marks_from, marks_to, role_from, words_from, words_to
+from fidm.io.formats.base import (
+    BrokenError,
+    Flaw,
+    Format,
+    Options,
+    RawFile,
+    RawTurn,
+    clean,
+    marks_from,
+    marks_to,
+    number,
+    role_from,
+    rounded,
+    words_from,
+    words_to,
+)
 from fidm.talk import Transcript
 
 NEEDED = ("speaker", "start_s", "end_s", "text")

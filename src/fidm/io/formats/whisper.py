@@ -20,11 +20,14 @@ from fidm.io.formats.base import (
     RawFile,
     RawTurn,
     clean,
+    marks_from,
+    marks_to,
     number,
     placed_words,
+    role_from,
     rounded,
+    words_from,
 )
-from fidm.io.formats.marks import marks_from, marks_to, role_from, words_from
 from fidm.io.formats.subtitles import split_prefix
 from fidm.talk import Transcript, Turn, Word
 

@@ -7,7 +7,7 @@ const fidmCharts = (() => {
   const EXPECTED = "#222";
 
   // A number in three figures with their trailing zeros, a real minus sign, and an en dash where there is none.
-  // The tables above are written by fidm.report.numbers in Python: both must give the same for every number.
+  // The tables above are written by fidm.present.numbers in Python: both must give the same for every number.
   function number(value) {
     if (!has(value)) return "–";
     if (value === 0) return "0";

@@ -1,0 +1,1 @@
+"""How well scores, plain counts, words and the model distinguish diagnostic groups."""

@@ -1,0 +1,324 @@
+"""Representations of people by name: what a classifier is given, and how it is prepared.
+
+A *block* is a set of features with a name of its own: ``score``, ``score+subscores``, ``demographics``,
+``trajectory``, ``action``, ``effort``, ``fidm``, every language encoder, and whatever transformer a caller
+brings along. A *representation* is one block, or several joined by ``+``: ``score+subscores+fidm`` is two.
+
+As in the paper (appendix B.2), missing values are imputed by the median and features standardized, both
+learned from those the classifier learns from; in a fusion every block of d features is divided by √d; and the
+same classifier serves all representations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from sklearn.base import (
+    clone,
+)
+from sklearn.pipeline import (
+    FeatureUnion,
+    Pipeline,
+)
+
+from fidm.classify.encoder import ENCODERS
+from fidm.classify.language import Language
+from fidm.classify.tabular import (
+    DEMOGRAPHICS,
+    SCORE,
+    Block,
+    BlockScaling,
+    Kind,
+    checked,
+    is_scaled,
+    score_columns,
+    table_features,
+)
+from fidm.classify.trajectory import TrajectoryFeatures
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.experiments.classifier import BlockScaler, Preparation, classifier, preparation
+from fidm.experiments.learnable import fit_learnable
+from fidm.model.channels import Channel
+from fidm.model.effort import paper_channels
+from fidm.simulate.structure import PRESENCE
+from fidm.sklearn import FactorizedFeatures
+from fidm.tasks.model import TaskModel
+from fidm.tasks.solve import solve
+from fidm.types import Values
+
+__all__ = [
+    "FACTORS",
+    "KINDS",
+    "Block",
+    "BlockScaler",
+    "BlockScaling",
+    "Preparation",
+    "checked",
+    "classifier",
+    "is_scaled",
+    "known_blocks",
+    "make_blocks",
+    "parse",
+    "profile_channels",
+    "representation",
+]
+
+JOIN = "+"
+"""Stands between the blocks of a representation."""
+
+FACTORS = ("action", "effort", "fidm")
+"""The blocks of the model itself, which share what they learn."""
+
+KINDS: Mapping[str, Kind] = {
+    "score": "clinical",
+    "score+subscores": "clinical",
+    "demographics": "clinical",
+    "trajectory": "behaviour",
+    "action": "ablation",
+    "effort": "ablation",
+    "fidm": "fidm",
+}
+"""The blocks that need no encoder, and what kind each is of."""
+
+PART_OF: Mapping[str, str] = {"score": "score+subscores", "action": "fidm", "effort": "fidm"}
+"""Blocks whose features another block has as well."""
+
+
+# ---------------------------------------------------------------------- names
+
+
+def parse(name: str, known: Iterable[str]) -> tuple[str, ...]:
+    """Return the blocks a representation consists of.
+
+    Parameters
+    ----------
+    name : str
+        Names of blocks with ``+`` between them.
+    known : iterable of str
+        The names there are. One may contain a ``+`` itself; the longest that fits is meant.
+
+    Examples
+    --------
+    >>> from fidm.classify.features import KINDS, parse
+    >>> parse("score+subscores+fidm", KINDS)
+    ('score+subscores', 'fidm')
+    >>> parse("score+fidm", KINDS)
+    ('score', 'fidm')
+    """
+    names = tuple(known)
+    parts = [part.strip() for part in name.split(JOIN)]
+    blocks = _spelled(parts, {tuple(block.split(JOIN)): block for block in names})
+    if blocks is None:  # "FIDM" is what pages call "fidm"
+        small = {tuple(block.casefold().split(JOIN)): block for block in reversed(names)}
+        blocks = _spelled([part.casefold() for part in parts], small)
+    if blocks is None:
+        raise DataError(
+            f"There is no representation {name!r}. Known are {', '.join(names)}, and any of them joined by "
+            f"{JOIN!r}."
+        )
+    twice = [block for block in dict.fromkeys(blocks) if blocks.count(block) > 1]
+    if twice:
+        raise DataError(f"The representation {name!r} names {twice[0]} twice.")
+    for part, whole in PART_OF.items():
+        if part in blocks and whole in blocks:
+            raise DataError(f"The representation {name!r} names {part}, which is part of {whole} already.")
+    return blocks
+
+
+def _spelled(parts: Sequence[str], known: Mapping[tuple[str, ...], str]) -> tuple[str, ...] | None:
+    """These parts as names of blocks, the longest first; None where they are not."""
+    if not parts:
+        return ()
+    for size in range(len(parts), 0, -1):
+        block = known.get(tuple(parts[:size]))
+        rest = None if block is None else _spelled(parts[size:], known)
+        if block is not None and rest is not None:
+            return (block, *rest)
+    return None
+
+
+def is_name(name: str) -> bool:
+    """Return whether a block may be called so: letters, digits, dots, hyphens and underscores."""
+    return bool(re.fullmatch(r"[\w.-]+", name))
+
+
+def known_blocks(
+    *, encoders: Mapping[str, str] | None = None, own: Mapping[str, Any] | None = None
+) -> tuple[str, ...]:
+    """Return the names of all blocks: the built-in ones, those of language encoders, and one's own."""
+    names = [*KINDS, *(ENCODERS if encoders is None else encoders), *(own or {})]
+    for name in names[len(KINDS) :]:
+        if not is_name(name):
+            raise DataError(
+                f"A representation cannot be called {name!r}; a name has letters, digits, dots, hyphens and "
+                "underscores."
+            )
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise DataError(f"{twice[0]!r} is the name of two representations; give one of them another.")
+    return tuple(names)
+
+
+# ---------------------------------------------------------------------- making blocks
+
+
+def make_blocks(
+    names: Iterable[str],
+    tasks: Sequence[TaskModel],
+    cohort: Cohort,
+    *,
+    values: Sequence[Values] | None = None,
+    score: str = SCORE,
+    subscores: Sequence[str] | None = None,
+    paper_estimates: bool = False,
+    channels: Sequence[Channel] | None = None,
+    language: Language | None = None,
+    own: Mapping[str, Any] | None = None,
+    on_progress: Callable[[str, int, int], None] | None = None,
+) -> dict[str, Block]:
+    """Make the blocks that representations consist of.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Representations, such as ``"score"`` or ``"score+fidm"``.
+    tasks : sequence of TaskModel
+        The tasks people did.
+    cohort : Cohort
+        The training part. It tells which columns and channels there are; nothing else is learned here.
+    values : sequence of Values, optional
+        The tasks' values, where they are solved already.
+    score, subscores
+        The columns with the total score and the subscores; see :func:`fidm.classify.tabular.score_columns`.
+    paper_estimates : bool
+        Estimate people as the paper does: maximum likelihood, a pooled population, and η itself. Otherwise by
+        empirical Bayes with random intercepts, and log η.
+    channels : sequence of Channel, optional
+        The effort channels; by default those of the paper's four effort features.
+    language : Language, optional
+        What each participant said, and the encoders of language blocks; by default the paper's two.
+    own : mapping of str to transformer, optional
+        Blocks of one's own.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+
+    Returns
+    -------
+    dict of str to Block
+        In the order in which they are first needed. ``action``, ``effort`` and ``fidm`` share one source.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.classify.features import make_blocks
+    >>> task = fidm.load_task("errands")
+    >>> people = fidm.simulate_cohort(task, 40, seed=1)
+    >>> blocks = make_blocks(["trajectory+effort", "fidm"], [task], people)
+    >>> list(blocks), blocks["effort"].source is blocks["fidm"].source
+    (['trajectory', 'effort', 'fidm'], True)
+    >>> blocks["effort"].fit(people).get_feature_names_out().tolist()
+    ['duration', 'characters', 'turns', 'pause']
+    """
+    language, own = language or Language(), own or {}
+    known = known_blocks(encoders=language.encoders, own=own)
+    wanted = tuple(dict.fromkeys(block for name in names for block in parse(name, known)))
+    made: dict[str, Block] = {}
+    if not set(FACTORS).isdisjoint(wanted):
+        made |= _factorized(
+            tasks, cohort, values, channels=channels, paper_estimates=paper_estimates, wanted=wanted
+        )
+    for name in wanted:
+        if name in own:
+            made[name] = Block(name, own[name])
+        elif name in language.encoders:
+            made[name] = Block(name, language.features(name, on_progress=on_progress), kind="language")
+        elif name == "trajectory":
+            made[name] = Block(name, TrajectoryFeatures(tuple(tasks)).fit(cohort), kind=KINDS[name])
+        elif name not in FACTORS:
+            columns: tuple[str, ...] = DEMOGRAPHICS if name == "demographics" else (score,)
+            if name == "score+subscores":
+                columns = score_columns(cohort, score=score, subscores=subscores)
+            made[name] = Block(name, table_features(cohort, columns), kind=KINDS[name])
+    return {name: made[name] for name in wanted}
+
+
+def profile_channels() -> tuple[Channel, ...]:
+    """Return the channels of the paper's four effort features; whether there was a pause is not one."""
+    return tuple(channel for channel in paper_channels() if channel.name != PRESENCE)
+
+
+def _factorized(
+    tasks: Sequence[TaskModel],
+    cohort: Cohort,
+    values: Sequence[Values] | None,
+    *,
+    channels: Sequence[Channel] | None,
+    paper_estimates: bool,
+    wanted: Sequence[str],
+) -> dict[str, Block]:
+    """Action, effort and both, of one source, with the channels that these people tell something about."""
+    solved = tuple(values) if values is not None else tuple(solve(task) for task in tasks)
+    method: Literal["eb", "mle"] = "mle" if paper_estimates else "eb"
+    usual = profile_channels() if channels is None else tuple(channels)
+    tried = () if {"effort", "fidm"}.isdisjoint(wanted) else usual
+    fit, failures = fit_learnable(tasks, cohort, tried, method=method, values=solved)
+    if not fit.channels and not {"effort", "fidm"}.isdisjoint(wanted):
+        reasons = " ".join(f"{name}: {why}" for name, why in failures.items())
+        raise DataError(f"There are no effort features: none of the channels can be learned. {reasons}")
+    source = FactorizedFeatures(
+        tuple(tasks),
+        channels=fit.channels,
+        method=method,
+        population="pooled" if paper_estimates else "random",
+        scale="raw" if paper_estimates else "log",
+        values=solved,
+    )
+    notes = tuple(f"{name} is left out: {why}" for name, why in failures.items())
+    effort = tuple(range(1, 1 + len(fit.channels)))
+    return {
+        "action": Block("action", source, (0,), kind=KINDS["action"]),
+        "effort": Block("effort", source, effort, kind=KINDS["effort"], notes=notes),
+        "fidm": Block("fidm", source, kind=KINDS["fidm"], notes=notes),
+    }
+
+
+# ---------------------------------------------------------------------- representations
+
+
+def representation(
+    name: str, blocks: Mapping[str, Block], *, scale_blocks: BlockScaling = "fusion"
+) -> Pipeline | FeatureUnion:
+    """Return a representation as scikit-learn's own steps, from a :class:`fidm.Cohort` to prepared features.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``"fidm"`` or ``"score+fidm"``.
+    blocks : mapping of str to Block
+        What :func:`make_blocks` made.
+    scale_blocks : {"fusion", "language", "never"}
+        See :func:`fidm.classify.tabular.is_scaled`.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.classify.features import classifier, make_blocks, representation
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from sklearn.pipeline import make_pipeline
+    >>> task = fidm.load_task("errands")
+    >>> people = fidm.simulate_cohort(task, 80, seed=1)
+    >>> slow = people.participants["true_duration"].to_numpy() > 0
+    >>> made = make_blocks(["effort"], [task], people)
+    >>> pipeline = make_pipeline(representation("effort", made), classifier())
+    >>> bool(cross_val_score(pipeline, people, slow, scoring="roc_auc").mean() > 0.8)
+    True
+    """
+    parts = [blocks[block] for block in parse(name, blocks)]
+    scaled = is_scaled(parts, scale_blocks)
+    branches = []
+    for block in parts:
+        branches.append((block.name, Pipeline([("features", clone(block)), *preparation(scaled=scaled)])))
+    return branches[0][1] if len(branches) == 1 else FeatureUnion(branches)

@@ -1,0 +1,298 @@
+"""Checks that cross-validation tells nothing it should not know.
+
+- *Scrambled labels.* Labels are shuffled among the people of each fold, so that every fold keeps its classes,
+  and everything that learns from labels learns again. What is left to tell apart is nothing: the area under
+  the curve must be one half on average. How often a scramble does as well as the true labels is a (one-sided)
+  permutation test of the representation (Ojala & Garriga 2010, test 1).
+- *The number of the fold.* Features that say in which fold a person is judged are added to a representation,
+  and with them the very answer, but only for those who are being judged. Nobody who is learned from is in
+  that fold, so none of it can help; a classifier that learned from those it judges would find the answer.
+
+Both look at the classifier and at how it is scored. Neither can see features that know the answer (a status
+hidden in a column, say), nor medians and spreads learned from everybody: that sources are given no status,
+and that everything is learned from the learners, is up to :mod:`fidm.classify.judging`, and to the tests.
+
+Ojala & Garriga (2010), Journal of Machine Learning Research 11, 1833–1863.
+
+Cross-validation, repeated, in several processes, and the checks that belong to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.stats import t as student
+
+from fidm.classify.intervals import Estimate, auc, difference, mean_of, over_repeats
+from fidm.classify.judging import Features, Judge, Prediction
+from fidm.classify.question import Question, cut
+from fidm.experiments.classifier import many_small_fits
+from fidm.types import Integers, Progress
+
+SCRAMBLED, FOLD_NUMBER = "scrambled labels", "fold number"
+LEVEL = 0.999
+"""Of the intervals of checks: a check of something sound fails once in a thousand times."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """One fold: who is learned from, who is judged, and their features.
+
+    Parameters
+    ----------
+    number : int
+        Which fold it is.
+    learners, rows : int arrays
+        Those who are learned from, and those who are judged.
+    learner_folds : int array
+        The fold in which each learner is judged.
+    features : mapping of str to Features
+        The blocks, of the learners first.
+    """
+
+    number: int
+    learners: Integers
+    rows: Integers
+    learner_folds: Integers
+    features: dict[str, Features]
+
+
+def scrambled(
+    judge: Judge,
+    representation: str,
+    folds: Sequence[Fold],
+    *,
+    times: int,
+    seed: int,
+    observed: float,
+    exchangeable: bool = True,
+) -> dict[str, Any]:
+    """Return what a representation tells of scrambled labels, a row of the table of checks.
+
+    Parameters
+    ----------
+    judge : Judge
+        The representations.
+    representation : str
+        Which of them.
+    folds : sequence of Fold
+        One cross-validation.
+    times : int
+        How often labels are scrambled.
+    seed : int
+        The same seed gives the same scrambles.
+    observed : float
+        The area under the curve of the true labels in the same folds.
+    exchangeable : bool
+        Whether people are independent; if some belong together there is no p.
+    """
+    blocks = judge.representations[representation]
+    prepared = [
+        judge.prepare(
+            [fold.features[name].matrix for name in blocks],
+            len(fold.learners),
+            scaled=judge.is_scaled(blocks),
+        )
+        for fold in folds
+    ]
+    binary = replace(judge, n_classes=2)
+    ill = (judge.label > 0).astype(np.int64)
+    found = np.empty(times)
+    for number in range(times):
+        rng = np.random.default_rng([seed, number])
+        mixed = ill.copy()
+        for fold in folds:
+            mixed[fold.rows] = rng.permutation(ill[fold.rows])
+        areas = []
+        for fold, x in zip(folds, prepared, strict=True):
+            said = binary.judge(x, mixed[fold.learners], fold.rows)
+            areas.append(auc(said.logit, mixed[fold.rows] > 0).value)
+        found[number] = np.mean(areas)
+    mean, half = float(found.mean()), float("nan")
+    if times > 1:
+        half = float(student.ppf(0.5 + LEVEL / 2, times - 1) * found.std(ddof=1) / np.sqrt(times))
+    return {
+        "check": SCRAMBLED,
+        "representation": representation,
+        "n": times,
+        "value": mean,
+        "low": mean - half,
+        "high": mean + half,
+        "expected": 0.5,
+        "passed": bool(abs(mean - 0.5) <= half) if times > 1 else None,
+        "observed": observed,
+        "p": float((1 + (found >= observed).sum()) / (1 + times)) if exchangeable else None,
+    }
+
+
+def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places: Integers) -> dict[str, Any]:
+    """Return how much the number of the fold adds to a representation, a row of the table of checks.
+
+    Parameters
+    ----------
+    judge : Judge
+        The representations.
+    representation : str
+        The one it is added to.
+    folds : sequence of Fold
+        One cross-validation.
+    places : int array
+        The place of each row of the cohort among those who are cross-validated.
+    """
+    blocks = judge.representations[representation]
+    scaled = judge.is_scaled(blocks)
+    areas: dict[bool, list[Estimate]] = {False: [], True: []}
+    for fold in folds:
+        n = len(fold.learners)
+        ill = judge.label[fold.rows] > 0
+        number = np.concatenate([fold.learner_folds, np.full(len(fold.rows), fold.number)])
+        codes = (number[:, None] == np.arange(len(folds))).astype(np.float64)
+        answer = np.concatenate([np.zeros(n), ill])[:, None]
+        known = [fold.features[name].matrix for name in blocks]
+        for told, matrices in ((False, known), (True, [*known, codes, answer])):
+            x = judge.prepare(matrices, n, scaled=scaled)
+            said = judge.judge(x, judge.label[fold.learners], fold.rows)
+            areas[told].append(auc(said.logit, ill))
+    rows = [places[fold.rows] for fold in folds]
+    everybody = sum(map(len, rows))
+    plain, with_code = (over_repeats([mean_of(areas[told], rows, everybody)]) for told in (False, True))
+    gain = difference(with_code, plain)
+    low, high = gain.interval(LEVEL, bounded=False)
+    return {
+        "check": FOLD_NUMBER,
+        "representation": representation,
+        "n": everybody,
+        "value": gain.value,
+        "low": low,
+        "high": high,
+        "expected": 0.0,
+        "passed": bool(low <= 0),
+        "observed": plain.value,
+        "p": None,
+    }
+
+
+Job = TypeVar("Job")
+
+
+Found = TypeVar("Found")
+
+
+def cross_validate(
+    judge: Judge,
+    question: Question,
+    *,
+    folds: int,
+    repeats: int,
+    seed: int,
+    workers: int | None,
+    say: Progress,
+) -> tuple[list[list[dict[str, Prediction]]], list[Fold]]:
+    """Return what is said of everybody in the training part by those who did not see them.
+
+    Parameters
+    ----------
+    judge : Judge
+        The representations.
+    question : Question
+        Who is what.
+    folds, repeats : int
+        How many folds, and how often people are cut into them anew.
+    seed : int
+        The first repetition has the folds that a single cross-validation with this seed has.
+    workers : int or None
+        Processes.
+    say : callable
+        Called as ``say(doing, done, of)``.
+
+    Returns
+    -------
+    said : list of lists of dicts
+        For each repetition and fold, the predictions by representation.
+    first : list of Fold
+        The folds of the first repetition.
+    """
+    rows = question.train
+    label = question.label[rows] if judge.n_classes > 2 else question.ill[rows].astype(np.int64)
+    cuts = [cut(question, rows, label, folds, _seed(seed, repeat)) for repeat in range(repeats)]
+    jobs = [(repeat, number) for repeat in range(repeats) for number in range(folds)]
+
+    def run(job: tuple[int, int]) -> tuple[dict[str, Prediction], Fold]:
+        repeat, number = job
+        inside = cuts[repeat] == number
+        said, features = judge.predict(rows[~inside], rows[inside])
+        return said, Fold(number, rows[~inside], rows[inside], cuts[repeat][~inside], features)
+
+    found = _mapped(run, jobs, workers, lambda done: say("cross-validation", done, len(jobs)))
+    said = [[found[repeat * folds + number][0] for number in range(folds)] for repeat in range(repeats)]
+    return said, [fold for _, fold in found[:folds]]
+
+
+def _seed(seed: int, repeat: int) -> int:
+    return seed if repeat == 0 else int(np.random.default_rng([seed, repeat]).integers(2**31))
+
+
+def check_leaks(
+    judge: Judge,
+    question: Question,
+    folds: Sequence[Fold],
+    *,
+    observed: Mapping[str, float],
+    permutations: int,
+    seed: int,
+    workers: int | None,
+    say: Progress,
+) -> list[dict[str, Any]]:
+    """Return what scrambled labels give for every single block, and what the number of the fold adds.
+
+    Parameters
+    ----------
+    judge, question, seed, workers, say
+        As in :func:`cross_validate`.
+    folds : sequence of Fold
+        One cross-validation.
+    observed : mapping of str to float
+        The area under the curve of each representation in these folds.
+    permutations : int
+        How often labels are scrambled.
+    """
+    single = [name for name, made in judge.representations.items() if len(made) == 1]
+
+    def run(name: str) -> dict[str, Any]:
+        return scrambled(
+            judge,
+            name,
+            folds,
+            times=permutations,
+            seed=seed,
+            observed=observed[name],
+            exchangeable=question.together is None,
+        )
+
+    def tell(done: int) -> None:
+        say("scrambled labels", done * permutations, len(single) * permutations)
+
+    found = _mapped(run, single, workers, tell) if permutations else []
+    main = "fidm" if "fidm" in judge.representations else next(iter(judge.representations))
+    return [*found, fold_number(judge, main, folds, question.places(question.train))]
+
+
+def _mapped(
+    run: Callable[[Job], Found], jobs: Sequence[Job], workers: int | None, tell: Callable[[int], None]
+) -> list[Found]:
+    """Run all jobs, in several processes if wanted, and tell how many are done."""
+    from joblib import Parallel, delayed
+
+    def quickly(job: Job) -> Found:
+        with many_small_fits():
+            return run(job)
+
+    tell(0)
+    found = []
+    for one in Parallel(n_jobs=workers or 1, return_as="generator")(delayed(quickly)(job) for job in jobs):
+        found.append(one)
+        tell(len(found))
+    return found

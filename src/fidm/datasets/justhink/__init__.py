@@ -1,1 +1,0 @@
-"""The published files of JUSThink become tasks, people and tables."""

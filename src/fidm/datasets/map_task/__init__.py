@@ -1,1 +1,0 @@
-"""The published files of the HCRC Map Task become tasks, people and tables."""

@@ -1,1 +1,0 @@
-"""The published files of the Space Adventure Task become tasks, people and tables."""

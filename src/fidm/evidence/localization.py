@@ -1,0 +1,539 @@
+"""Whether unexpected actions are where people went astray: the paper's table 1, for any cohort.
+
+Within each person, the actions at which an anchor event happened (:mod:`fidm.evidence.localization`) are
+compared with the others: the AUC is the chance that an event is more unexpected than another action, ties
+half. The top-decile rate is the share of events among the person's most unexpected tenth of actions, ⌈n/10⌉
+of them; actions tied at the edge share the last places evenly, so that no order of rows matters. All numbers
+are means over the people who have both events and other actions; enrichment is the top-decile rate over the
+base rate. Intervals come from drawing people again with replacement, and need at least ten people who count.
+
+The paper averages the AUC over people but does not say whether it does so with rates and enrichment. They are
+therefore also given pooled: in these every action of everybody counts the same.
+
+Who heads for one target, passes it by and completes another next has, in hindsight, walked away from the
+latter by perfectly sensible steps. Route divergence is therefore also given for the stretches (the way from
+one completion to the next) on which no target was passed by; the paper does not make this distinction.
+
+The same is done with the gap in Q alone, which needs no η. Both scores are rounded to 1e-9 first, so that
+equal ones tie on every machine.
+
+Which steps were detours or passed a shelf by, told from the trace and the map alone.
+
+Two anchors of the paper (section 4.3 and appendix C.3); neither knows η or Q:
+
+- a **route divergence** is a movement after which the place of the next task completion of this episode is
+  farther away, in steps over walkable cells, than before it. A completion is an action that completes a
+  target for the first time, in whatever phase, or finishes the task; its place is where the person stood.
+  Movements after the last completion have no such place and are left out;
+- a **bypass** is a movement out of reach of a target of the active phase that is not yet bought and could
+  have been bought there. Buying something else, or moving along the shelf, is none. A step in a state in
+  which such a purchase is possible is an *opportunity*.
+
+Actions the task leaves out, and steps in states that are not counted, have neither.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numba import njit
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError, TaskError
+from fidm.evidence.evidence import Evidence
+from fidm.record import Record
+from fidm.tasks.grid import Grid, GridStates
+from fidm.tasks.model import TaskModel
+from fidm.tasks.stack import Followed, TaskSet, follow
+from fidm.types import Flags, Floats, Progress
+
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Steps:
+    """The anchors of every step; a distance is NaN where there is no place to be distant from."""
+
+    is_move: Flags
+    is_known: Flags
+    completes: Flags
+    before: NDArray[np.float64]
+    after: NDArray[np.float64]
+    opportunity: Flags
+    leaves: Flags
+
+
+def anchors(
+    tasks: TaskModel | Iterable[TaskModel] | Mapping[str, TaskModel] | TaskSet, cohort: Cohort
+) -> pl.DataFrame:
+    """Say of every step whether it leads away from the next goal, and whether it passes a goal by.
+
+    Parameters
+    ----------
+    tasks : TaskModel, several, or TaskSet
+        Tasks that were drawn as maps.
+    cohort : Cohort
+        The people.
+
+    Returns
+    -------
+    DataFrame [N]
+        ``participant``, ``episode``, ``step``; ``is_move``; ``completes`` (whether it is a task completion);
+        ``stretch`` (the way from one completion to the next, counted from 1); ``distance_before`` and
+        ``distance_after`` to the next completion; ``route_divergence``, null where it cannot be said;
+        ``opportunity`` and ``bypass``, null in states that are not counted.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.evidence.localization import anchors
+    >>> task = fidm.load_task("errands")
+    >>> cohort = fidm.simulate_cohort(task, 3, seed=1)
+    >>> anchors(task, cohort).height == cohort.n_steps
+    True
+    """
+    stacked = tasks if isinstance(tasks, TaskSet) else TaskSet.of(tasks)
+    followed = follow(stacked, cohort)
+    for t in np.unique(followed.task).tolist():
+        if t >= 0 and stacked.tasks[t].grid is None:
+            raise TaskError(
+                f"{stacked.tasks[t].name} was not drawn as a map, so nobody knows what is a detour in it or "
+                "what is passed by. Only tasks with a map have such anchors."
+            )
+    of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    found = _find(stacked, cohort, followed, of_step)
+    done = np.concatenate([np.zeros(1, np.int64), np.cumsum(found.completes)])
+    farther = found.after > found.before
+    known = found.is_move & found.is_known & ~np.isnan(found.before)
+    return pl.DataFrame(
+        {
+            "participant": cohort.ids.gather(cohort.episode_owner()[of_step]),
+            "episode": cohort.episodes["episode"].gather(of_step),
+            "step": (np.arange(cohort.n_steps) - cohort.step_offsets[of_step] + 1).astype(np.int32),
+            "is_move": found.is_move,
+            "completes": found.completes,
+            "stretch": (done[:-1] - done[cohort.step_offsets[of_step]] + 1).astype(np.int32),
+            "distance_before": pl.Series(found.before, nan_to_null=True),
+            "distance_after": pl.Series(found.after, nan_to_null=True),
+            "route_divergence": _nullable(farther, known),
+            "opportunity": _nullable(found.opportunity, found.is_known),
+            "bypass": _nullable(found.is_move & found.leaves, found.is_known),
+        }
+    )
+
+
+def _nullable(values: Flags, known: Flags) -> pl.Series:
+    return pl.Series(values).set(pl.Series(~known), None)
+
+
+def _find(tasks: TaskSet, cohort: Cohort, followed: Followed, of_step: NDArray[np.int64]) -> _Steps:
+    n = cohort.n_steps
+    found = _Steps(
+        is_move=np.zeros(n, np.bool_),
+        is_known=np.zeros(n, np.bool_),
+        completes=np.zeros(n, np.bool_),
+        before=np.full(n, np.nan),
+        after=np.full(n, np.nan),
+        opportunity=np.zeros(n, np.bool_),
+        leaves=np.zeros(n, np.bool_),
+    )
+    task_of_step = followed.task[of_step]
+    for t, task in enumerate(tasks.tasks):
+        steps = np.flatnonzero((task_of_step == t) & (followed.pair >= 0))
+        if not len(steps) or task.grid is None:
+            continue
+        pair = followed.pair[steps] - int(tasks.pair_base[t])
+        state = followed.row[steps] - int(tasks.state_base[t])
+        then = task.successor[task.successor_offsets[pair]]
+        found.is_move[steps] = task.is_move[pair]
+        found.is_known[steps] = task.counted[state]
+        found.completes[steps] = _completions(task, task.grid, state, pair, then, of_step[steps])
+        cell = state % task.grid.grid.n_cells
+        place = _next_place(cell, found.completes[steps], of_step[steps])
+        walks = np.flatnonzero(task.is_move[pair] & (place != NOWHERE))
+        moved = then[walks] % task.grid.grid.n_cells
+        distance, column = _distances(task.grid.grid, place[walks])
+        found.before[steps[walks]] = distance[column, cell[walks]]
+        found.after[steps[walks]] = distance[column, moved]
+        within = _within_reach(task, task.grid)
+        found.opportunity[steps] = within[state] != 0
+        found.leaves[steps] = (within[state] & ~within[then]) != 0
+    return found
+
+
+def _completions(
+    task: TaskModel,
+    states: GridStates,
+    state: NDArray[np.int32],
+    pair: NDArray[np.int32],
+    then: NDArray[np.int32],
+    episode: NDArray[np.int64],
+) -> Flags:
+    """Which steps complete something for the first time in their episode."""
+    n_cells, end = states.grid.n_cells, states.end
+    inside = (state < end) & (then < end)
+    mode, later = np.where(inside, state, 0) // n_cells, np.where(inside, then, 0) // n_cells
+    marks = inside & (states.progress[mode] != states.progress[later])
+    goal = task.goal[pair]
+    achieves = np.flatnonzero(goal >= 0)
+    key = episode[achieves] * len(task.goals) + goal[achieves]
+    first = np.zeros(len(state), np.bool_)
+    first[achieves[np.unique(key, return_index=True)[1]]] = True
+    return np.asarray(marks | first)
+
+
+def _next_place(cell: NDArray[np.int32], completes: Flags, episode: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The cell of the next completion of the same episode, at or after each step; -1 where there is none."""
+    done = np.flatnonzero(completes)
+    place = np.full(len(cell), NOWHERE, dtype=np.int64)
+    if not len(done):
+        return place
+    following = np.searchsorted(done, np.arange(len(cell)))
+    some = np.flatnonzero(following < len(done))
+    following = done[following[some]]
+    same = episode[following] == episode[some]
+    place[some[same]] = cell[following[same]]
+    return place
+
+
+def _distances(grid: Grid, places: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The fewest moves from each different place to every cell, and the line of each place in it."""
+    different, line = np.unique(places, return_inverse=True)
+    cell, way = np.nonzero(grid.neighbour >= 0)
+    size = grid.n_cells
+    links = sparse.csr_array((np.ones(len(cell)), (cell, grid.neighbour[cell, way])), shape=(size, size))
+    if not len(different):
+        return np.zeros((0, size)), line
+    return np.asarray(csgraph.shortest_path(links, unweighted=True, indices=different)), line
+
+
+def _within_reach(task: TaskModel, states: GridStates) -> NDArray[np.int64]:
+    """The unfinished targets of the active phase that can be bought in each state, one bit each, [S]."""
+    within = np.zeros(task.n_states, dtype=np.int64)
+    buys = np.flatnonzero((task.goal >= 0) & (task.goal < len(states.spec.targets)))
+    np.bitwise_or.at(within, task.pair_state[buys], np.int64(1) << task.goal[buys].astype(np.int64))
+    return within
+
+
+ROUTE, ROUTE_CLEAR = "route_divergence", "route_divergence_clear"
+BYPASS, BYPASS_OF_MOVES = "bypass", "bypass_of_moves"
+DENOMINATORS: Mapping[str, str] = {
+    ROUTE: "movements with a next completion",
+    ROUTE_CLEAR: "those on stretches without a bypass",
+    BYPASS: "opportunity steps",
+    BYPASS_OF_MOVES: "all movements",
+}
+"""The anchors, and the steps each is looked for among."""
+
+SAID: Mapping[str, str] = {
+    ROUTE: "Turned away from the next goal",
+    ROUTE_CLEAR: "Turned away from the next goal",
+    BYPASS: "Passed a target by",
+    BYPASS_OF_MOVES: "Passed a target by",
+}
+"""The anchors in words."""
+
+SCORES = ("unexpectedness", "q_gap")
+"""What is compared: the unexpectedness, and the control that needs no η."""
+
+TOP = 0.1
+CIRCULAR = (
+    "The anchors are found from the same distances on the map as Q, so part of the agreement is there by "
+    "construction. q_gap, which needs no η, is the control to compare with."
+)
+NUMBERS = ("auc", "top_rate", "baseline", "enrichment")
+
+FEWEST = 10
+"""An interval from drawing people again needs at least so many people who count."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Localization:
+    """How well unexpectedness points at detours and at shelves passed by.
+
+    Parameters
+    ----------
+    table : DataFrame
+        A row per anchor (see :data:`DENOMINATORS`) and score: ``auc``, ``top_rate``, ``baseline``,
+        ``enrichment``, each with ``_low`` and ``_high`` (null with fewer than ten people who count);
+        ``n_people`` (who have both kinds of actions, and whom the numbers are about), ``n_people_all`` (who
+        have any action of the denominator), ``n_events`` and ``n_steps`` of the former; and
+        ``pooled_top_rate``, ``pooled_baseline`` and ``pooled_enrichment``, in which every action of all of
+        the latter counts the same.
+    people : DataFrame
+        The same per person: ``n_steps``, ``n_events``, ``auc``, ``top_rate``, ``baseline``.
+    notes : tuple of str
+        What is to be said of it.
+    record : Record
+        How it came about.
+    """
+
+    table: pl.DataFrame
+    people: pl.DataFrame
+    notes: tuple[str, ...]
+    record: Record
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The table, and the one per person."""
+        return {"": self.table, "people": self.people}
+
+    def row(self, anchor: str, score: str = "unexpectedness") -> dict[str, Any]:
+        """Return the numbers of one anchor, such as ``"route_divergence"``."""
+        found = self.table.filter((pl.col("anchor") == anchor) & (pl.col("score") == score))
+        if not found.height:
+            raise DataError(f"There is no anchor {anchor!r} with the score {score!r}.")
+        return found.row(0, named=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values."""
+        return {"anchors": self.table, "notes": self.notes}
+
+    def sentences(self) -> tuple[str, ...]:
+        """Return how well unexpectedness points at each anchor, in a sentence each."""
+        said = []
+        for anchor, among in DENOMINATORS.items():
+            row = self.row(anchor)
+            what = f"{SAID[anchor]}, among {among}"
+            if row["auc"] is None:
+                said.append(f"{what}: nobody has both such events and other actions.")
+                continue
+            low, high = row["auc_low"], row["auc_high"]
+            interval = "" if low is None else f" [{low:.3f}, {high:.3f}]"
+            said.append(
+                f"{what}: AUC {row['auc']:.3f}{interval} within a person; {row['enrichment']:.2f} times as "
+                f"frequent in the most unexpected tenth ("
+                f"{row['n_people']:,} of {row['n_people_all']:,} people)."
+            )
+        return tuple(said)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+def localize(
+    evidence: Evidence,
+    cohort: Cohort,
+    *,
+    seed: int = 1,
+    bootstrap: int = 2_000,
+    level: float = 0.95,
+    on_progress: Progress | None = None,
+) -> Localization:
+    """Say how well the unexpectedness of actions points at detours and at shelves passed by.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What :func:`find_evidence` found about these people.
+    cohort : Cohort
+        The people, on tasks with a map.
+    seed : int
+        The same seed gives the same intervals.
+    bootstrap : int
+        How often people are drawn again for the intervals.
+    level : float
+        The level of the intervals.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.evidence.evidence import find_evidence
+    >>> from fidm.evidence.localization import localize
+    >>> task = fidm.load_task("grocery_small")
+    >>> cohort = fidm.simulate_cohort(task, 30, seed=1)
+    >>> found = localize(find_evidence(fidm.Model(task).fit(cohort), cohort), cohort, bootstrap=100)
+    >>> found.row("route_divergence")["auc"] > 0.5
+    True
+    """
+    check_settings(seed=seed, bootstrap=bootstrap, level=level)
+    _require(evidence, cohort)
+    steps = evidence.actions.select("counts", *SCORES).with_columns(
+        anchors(evidence.tasks, cohort).select(
+            "step", "stretch", "is_move", "route_divergence", "opportunity", "bypass"
+        )
+    )
+    counts = steps["counts"].to_numpy() & steps["unexpectedness"].is_not_null().to_numpy()
+    if not (counts & steps["is_move"].to_numpy()).any():
+        raise DataError("No movement of anybody counts, so there is nothing to localize.")
+    edges = cohort.step_offsets[cohort.episode_offsets]
+    person = np.repeat(np.arange(len(cohort)), np.diff(edges))
+    bypass = steps["bypass"].fill_null(value=False).to_numpy()
+    away = steps["route_divergence"].fill_null(value=False).to_numpy()
+    directed = counts & steps["route_divergence"].is_not_null().to_numpy()
+    cases: dict[str, tuple[Flags, Flags]] = {
+        ROUTE: (directed, away),
+        ROUTE_CLEAR: (directed & ~_on_stretch(steps, bypass), away),
+        BYPASS: (counts & steps["opportunity"].fill_null(value=False).to_numpy(), bypass),
+        BYPASS_OF_MOVES: (counts & steps["is_move"].to_numpy(), bypass),
+    }
+    if not any((among & event).any() for among, event in cases.values()):
+        raise DataError(
+            "Nobody ever turned away from the next goal or passed a target by, so there is nothing to "
+            "localize."
+        )
+    rows: list[dict[str, Any]] = []
+    people: list[pl.DataFrame] = []
+    for number, (anchor, (among, event)) in enumerate(cases.items()):
+        for score in SCORES:
+            if on_progress:
+                on_progress("localizing", len(rows), len(cases) * len(SCORES))
+            values = np.round(steps[score].fill_null(0.0).to_numpy(), 9)
+            table = _people(person[among], values[among], event[among], cohort)
+            named = {"anchor": anchor, "denominator": DENOMINATORS[anchor], "score": score}
+            rows.append(named | _numbers(table, [seed, number], bootstrap, level))
+            people.append(table.select(*(pl.lit(text).alias(key) for key, text in named.items()), pl.all()))
+    if on_progress:
+        on_progress("localizing", len(rows), len(rows))
+    table = pl.DataFrame(rows, schema=_schema())
+    settings = {**evidence.record.settings, "bootstrap": bootstrap, "level": level, "top": TOP}
+    return Localization(
+        table=table,
+        people=pl.concat(people).select("participant", pl.exclude("participant")),
+        notes=_notes(table),
+        record=Record.of("localize", evidence.tasks.tasks, seed=seed, settings=settings, cohort=cohort),
+    )
+
+
+def _on_stretch(steps: pl.DataFrame, event: Flags) -> Flags:
+    """Whether an event happened anywhere on the stretch a step belongs to, [N]."""
+    begins = (steps["step"] == 1) | (steps["stretch"] != steps["stretch"].shift(1))
+    number = np.cumsum(begins.fill_null(value=True).to_numpy()) - 1
+    return np.asarray(np.bincount(number, event, minlength=1)[number] > 0)
+
+
+def check_settings(*, seed: int, bootstrap: int, level: float) -> None:
+    """Raise if a setting of :func:`localize` cannot be, and say which.
+
+    Parameters
+    ----------
+    seed : int
+        Must be 0 or more.
+    bootstrap : int
+        Must be 1 or more.
+    level : float
+        Must lie between 0 and 1.
+    """
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    if bootstrap < 1:
+        raise DataError(f"bootstrap is {bootstrap}; it must be 1 or more.")
+    if not 0 < level < 1:
+        hint = f" Write {level / 100:g} for {level:g} %." if 1 < level < 100 else ""
+        raise DataError(f"level is {level:g}; it must lie between 0 and 1.{hint}")
+
+
+def _require(evidence: Evidence, cohort: Cohort) -> None:
+    if evidence.actions.height != cohort.n_steps or not evidence.participants.equals(cohort.ids):
+        raise DataError("The evidence is not about these people. Make it with find_evidence(fit, cohort).")
+
+
+def _people(person: NDArray[np.int64], score: Floats, event: Flags, cohort: Cohort) -> pl.DataFrame:
+    """Everybody's own numbers; null where a person does not have both kinds of actions."""
+    order = np.lexsort((-score, person))
+    sizes = np.bincount(person, minlength=len(cohort))
+    some = np.flatnonzero(sizes)
+    offsets = np.concatenate([[0], np.cumsum(sizes[some])]).astype(np.int64)
+    n_events, auc, top = (np.zeros(len(some)) for _ in range(3))
+    _rank(offsets, score[order], event[order], TOP, n_events, auc, top)
+    n = sizes[some].astype(np.int64)
+    return pl.DataFrame(
+        {
+            "participant": cohort.ids.gather(some),
+            "n_steps": n,
+            "n_events": n_events.astype(np.int64),
+            "auc": pl.Series(auc, nan_to_null=True),
+            "top_rate": top,
+            "baseline": n_events / np.maximum(n, 1),
+        }
+    )
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _rank(offsets, score, event, top, n_events, auc, top_rate):  # type: ignore[no-untyped-def]
+    """Fill in each person's events, AUC and top rate; scores come person by person, the largest first."""
+    for j in range(len(offsets) - 1):
+        first = offsets[j]
+        last = offsets[j + 1]
+        n = last - first
+        places = int(np.ceil(top * n - 1e-9))
+        events = 0
+        wins = 0.0  # pairs in which the event has the larger score, ties half
+        hits = 0.0
+        i = first
+        while i < last:
+            k = i
+            tied_events = 0
+            while k < last and score[k] == score[i]:
+                tied_events += event[k]
+                k += 1
+            others = (k - i) - tied_events
+            wins += others * (events + 0.5 * tied_events)
+            free = min(max(places - (i - first), 0), k - i)
+            hits += tied_events * free / (k - i)
+            events += tied_events
+            i = k
+        n_events[j] = events
+        auc[j] = wins / (events * (n - events)) if 0 < events < n else np.nan
+        top_rate[j] = hits / places
+
+
+def _numbers(people: pl.DataFrame, stream: list[int], bootstrap: int, level: float) -> dict[str, Any]:
+    """The means over those who have both kinds of actions, with intervals."""
+    both = people.filter(pl.col("auc").is_not_null())
+    values = both.select("auc", "top_rate", "baseline").to_numpy()
+    n = len(values)
+    found: dict[str, Any] = {"n_people": n, "n_people_all": people.height}
+    found |= {"n_events": int(both["n_events"].sum()), "n_steps": int(both["n_steps"].sum())}
+    places = np.ceil(TOP * people["n_steps"].to_numpy() - 1e-9)
+    total, events = int(people["n_steps"].sum()), int(people["n_events"].sum())
+    pooled = float((people["top_rate"].to_numpy() * places).sum() / places.sum()) if total else math.nan
+    base = events / total if total else math.nan
+    found |= {"pooled_top_rate": pooled, "pooled_baseline": base}
+    found["pooled_enrichment"] = pooled / base if events else math.nan
+    if not n:
+        return found
+    centre = values.mean(axis=0)
+    found |= dict(zip(NUMBERS, (*centre.tolist(), centre[1] / centre[2]), strict=True))
+    if n < FEWEST:
+        return found
+    means = np.empty((bootstrap, 3))
+    for b in range(bootstrap):
+        means[b] = values[np.random.default_rng([*stream, b]).integers(0, n, n)].mean(axis=0)
+    drawn = np.column_stack([means, means[:, 1] / means[:, 2]])
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    for k, name in enumerate(NUMBERS):
+        found[f"{name}_low"], found[f"{name}_high"] = float(low[k]), float(high[k])
+    return found
+
+
+def _schema() -> dict[str, Any]:
+    columns: dict[str, Any] = dict.fromkeys(("anchor", "denominator", "score"), pl.String)
+    for name in NUMBERS:
+        columns |= dict.fromkeys((name, f"{name}_low", f"{name}_high"), pl.Float64)
+    columns |= dict.fromkeys(("n_people", "n_people_all", "n_events", "n_steps"), pl.Int64)
+    return columns | dict.fromkeys(("pooled_top_rate", "pooled_baseline", "pooled_enrichment"), pl.Float64)
+
+
+def _notes(table: pl.DataFrame) -> tuple[str, ...]:
+    notes = [CIRCULAR]
+    for row in table.filter(pl.col("score") == SCORES[0]).iter_rows(named=True):
+        what = f"{row['anchor']} among {row['denominator']}"
+        if not row["n_people"]:
+            notes.append(f"{what}: nobody has both such events and other actions, so nothing can be said.")
+            continue
+        said = (
+            f"{what}: {row['n_people']:,} of {row['n_people_all']:,} people have both kinds and are counted"
+        )
+        notes.append(said + (": too few people for an interval." if row["n_people"] < FEWEST else "."))
+    return tuple(notes)

@@ -1,0 +1,1 @@
+"""The paper's experiments on any study: recovery, matched pairs, task settings, reliability, families."""

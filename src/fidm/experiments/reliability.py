@@ -1,0 +1,586 @@
+"""How far a person's numbers can be trusted: split halves, retest, and the change that is more than noise.
+
+*Split-half.* A person's segments are dealt to two halves, odd and even; every step goes with its segment.
+In episodes whose steps do not say which segment they belong to, runs of three counted steps are dealt
+instead (see :mod:`fidm.experiments.reliability`). People with many short episodes have whole episodes dealt
+(``halves="episodes"``): where the segments of an episode follow a pattern, such as a slow first choice, odd
+and even segments are not parallel. Each half is estimated alone by maximum likelihood, with the population
+values of one fit for both; shrunken halves are pulled to the same centre, the more the less they hold, which
+distorts the correlation. With r the correlation of the halves (log η, θ), the full-length reliability is
+Spearman and Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the spread of full-length
+estimates, the standard error of measurement is SD·√(1 − ρ).
+
+People whose estimate is infinite in a half (every choice a best one) are left out of r, and with them the
+most consistent people, so ρ of η says little where they are many. The rank correlation keeps them, in the
+first and last places; sentences then rely on the model.
+
+*Retest.* Where people have several traces: the first against the second, or odd against even ones if anybody
+has more than two. ρ is the ICC(2,1), absolute agreement of single measurements, and the standard error of
+measurement √(σ²_occasion + σ²_error) of the same two-way model.
+
+*Model.* What empirical Bayes itself says of people who were observed: ρ is one minus the mean posterior
+variance over the prior's, and the standard error of measurement the root of the mean posterior variance over
+ρ.
+
+The standard error of measurement is that of estimates by maximum likelihood, and the minimal detectable
+change 1.96·√2 times as large: two such estimates of a person who has not changed differ by less in 95 % of
+cases. The estimates of empirical Bayes, which ``fidm fit`` prints unless told otherwise, are pulled towards
+the mean by about ρ, and so are their differences: for them the change is ρ times as large. Intervals are from
+a bootstrap of participants.
+
+Which steps and segments of a person make up each of two halves, or each of two measurements.
+
+Segments are dealt in turn, odd and even, and every step goes with its segment. In episodes whose steps do not
+say which segment they belong to, runs of three counted steps are dealt instead. Whole episodes can be dealt
+too.
+
+What :func:`fidm.study.reliability` found, in a table and in words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError
+from fidm.experiments.learnable import by_method, fit_learnable, groups_of
+from fidm.experiments.recover import LABELS, number
+from fidm.fit.effort_alone import EffortFit, fit_effort
+from fidm.fit.fitted import Fit
+from fidm.fit.profile import SENSITIVITY
+from fidm.model.channels import Channel
+from fidm.model.effort import paper_channels, segment_owner_offsets
+from fidm.record import Record, hash_values
+from fidm.simulate.structure import counted_steps
+from fidm.tasks.model import TaskModel
+from fidm.tasks.stack import TaskSet
+from fidm.types import Flags, Floats, Progress
+
+RUN = 3
+"""How many counted steps are dealt at a time where steps do not name their segment."""
+
+
+def deal_segments(tasks: TaskSet | None, cohort: Cohort) -> tuple[Flags, Flags, str]:
+    """Which steps and which segments are in the odd half, and how that was decided."""
+    person_start = segment_owner_offsets(cohort)
+    owner = np.repeat(np.arange(len(cohort)), np.diff(person_start))
+    odd_segment = (np.arange(cohort.n_segments) - person_start[owner]) % 2 == 0
+    how = "split-half: odd against even segments"
+    episode = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    segment = np.full(cohort.n_steps, -1, np.int32) if cohort.segment is None else cohort.segment
+    linked = np.bincount(episode[segment >= 0], minlength=cohort.n_episodes) > 0
+    odd = np.zeros(cohort.n_steps, np.bool_)
+    if linked.any():
+        place = cohort.segment_offsets[episode] + _filled_in(segment, cohort.step_offsets)
+        odd = odd_segment[np.clip(place, 0, cohort.n_segments - 1)]
+        how += ", each with its steps"
+    alone = ~linked & (np.diff(cohort.step_offsets) > 0)
+    if tasks is None or not alone.any():
+        return odd, odd_segment, how
+    odd = np.where(alone[episode], _runs(cohort, counted_steps(tasks, cohort) & alone[episode]), odd)
+    where = f" of {int(alone.sum()):,} of {cohort.n_episodes:,} episodes" if linked.any() else ""
+    how += (
+        f"; steps{where} do not say which segment they belong to, so for sensitivity runs of {RUN} counted "
+        "steps were dealt in turn"
+    )
+    return odd, odd_segment, how
+
+
+def _runs(cohort: Cohort, counts: Flags) -> Flags:
+    """Whether a step is in an odd run of those of its person that count."""
+    edges = cohort.step_offsets[cohort.episode_offsets]
+    before = np.append(0, np.cumsum(counts))
+    index = before[:-1] - np.repeat(before[edges[:-1]], np.diff(edges))
+    return np.asarray((index // RUN) % 2 == 0)
+
+
+def _filled_in(segment: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Every step's segment; a step without one goes with the step before it, or else with the first."""
+    at = np.arange(len(segment))
+    starts = np.repeat(offsets[:-1], np.diff(offsets))
+    last = np.maximum.accumulate(np.where(segment >= 0, at, -1))
+    known = last >= starts
+    return np.where(known, segment[np.maximum(last, 0)], 0).astype(np.int64)
+
+
+def deal_episodes(cohort: Cohort) -> tuple[tuple[tuple[Flags, Flags], tuple[Flags, Flags]], str]:
+    """Which steps and segments belong to the first and the second measurement, and how that was decided."""
+    starts = np.repeat(cohort.episode_offsets[:-1], np.diff(cohort.episode_offsets))
+    is_first = (np.arange(cohort.n_episodes) - starts) % 2 == 0
+    steps = np.repeat(is_first, np.diff(cohort.step_offsets))
+    segments = np.repeat(is_first, np.diff(cohort.segment_offsets))
+    most = int(np.diff(cohort.episode_offsets).max())
+    how = "first against second trace" if most == 2 else "odd against even traces; it is that of half of them"
+    how = f"retest: {how}, {len(cohort):,} people with several"
+    if len(cohort.tasks) > 1:
+        how += "; traces are on different tasks, so the retest is one with parallel forms"
+    return ((steps, segments), (~steps, ~segments)), how
+
+
+def half_of(cohort: Cohort, channels: tuple[Channel, ...], steps: Flags, segments: Flags) -> Cohort:
+    """The same people with only these steps and these segments' observations."""
+    weight = np.ones(cohort.n_steps) if cohort.weight is None else cohort.weight
+    names = {channel.column for channel in channels} & set(cohort.segments.columns)
+    kept = pl.Series(segments)
+    table = cohort.segments.with_columns(
+        pl.when(kept).then(pl.col(name)).otherwise(None).alias(name) for name in sorted(names)
+    )
+    return replace(cohort, weight=np.where(steps, weight, 0.0), segments=table)
+
+
+MANY = 0.2
+"""If a larger share of people is left out, a reader is told, and sentences rely on the model."""
+
+ENOUGH_RETESTS = 30
+"""A retest of fewer people, and of less than half of them, is not what sentences rely on."""
+
+TOO_LOW = 0.5
+"""Below this reliability more than half of the differences are error, and sentences speak of no change."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """How far each parameter of a person can be trusted.
+
+    Parameters
+    ----------
+    record : Record
+        How it came about.
+    parameters : tuple of str
+        ``action_sensitivity`` and the channels.
+    table : DataFrame
+        A row per parameter and kind (``split-half``, ``retest``, ``model``): people with an estimate in both
+        measurements and without, their correlation r, the rank correlation of all, the reliability with its
+        interval, the standard error of measurement, and the minimal detectable change, with its interval, of
+        estimates by maximum likelihood; ``mdc_shrunk`` is that of estimates by empirical Bayes. Sensitivity
+        is on the scale of log η.
+    notes : tuple of str
+        How halves were made, and what could not be done.
+    not_learned : mapping of str to str
+        Channels that could not be learned, and why.
+    """
+
+    record: Record
+    parameters: tuple[str, ...]
+    table: pl.DataFrame
+    notes: tuple[str, ...]
+    not_learned: Mapping[str, str]
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The table."""
+        return {"": self.table}
+
+    def row(self, parameter: str, kind: str = "split-half") -> dict[str, Any] | None:
+        """Return what is known of a parameter; None where there is nothing of this kind."""
+        chosen = self.table.filter(parameter=parameter, kind=kind)
+        return chosen.row(0, named=True) if chosen.height else None
+
+    def sentences(self) -> tuple[str, ...]:
+        """Say for each parameter how reliable it is, and which change in a person is more than noise."""
+        said = []
+        for name in self.parameters:
+            label = LABELS.get(name, name)
+            label = label[0].upper() + label[1:]
+            row = self._best(name)
+            if row is None:
+                said.append(f"{label}: its reliability cannot be told from these people.")
+                continue
+            what = "odds" if name == "pause_presence" else "value"
+            known = row["low"] is not None
+            interval = f"{number(row['low'])} to {number(row['high'])}, " if known else ""
+            interval = f" ({interval}{row['n']:,} people)"
+            kind = "by the model's own reckoning, its" if row["kind"] == "model" else row["kind"]
+            text = f"{label}: {kind} reliability is {number(row['reliability'])}{interval}"
+            halves = self.row(name)
+            if row["kind"] == "model" and halves is not None and halves["reliability"] is not None:
+                text += f", by split halves {number(halves['reliability'])} ({halves['n']:,} people)"
+            if row["reliability"] < TOO_LOW:
+                said.append(f"{text}; below {number(TOO_LOW)}, too low to speak of changes in one person.")
+                continue
+            least = "" if row["kind"] == "retest" else "at least "
+            said.append(
+                f"{text}; a change of a person's {what} by less than a factor of {least}"
+                f"{math.exp(row['mdc_shrunk']):.2f} is within measurement error "
+                f"({math.exp(row['mdc']):.2f} if estimated by maximum likelihood)."
+            )
+        return tuple(said)
+
+    def _best(self, name: str) -> dict[str, Any] | None:
+        """The kind to rely on: retest of enough people, else split-half, else the model.
+
+        Retest and split-half are passed over if too many had to be left out.
+        """
+        halves = self.row(name)
+        everybody = 0 if halves is None else halves["n"] + halves["without"]
+        for kind in ("retest", "split-half", "model"):
+            row = self.row(name, kind)
+            if row is None or row["reliability"] is None:
+                continue
+            if kind == "retest" and row["n"] < min(ENOUGH_RETESTS, everybody / 2):
+                continue
+            if kind == "model" or row["without"] <= MANY * (row["n"] + row["without"]):
+                return row
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "parameters": list(self.parameters),
+            "reliability": self.table.to_dicts(),
+            "sentences": list(self.sentences()),
+            "notes": list(self.notes),
+            "not_learned": dict(self.not_learned),
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+FEWEST_PEOPLE = 5
+"""A correlation of fewer people is not given."""
+
+BOOTSTRAP, _CHUNK = 1_000, 2_000_000
+
+
+def reliability(
+    task: TaskModel | Iterable[TaskModel] | None,
+    cohort: Cohort,
+    *,
+    fit: Fit | EffortFit | None = None,
+    learn_from: Cohort | None = None,
+    halves: Literal["segments", "episodes"] = "segments",
+    unit: Literal["person", "episode"] = "person",
+    together: str | None = None,
+    seed: int = 1,
+    bootstrap: int = BOOTSTRAP,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> Reliability:
+    """Say how reliable every parameter is: split halves, retest, and the change that can be detected.
+
+    Parameters
+    ----------
+    task : TaskModel, or several, or None
+        The tasks the episodes name; None where effort alone is studied, without a task.
+    cohort : Cohort
+        The people.
+    fit : Fit or EffortFit, optional
+        What people share; learned from ``learn_from`` if left out.
+    learn_from : Cohort, optional
+        The training part; by default all of the cohort.
+    halves : {"segments", "episodes"}
+        What is dealt to the two halves in turn: segments with their steps, or whole episodes.
+    unit : {"person", "episode"}
+        Whose reliability: that of people; or that of single episodes, such as the dialogs of a person, each
+        of which then has numbers of its own. People are still drawn whole for the intervals.
+    together : str, optional
+        A column of the participants: people with the same value, such as those who talk to each other, are
+        drawn together for the intervals.
+    seed : int
+        Of the bootstrap.
+    bootstrap : int
+        How many times people are drawn anew for the intervals.
+    workers : int, optional
+        Threads; changes no number.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.experiments.reliability import reliability
+    >>> task = fidm.load_task("errands")
+    >>> found = reliability(task, fidm.simulate_cohort(task, 60, seed=1), bootstrap=100)
+    >>> found.row("duration")["n"]
+    60
+    """
+    if len(cohort) < 2:
+        raise DataError("There is one person; reliability compares differences among people with error.")
+    if seed < 0 or bootstrap < 20:
+        raise DataError(f"seed is {seed} and bootstrap {bootstrap}; they must be at least 0 and 20.")
+    if halves not in ("segments", "episodes"):
+        raise DataError(f"halves is {halves!r}; it must be 'segments' or 'episodes'.")
+    several = np.diff(cohort.episode_offsets) > 1
+    if unit not in ("person", "episode"):
+        raise DataError(f"unit is {unit!r}; it must be 'person' or 'episode'.")
+    if halves == "episodes" and unit == "episode":
+        raise DataError("A single episode cannot be dealt to halves whole; deal segments.")
+    if isinstance(fit, EffortFit) and task is not None:
+        raise DataError("This fit is of effort alone; give None as the task.")
+    if isinstance(fit, Fit) and task is None:
+        raise DataError("This fit is of a task; give the task too.")
+    if halves == "episodes" and not several.any():
+        raise DataError("Nobody has several episodes, so they cannot be dealt to halves; deal segments.")
+    group = None if together is None else groups_of(cohort, together)
+    if unit == "episode":
+        owner = cohort.episode_owner()
+        group = owner if group is None else group[owner]
+        cohort = cohort.by_episode()
+        learn_from = None if learn_from is None else learn_from.by_episode()
+        several = np.zeros(len(cohort), dtype=np.bool_)
+    tasks = None if task is None else TaskSet.of(task)
+    say = on_progress or (lambda doing, done, of: None)
+    say("population", 0, 4)
+    failures: dict[str, str] = {}
+    if fit is None:
+        learners = cohort if learn_from is None else learn_from
+        if tasks is None:
+            fit = fit_effort(learners, workers=workers)
+        else:
+            fit, failures = fit_learnable(tasks.tasks, learners, paper_channels(), workers=workers)
+    alone = by_method(fit, "mle")
+
+    def estimates(some: Cohort) -> Floats:
+        profile = alone.profile(some, workers=workers)
+        if SENSITIVITY not in profile.parameters:
+            return profile.estimate
+        return np.column_stack([profile.log_sensitivity, profile.estimate[:, 1:]])
+
+    rows, notes = [], []
+    if unit == "episode":
+        notes.append(f"every episode has numbers of its own: {len(cohort):,} episodes stand for people")
+    say("split halves", 1, 4)
+    if halves == "episodes":
+        ((is_odd, is_odd_segment), _), _ = deal_episodes(cohort)
+        how = "split-half: odd against even episodes, whole"
+    else:
+        is_odd, is_odd_segment, how = deal_segments(tasks, cohort)
+    parts = [
+        estimates(half_of(cohort, fit.channels, steps, segments))
+        for steps, segments in ((is_odd, is_odd_segment), (~is_odd, ~is_odd_segment))
+    ]
+    full = estimates(cohort)
+    notes.append(how)
+    for k, name in enumerate(fit.parameters):
+        columns = (parts[0][:, k], parts[1][:, k], full[:, k])
+        rows.append(_measured(name, "split-half", columns, _split_half, seed, bootstrap, group))
+    say("retest", 2, 4)
+    if several.any():
+        chosen = cohort[np.flatnonzero(several)]
+        their = None if group is None else group[several]
+        first, how = deal_episodes(chosen)
+        notes.append(how)
+        times = [estimates(half_of(chosen, fit.channels, *part)) for part in first]
+        for k, name in enumerate(fit.parameters):
+            columns = (times[0][:, k], times[1][:, k], times[0][:, k])
+            rows.append(_measured(name, "retest", columns, _retest, seed, bootstrap, their))
+    elif unit == "person":
+        notes.append("no retest: nobody has several traces")
+    say("model", 3, 4)
+    rows += _by_model(fit, cohort, workers, notes)
+    say("model", 4, 4)
+    return Reliability(
+        record=Record.of(
+            "reliability",
+            () if tasks is None else tasks.tasks,
+            seed=seed,
+            settings={
+                "bootstrap": bootstrap,
+                "learned": hash_values(_learned_numbers(fit)),
+                **({} if halves == "segments" else {"halves": halves}),
+                **({} if unit == "person" else {"unit": unit}),
+                **({} if together is None else {"together": together}),
+            },
+            cohort=cohort,
+        ),
+        parameters=fit.parameters,
+        table=pl.DataFrame(rows, infer_schema_length=None).fill_nan(None),
+        notes=(*notes, *_few(rows)),
+        not_learned=failures,
+    )
+
+
+# ---------------------------------------------------------------------- numbers
+
+
+def _measured(
+    name: str,
+    kind: str,
+    columns: tuple[Floats, Floats, Floats],
+    function: Callable[[Floats], Floats],
+    seed: int,
+    bootstrap: int,
+    group: NDArray[np.int64] | None = None,
+) -> dict[str, Any]:
+    """One row of the table: what people with two finite measurements give, and bootstrap intervals."""
+    data = np.stack(columns)
+    ranked = ~np.isnan(data[:2]).any(axis=0)
+    known = np.isfinite(data).all(axis=0)
+    rank_r = _rank_correlation(data[0, ranked], data[1, ranked])
+    data = data[:, known]
+    n = data.shape[1]
+    nothing = np.full(3, np.nan)
+    found, low, high = nothing, nothing, nothing
+    if n >= FEWEST_PEOPLE:
+        found = function(data[:, None, :])[0]
+        rng = np.random.default_rng([seed, n])
+        if group is not None:
+            drawn = _drawn_together(data, group[known], function, rng, bootstrap)
+        else:
+            size = max(1, _CHUNK // n)
+            drawn = np.concatenate(
+                [
+                    function(data[:, rng.integers(0, n, (min(size, bootstrap - first), n))])
+                    for first in range(0, bootstrap, size)
+                ]
+            )
+        drawn = drawn[np.isfinite(drawn).all(axis=1)]
+        if len(drawn) > bootstrap // 2:
+            low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
+    return _row(name, kind, n, int((~known).sum()), found, low, high, rank_r)
+
+
+def _drawn_together(
+    data: Floats,
+    group: NDArray[np.int64],
+    function: Callable[[Floats], Floats],
+    rng: np.random.Generator,
+    bootstrap: int,
+) -> Floats:
+    """What is found when groups are drawn anew whole, [B, 3]."""
+    members = [np.flatnonzero(group == one) for one in np.unique(group)]
+    if len({len(one) for one in members}) == 1:  # all at a time
+        drawn = rng.integers(0, len(members), (bootstrap, len(members)))
+        chosen = np.stack(members)[drawn].reshape(bootstrap, -1)
+        size = max(1, _CHUNK // chosen.shape[1])
+        return np.concatenate(
+            [function(data[:, chosen[first : first + size]]) for first in range(0, bootstrap, size)]
+        )
+    found = []
+    for _ in range(bootstrap):
+        chosen = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
+        found.append(function(data[:, None, chosen])[0])
+    return np.stack(found)
+
+
+def _row(
+    name: str,
+    kind: str,
+    n: int,
+    without: int,
+    found: Floats,
+    low: Floats,
+    high: Floats,
+    rank_r: float = math.nan,
+) -> dict[str, Any]:
+    change = 1.96 * math.sqrt(2)
+    shrunk = change * float(found[2]) * min(1.0, max(0.0, float(found[1])))
+    return {
+        "parameter": name,
+        "kind": kind,
+        "n": n,
+        "without": without,
+        "r": float(found[0]),
+        "rank_r": rank_r,
+        "reliability": float(found[1]),
+        "low": float(low[1]),
+        "high": float(high[1]),
+        "sem": float(found[2]),
+        "mdc": change * float(found[2]),
+        "mdc_low": change * float(low[2]),
+        "mdc_high": change * float(high[2]),
+        "mdc_shrunk": shrunk if math.isfinite(found[1]) else math.nan,
+    }
+
+
+def _split_half(data: Floats) -> Floats:
+    """r, Spearman and Brown's reliability, and the standard error of measurement, [B, 3]; data [3, B, n]."""
+    r = _correlation(data[0], data[1])
+    full = np.where(r > 0, 2 * r / (1 + np.abs(r)), r)
+    sd = data[2].std(axis=1, ddof=1)
+    return np.stack([r, full, sd * np.sqrt(1 - np.clip(full, 0, 1))], axis=1)
+
+
+def _retest(data: Floats) -> Floats:
+    """r, ICC(2,1) and the standard error of measurement, [B, 3], of data [3, B, n]; the third is not used."""
+    both = np.stack([data[0], data[1]], axis=2)
+    n = both.shape[1]
+    grand = both.mean(axis=(1, 2))
+    people = both.mean(axis=2) - grand[:, None]
+    times = both.mean(axis=1) - grand[:, None]
+    rest = both - grand[:, None, None] - people[:, :, None] - times[:, None, :]
+    between = 2 * (people**2).sum(axis=1) / (n - 1)
+    occasion = n * (times**2).sum(axis=1)
+    error = (rest**2).sum(axis=(1, 2)) / (n - 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        icc = (between - error) / (between + error + 2 * (occasion - error) / n)
+    sem = np.sqrt(error + np.maximum(0.0, (occasion - error) / n))
+    return np.stack([_correlation(data[0], data[1]), icc, sem], axis=1)
+
+
+def _correlation(x: Floats, y: Floats) -> Floats:
+    x = x - x.mean(axis=1, keepdims=True)
+    y = y - y.mean(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1)))
+
+
+def _rank_correlation(x: Floats, y: Floats) -> float:
+    """Spearman's correlation; infinite values take the first and last places."""
+    if len(x) < FEWEST_PEOPLE:
+        return math.nan
+    return float(_correlation(rankdata(x)[None], rankdata(y)[None])[0])
+
+
+def _learned_numbers(fit: Fit | EffortFit) -> Floats:
+    """Everything a fit learned, in a row."""
+    return fit.population_table()["estimate"].cast(pl.Float64).to_numpy()
+
+
+def _by_model(
+    fit: Fit | EffortFit, cohort: Cohort, workers: int | None, notes: list[str]
+) -> list[dict[str, Any]]:
+    """What empirical Bayes says of the reliability of its own estimates."""
+    spreads = [learned.population.sd for learned in fit.populations.values()]
+    spreads += [fit.prior.sd] if isinstance(fit, Fit) else []
+    if not np.isfinite(spreads).all():
+        notes.append("no reliability by the model: the fit has no prior; fit with method='eb'")
+        return []
+    profile = by_method(fit, "eb").profile(cohort, workers=workers)
+    errors = profile.se.copy()
+    if isinstance(fit, Fit):
+        errors[:, 0] = profile.log_sensitivity_se
+    rows = []
+    nothing = np.full(3, np.nan)
+    for k, name in enumerate(profile.parameters):
+        seen = np.isfinite(errors[:, k]) & (profile.n[:, k] > 0)  # the rest have the prior's spread
+        variance = float(np.mean(errors[seen, k] ** 2)) if seen.any() else math.nan
+        rho = 1 - variance / float(profile.prior_sd[k]) ** 2
+        error = math.sqrt(variance / rho) if rho > 0 else math.nan
+        found = np.array([math.nan, rho, error])
+        rows.append(_row(name, "model", int(seen.sum()), int((~seen).sum()), found, nothing, nothing))
+    return rows
+
+
+def _few(rows: list[dict[str, Any]]) -> list[str]:
+    """Who could not be measured twice."""
+    said = []
+    for row in rows:
+        if row["kind"] == "model":
+            continue
+        label = LABELS.get(row["parameter"], row["parameter"])
+        label = "finite η" if row["parameter"] == SENSITIVITY else label
+        where = "halves" if row["kind"] == "split-half" else "traces"
+        if row["n"] < FEWEST_PEOPLE:
+            said.append(
+                f"{row['kind']}: {row['n']} people have a {label} in both {where}; "
+                f"{FEWEST_PEOPLE} are needed for a correlation"
+            )
+        elif row["without"]:
+            share = row["without"] / (row["n"] + row["without"])
+            more = ", which is too many to rely on it; see the rank correlation" if share > MANY else ""
+            people = "person" if row["without"] == 1 else "people"
+            said.append(
+                f"{row['kind']}: {row['without']:,} {people} left out for want of a {label} in one of the "
+                f"{where}{more}"
+            )
+    return said

@@ -1,0 +1,1 @@
+"""The language-model grounder: what is asked, of whom, and what an answer is worth."""

@@ -1,0 +1,324 @@
+"""Grounding by a language model that runs on your own machine.
+
+The model is asked for a route program in a fixed form; the map, not the model, turns it into moves. Whatever
+comes back is checked, and everything a person should look at is said in the proposal's doubts:
+
+===================  ==================================================================================
+``no_answer``        nothing usable came back, even at the second try; the reason stands beside it
+``cut_off``          the answer was longer than its tokens
+``prompt_cut``       the server seems to have read only a part of what was sent
+``repaired``         the first answer did not fit the map; the second, which does, is only one reading
+``disagree``         less than four in five of the samples say the same
+``unsure``           the tokens of the answer have a low probability
+``missed``           an empty answer, though the words name a place or something to do
+``unquoted``         an instruction whose words nobody said
+``full``             as many instructions as fit, so that some may be missing
+===================  ==================================================================================
+
+and the issues of the replay (:data:`fidm.grounding.route.replay.MEANING`). Models at temperature 0 still do
+not always answer the same: the stored grounding is the result, never "run it again".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from fidm.errors import GroundingError
+from fidm.grounding.base import Context, Proposal, Reading, Segment
+from fidm.grounding.llm.answers import AnswerForm
+from fidm.grounding.llm.attempts import Asker, Attempt, Request, judge, prefer
+from fidm.grounding.llm.cache import AnswerCache, Stored
+from fidm.grounding.llm.client import ChatClient, UnansweredError
+from fidm.grounding.llm.prompt import Message, Prompt, read_template
+from fidm.grounding.route.program import NOTHING, same_program
+from fidm.grounding.route.terrain import Terrain
+
+AGREED = 0.8
+"""The share of samples that must say the same."""
+
+SAMPLING_TEMPERATURE = 0.7
+SURE = 0.5
+
+Ask = Callable[[Sequence[Request]], list[Stored]]
+
+
+class LanguageModel:
+    """A grounder that asks a local language model what was said about the way.
+
+    Parameters
+    ----------
+    base_url : str
+        An OpenAI-compatible server: vLLM, Ollama, llama.cpp, LM Studio.
+    model : str, optional
+        The model's name; needed where the server has several.
+    template : str
+        How to ask: ``route_v1``, ``moves_v1`` (single moves, as in the paper), or the path of your own.
+    temperature : float, optional
+        0 unless several samples are taken, then 0.7.
+    samples : int
+        How many answers to take; with more than one, different ones become readings with probabilities.
+    logprobs : bool
+        Whether to take an answer's probability from the server's token probabilities.
+    timeout_s : float
+        How long one call may take.
+    retries : int
+        How often a failed call is tried again.
+    context_turns : int
+        How many turns before the segment are sent along.
+    max_instructions : int, optional
+        How many instructions (or moves) fit into an answer.
+    cache : path, optional
+        A file in the study's folder that keeps every answer, so that nothing is asked twice.
+    allow_remote : bool
+        Whether the server may be on another machine. What people said then leaves this one.
+    api_key : str, optional
+        For servers that want one.
+    model_file : path, optional
+        The file of weights; its hash then goes into the provenance and into the keys of the cache.
+
+    Examples
+    --------
+    >>> model = LanguageModel("http://127.0.0.1:8080/v1", model="my-model")
+    >>> model.provenance()["endpoint"], model.provenance()["template"]
+    ('loopback', 'route_v1')
+    >>> model.close()
+    """
+
+    def __init__(
+        self,
+        base_url: str = "http://127.0.0.1:8080/v1",
+        model: str | None = None,
+        *,
+        template: str = "route_v1",
+        temperature: float | None = None,
+        samples: int = 1,
+        logprobs: bool = False,
+        timeout_s: float = 120.0,
+        retries: int = 4,
+        context_turns: int = 6,
+        max_instructions: int | None = None,
+        cache: str | Path | None = None,
+        allow_remote: bool = False,
+        api_key: str | None = None,
+        model_file: str | Path | None = None,
+    ) -> None:
+        _check_settings(temperature, samples, logprobs, timeout_s, retries, context_turns)
+        self._template = read_template(template)
+        self._temperature = (
+            (SAMPLING_TEMPERATURE if samples > 1 else 0.0) if temperature is None else temperature
+        )
+        self._samples, self._logprobs, self._turns = samples, logprobs, context_turns
+        self._most = max_instructions
+        self._allow_remote = allow_remote
+        self._weights = None if model_file is None else _file_digest(model_file)
+        client = ChatClient(
+            base_url, timeout_s=timeout_s, retries=retries, allow_remote=allow_remote, api_key=api_key
+        )
+        try:
+            self._asker = Asker(client, None if cache is None else AnswerCache(cache), model)
+        except GroundingError:
+            client.close()
+            raise
+        self._lock = threading.Lock()
+        self._prompts: WeakKeyDictionary[Terrain, dict[str, Prompt]] = WeakKeyDictionary()
+        self._schemas: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """``llm``."""
+        return "llm"
+
+    @property
+    def cache(self) -> AnswerCache | None:
+        """The file of answers."""
+        return self._asker.cache
+
+    def provenance(self) -> Mapping[str, Any]:
+        """Return what a later reader must know: model, template, schema, settings, and how it was served."""
+        import fidm
+
+        with self._lock:
+            schemas = sorted(self._schemas)
+        return {
+            "grounder": self.name,
+            "fidm_version": fidm.__version__,
+            **self._asker.provenance(),
+            "model_file_sha256": self._weights,
+            "template": self._template.name,
+            "template_sha256": self._template.digest,
+            "schema_sha256": schemas,
+            "allow_remote": self._allow_remote,
+            "settings": {
+                "temperature": self._temperature,
+                "samples": self._samples,
+                "logprobs": self._logprobs,
+                "context_turns": self._turns,
+                "max_instructions": self._most,
+            },
+        }
+
+    def ground(self, segment: Segment, context: Context) -> Proposal:
+        """Propose what a segment says about the way; never raises because of what a model answers."""
+        try:
+            return self._read(segment, context, self._ask)
+        except UnansweredError as error:
+            return Proposal(doubts=("no_answer", error.code), grounder=self.name)
+
+    def pending(self, segment: Segment, context: Context) -> list[Request]:
+        """Return the calls a segment needs next and the cache does not hold; none where all is answered."""
+        missing: list[Request] = []
+
+        def look(requests: Sequence[Request]) -> list[Stored]:
+            kept = [self._asker.kept(request.key) for request in requests]
+            missing.extend(r for r, stored in zip(requests, kept, strict=True) if stored is None)
+            if missing:
+                raise UnansweredError("pending")
+            return [stored for stored in kept if stored is not None]
+
+        try:
+            self._read(segment, context, look)
+        except UnansweredError:
+            return missing
+        return []
+
+    def close(self) -> None:
+        """Close the connections and the file of answers."""
+        self._asker.close()
+
+    # ------------------------------------------------------------------ reading one segment
+
+    def _read(self, segment: Segment, context: Context, ask: Ask) -> Proposal:
+        if not segment.text.strip():
+            return Proposal(grounder=self.name)
+        prompt = self._prompt(context)
+        messages = prompt.messages(segment, context, self._turns)
+        if self._samples > 1:
+            return self._sampled(segment, context, prompt, messages, ask)
+        attempt = self._first(segment, context, prompt, messages, ask)
+        if attempt.is_repairable:
+            try:
+                attempt = self._second(segment, context, prompt, messages, attempt, ask)
+            except UnansweredError as error:
+                if error.code == "pending":
+                    raise
+        return self._proposal(attempt)
+
+    def _first(
+        self, segment: Segment, context: Context, prompt: Prompt, messages: list[Message], ask: Ask
+    ) -> Attempt:
+        request = self._request(prompt, messages)
+        attempt = judge(ask([request])[0], request, segment, context, prompt)
+        if attempt.is_cut:
+            longer = self._request(prompt, messages, times=2)
+            attempt = judge(ask([longer])[0], longer, segment, context, prompt)
+        return attempt
+
+    def _second(
+        self,
+        segment: Segment,
+        context: Context,
+        prompt: Prompt,
+        messages: list[Message],
+        first: Attempt,
+        ask: Ask,
+    ) -> Attempt:
+        request = self._request(prompt, prompt.repair(messages, first.content, first.codes))
+        return prefer(first, judge(ask([request])[0], request, segment, context, prompt))
+
+    def _proposal(self, attempt: Attempt) -> Proposal:
+        if attempt.program is None:
+            doubts = tuple(dict.fromkeys(("no_answer", *attempt.doubts)))
+            return Proposal(doubts=doubts, grounder=self.name)
+        doubts = attempt.doubts
+        if self._logprobs and attempt.probability < SURE:
+            doubts = (*doubts, "unsure")
+        if attempt.instead_of is not None:
+            readings = [(attempt.program, 0.5), (attempt.instead_of, 0.5)]
+            return Proposal.of(readings, (*doubts, "repaired"), self.name)
+        return Proposal((Reading(attempt.program, attempt.probability),), doubts, self.name)
+
+    def _sampled(
+        self, segment: Segment, context: Context, prompt: Prompt, messages: list[Message], ask: Ask
+    ) -> Proposal:
+        requests = [self._request(prompt, messages, seed=i + 1) for i in range(self._samples)]
+        attempts = [
+            judge(stored, request, segment, context, prompt)
+            for stored, request in zip(ask(requests), requests, strict=True)
+        ]
+        valid = [attempt for attempt in attempts if attempt.program is not None]
+        if not valid:
+            return self._proposal(attempts[0])
+        proposal = Proposal.of([(a.program or NOTHING, 1.0) for a in valid], (), self.name)
+        alike = [a for a in valid if a.program is not None and same_program(a.program, proposal.program)]
+        doubts = alike[0].doubts
+        if len(alike) < AGREED * self._samples:
+            doubts = (*doubts, "disagree")
+        return Proposal(proposal.readings, doubts, self.name)
+
+    # ------------------------------------------------------------------ asking
+
+    def _prompt(self, context: Context) -> Prompt:
+        with self._lock:
+            kept = self._prompts.setdefault(context.terrain, {})
+            found = kept.get(context.language)
+            if found is None:
+                form = AnswerForm.of(context.terrain, self._template.style, most=self._most)
+                found = Prompt.of(self._template, form, context.terrain, context.language)
+                kept[context.language] = found
+                self._schemas.add(form.digest)
+            return found
+
+    def _request(
+        self, prompt: Prompt, messages: Sequence[Message], *, times: int = 1, seed: int | None = None
+    ) -> Request:
+        body: dict[str, Any] = {
+            "model": self._asker.model_name(),
+            "messages": list(messages),
+            "temperature": self._temperature,
+            "max_tokens": times * prompt.form.max_tokens,
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": prompt.form.schema},
+            },
+        }
+        if seed is not None:
+            body["seed"] = seed
+        if self._logprobs:
+            body |= {"logprobs": True, "top_logprobs": 1}
+        return Request.of(body, self._template.digest, self._weights)
+
+    def _ask(self, requests: Sequence[Request]) -> list[Stored]:
+        return [self._asker.answer(request) for request in requests]
+
+
+def _file_digest(path: str | Path) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise GroundingError(
+            f"The model's file cannot be read: {error.strerror}.", source=str(path)
+        ) from None
+
+
+def _check_settings(
+    temperature: float | None, samples: int, logprobs: bool, timeout_s: float, retries: int, turns: int
+) -> None:
+    if samples < 1 or retries < 0 or turns < 0 or not 0 < timeout_s < math.inf:
+        raise GroundingError(
+            "samples is at least 1, retries and context_turns at least 0, timeout_s above 0."
+        )
+    if temperature is not None and not 0 <= temperature <= 2:
+        raise GroundingError(f"temperature is 0 to 2, not {temperature}.")
+    if samples > 1 and temperature == 0:
+        raise GroundingError(
+            "Several samples at temperature 0 are the same. Leave temperature out, or raise it."
+        )
+    if samples > 1 and logprobs:
+        raise GroundingError("Take either several samples or logprobs: both tell how sure an answer is.")

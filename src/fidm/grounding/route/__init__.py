@@ -1,0 +1,1 @@
+"""The route language: programs, the map as a walker meets it, and where programs become moves."""

@@ -1,0 +1,1 @@
+"""The rules grounder: its words and its grammar are data."""

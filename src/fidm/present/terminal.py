@@ -1,0 +1,189 @@
+"""The consoles every verb writes to: no markup surprises, and a closed pipe is not a failure.
+
+A progress bar on the error stream, if somebody is looking.
+
+Writing figures from the command line: no window, and never half a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NoReturn
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+from rich.text import Text
+
+from fidm.errors import DataError
+from fidm.files import whole_file
+
+
+class _Console(Console):
+    """A console that leaves a closed pipe to :func:`fidm.cli.main.main` instead of exiting with 1."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        raise BrokenPipeError
+
+    def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:
+        super().print(*objects, crop=crop, **options)
+
+
+class _Lines(Table):
+    """A table that grows beyond a narrow terminal rather than break its numbers in two."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        least = Measurement.get(console, options.update(max_width=1_000), self).minimum
+        if least > options.max_width:
+            options = options.update(width=least, max_width=least)
+        yield from super().__rich_console__(console, options)
+
+
+SHORT = 16
+"""Cells up to so many characters are not broken into lines."""
+
+
+def page() -> Console:
+    """Return the console for results, on standard output."""
+    return _Console(highlight=False)
+
+
+def aside() -> Console:
+    """Return the console for errors and progress, on the error stream."""
+    return _Console(highlight=False, stderr=True)
+
+
+def count(n: int, thing: str) -> str:
+    """Return how many there are, in words: "1 dialog", "2 dialogs"."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def printable(text: str) -> str:
+    """Return a text without what a terminal would obey: names of columns and classes come from files."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
+
+
+def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
+    """Return a table that lines up: the first columns to the left, numbers to the right.
+
+    Parameters
+    ----------
+    header
+        The names of the columns.
+    rows
+        The cells, as text; they are shown as they are.
+    left
+        How many columns are words.
+    """
+    table = _Lines(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for i, name in enumerate(header):
+        width = max((cell_len(row[i]) for row in rows), default=0)
+        is_words = 0 < i < left and width > SHORT
+        table.add_column(
+            name,
+            justify="left" if i < left else "right",
+            no_wrap=not is_words,
+            overflow="fold",
+            min_width=None if is_words else max(width, cell_len(name)),
+        )
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
+
+
+def note(console: Console, *sentences: str) -> None:
+    """Print what is to be said about a table, quietly."""
+    for sentence in sentences:
+        console.print(Text(f"· {printable(sentence)}"), style="dim", soft_wrap=True)
+
+
+def warn(console: Console, *sentences: str) -> None:
+    """Print what a reader must not miss."""
+    for sentence in sentences:
+        console.print(Text.assemble(("! ", "yellow"), printable(sentence)), soft_wrap=True)
+
+
+class RateColumn(ProgressColumn):
+    """How many are done per second, or how long one takes."""
+
+    def render(self, task: Task) -> Text:
+        """Return the rate in words."""
+        speed = task.finished_speed or task.speed
+        if not speed:
+            return Text("")
+        return Text(f"{speed:,.0f}/s" if speed >= 1 else f"{1 / speed:,.1f} s each", style="dim")
+
+
+class Bars:
+    """Where work reports how far it is."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress
+        self._bar = progress.add_task("", total=None) if progress else None
+
+    def step(self, doing: str, done: int, of: int) -> None:
+        """Say what is being done, and how much of it is done."""
+        if self._progress is not None and self._bar is not None:
+            if doing != self._progress.tasks[0].description:  # another piece of work has a rate of its own
+                self._progress.reset(self._bar)
+            self._progress.update(self._bar, description=doing, completed=done, total=of)
+
+
+@contextmanager
+def progress_bar(*, rates: bool = False) -> Iterator[Bars]:
+    """Draw a bar while the block runs; draw nothing where the error stream is no terminal.
+
+    Parameters
+    ----------
+    rates
+        Also show the rate and the time left.
+    """
+    console = aside()
+    if not console.is_terminal:
+        yield Bars(None)
+        return
+    columns: tuple[ProgressColumn, ...] = (
+        TextColumn("[dim]{task.description:<20}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    if rates:
+        columns = (*columns, RateColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        yield Bars(progress)
+
+
+FORMATS = (".png", ".svg", ".pdf")
+"""The kinds of picture that can be written."""
+
+
+def require_format(path: Path) -> None:
+    """Raise if a file's ending names no kind of picture we write."""
+    if path.suffix.lower() not in FORMATS:
+        raise DataError(f"a picture ends in {', '.join(FORMATS)}.", source=str(path))
+
+
+def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
+    """Write a figure to each path, in the format its ending names; the same figure, the same bytes."""
+    for path in paths:
+        require_format(path)
+        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
+        with whole_file(path) as part, rc_context({"svg.hashsalt": "fidm"}):
+            figure.savefig(part, dpi=200, bbox_inches="tight", metadata=undated[path.suffix.lower()])

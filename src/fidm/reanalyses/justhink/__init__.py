@@ -1,1 +1,0 @@
-"""What is computed from JUSThink, its figures and its words."""

@@ -1,1 +1,0 @@
-"""What is computed from the HCRC Map Task, its figures and its words."""

@@ -1,1 +1,0 @@
-"""What is computed from the Space Adventure Task, its figures and its words."""

@@ -1,0 +1,365 @@
+"""New data on an old structure: the same people, tasks, lengths and segments, but other choices and effort.
+
+Experiments that need a known truth keep what a study gives (who did which task, how many actions, how many
+moves each segment holds) and draw the rest anew from the model. Every person has a random stream of their
+own, made from the seed and the person's row, so the result does not depend on how the work is divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+
+from fidm.cohort import UNKNOWN_STATE, Cohort, offsets_of
+from fidm.errors import DataError, TaskError
+from fidm.model.action import effective_weight
+from fidm.model.amounts import Gamma, LogNormal
+from fidm.model.channels import LOG_MOVES, Channel
+from fidm.model.counts import NegativeBinomial
+from fidm.model.effort import column_values, paper_channels, segment_owner_offsets
+from fidm.simulate.cohort import People, SoftmaxWalker, Truth, choose, simulate_cohort
+from fidm.tasks.model import TaskModel
+from fidm.tasks.solve import solve
+from fidm.tasks.stack import TaskSet, follow
+from fidm.types import Floats, Values
+
+Seed = int | Sequence[int]
+"""One whole number, or several: the seed of an experiment and the number of a repetition."""
+
+ACTIONS, MOVES_PER_SEGMENT = 60, 3.7
+"""The paper's people took about 60 actions, described in 16 to 17 segments."""
+
+PRESENCE = "pause_presence"
+"""The channel that says whether there was a pause at all."""
+
+MOST_FRUITLESS = 1_000
+"""A walk in which nothing counts is tried again so many times."""
+
+_WALK, _CHOICE, _EFFORT, _MISSING = range(4)  # what a stream is for, so that no two draws are the same
+
+
+def people_like(
+    task: TaskModel | Iterable[TaskModel],
+    n: int = 400,
+    *,
+    seed: int,
+    people: People | None = None,
+    actions: int = ACTIONS,
+) -> Cohort:
+    """Let simulated people stand in for the paper's: about 60 actions and 17 segments on the grocery task.
+
+    Parameters
+    ----------
+    task : TaskModel, or several
+        Everybody does each of them once.
+    n : int
+        How many people.
+    seed : int
+        The same seed gives the same people.
+    people : People, optional
+        How they differ.
+    actions : int
+        An episode is broken off after so many actions.
+    """
+    return simulate_cohort(
+        task, n, seed=seed, people=people, max_steps=actions, moves_per_segment=MOVES_PER_SEGMENT
+    )
+
+
+def counted_steps(tasks: TaskSet, cohort: Cohort) -> NDArray[np.bool_]:
+    """Return which steps enter the action likelihood, [N]; inferred ones do not."""
+    followed = follow(tasks, cohort)
+    counts = (followed.fault == 0) & (followed.pair >= 0)
+    counts[counts] = tasks.counted[followed.row[counts]]
+    weight = effective_weight(cohort, 0.0)
+    return np.asarray(counts & (weight > 0)) if len(weight) else counts
+
+
+def redraw_walks(
+    tasks: TaskSet, cohort: Cohort, etas: ArrayLike, *, seed: Seed, values: Sequence[Values] | None = None
+) -> Cohort:
+    """Let everybody walk again, as long as before, choosing with a sensitivity we know.
+
+    Every episode begins in its first recorded state, on its task, and has as many counted actions as the
+    person's had. A walk that ends before goes on as another episode from the same first state; the last is
+    cut. Segments stay where they are; which steps they belong to is no longer known.
+
+    Parameters
+    ----------
+    tasks : TaskSet
+        The tasks the episodes name.
+    cohort : Cohort
+        Whose structure to use.
+    etas : float array [P]
+        Everybody's η.
+    seed : int or several
+        The same seed gives the same walks.
+    values : sequence of Values, optional
+        The tasks' values, where they are solved already.
+
+    Returns
+    -------
+    Cohort
+        With ``true_action_sensitivity`` in the participants table.
+    """
+    eta = _per_person(etas, cohort, "etas")
+    solved = values or [solve(model) for model in tasks.tasks]
+    paths = [SoftmaxWalker.of(model, one) for model, one in zip(tasks.tasks, solved, strict=True)]
+    task = tasks.task_of(cohort)
+    needed = _per_run(counted_steps(tasks, cohort), cohort.step_offsets)
+    states: list[NDArray[np.int32]] = []
+    actions: list[NDArray[np.int32]] = []
+    parent: list[int] = []
+    for j in range(len(cohort)):
+        rng = _stream(seed, j, _WALK)
+        for e in range(int(cohort.episode_offsets[j]), int(cohort.episode_offsets[j + 1])):
+            at = int(cohort.step_offsets[e])
+            first = int(cohort.state[at]) if at < cohort.step_offsets[e + 1] else UNKNOWN_STATE
+            for walked, acted in _again(paths[int(task[e])], first, float(eta[j]), int(needed[e]), rng):
+                states.append(walked)
+                actions.append(acted)
+                parent.append(e)
+    owner = np.array(parent, dtype=np.int64)
+    is_first = np.append(True, np.diff(owner) > 0)[: len(owner)]
+    sizes = np.where(is_first, np.diff(cohort.segment_offsets)[owner], 0)
+    per_person = np.bincount(cohort.episode_owner()[owner], minlength=len(cohort))
+    return Cohort(
+        participants=cohort.participants.with_columns(true_action_sensitivity=pl.Series(eta)),
+        episodes=_episodes(cohort, owner, per_person),
+        episode_offsets=offsets_of(per_person),
+        step_offsets=offsets_of([len(part) for part in actions]),
+        state=_joined([part[:-1] for part in states]),
+        action=_joined(actions),
+        end_state=_joined([part[-1:] for part in states]),
+        segments=cohort.segments,
+        segment_offsets=offsets_of(sizes),
+    )
+
+
+def redraw_choices(
+    tasks: TaskSet, cohort: Cohort, etas: ArrayLike, *, seed: Seed, values: Sequence[Values] | None = None
+) -> Cohort:
+    """Let everybody choose again in the very situations they were in, with a sensitivity we know.
+
+    Every counted state a person was in is kept, and an action is drawn there. Such actions form no path, so
+    each is an episode of its own whose end nobody recorded. Steps that do not count are dropped, and a
+    person's segments all belong to their first episode.
+
+    Parameters
+    ----------
+    tasks, cohort, etas, seed, values
+        As in :func:`redraw_walks`.
+    """
+    eta = _per_person(etas, cohort, "etas")
+    solved = values or [solve(model) for model in tasks.tasks]
+    q = tasks.values(solved)
+    kept = np.flatnonzero(counted_steps(tasks, cohort))
+    episode = np.searchsorted(cohort.step_offsets, kept, side="right") - 1
+    person = cohort.episode_owner()[episode]
+    row = follow(tasks, cohort).row[kept]
+    each = np.bincount(person, minlength=len(cohort))
+    draws = [_stream(seed, j, _CHOICE).random(int(n)) for j, n in enumerate(each)]
+    pair = choose(tasks.offsets, q, row, eta[person], np.concatenate([np.zeros(0), *draws]))
+    # People without a counted step keep one empty episode, which holds their segments.
+    has_episode = np.diff(cohort.episode_offsets) > 0
+    empty = np.flatnonzero((each == 0) & has_episode)
+    order = np.argsort(np.append(person, empty), kind="stable")
+    source = np.append(episode, cohort.episode_offsets[empty])[order]
+    steps = np.append(np.ones(len(kept), np.int64), np.zeros(len(empty), np.int64))[order]
+    per_person = np.where(each == 0, has_episode, each).astype(np.int64)
+    starts = offsets_of(per_person)
+    sizes = np.zeros(len(source), dtype=np.int64)
+    sizes[starts[:-1][per_person > 0]] = np.diff(segment_owner_offsets(cohort))[per_person > 0]
+    return Cohort(
+        participants=cohort.participants.with_columns(true_action_sensitivity=pl.Series(eta)),
+        episodes=_episodes(cohort, source, per_person),
+        episode_offsets=starts,
+        step_offsets=offsets_of(steps),
+        state=cohort.state[kept],
+        action=tasks.action[pair],
+        end_state=np.full(len(source), UNKNOWN_STATE, dtype=np.int32),
+        segments=_numbered_segments(cohort),
+        segment_offsets=offsets_of(sizes),
+    )
+
+
+def redraw_effort(
+    cohort: Cohort,
+    channels: Sequence[Channel],
+    truth: Mapping[str, Truth],
+    theta: ArrayLike,
+    *,
+    seed: Seed,
+    missing: float = 0.0,
+    noise: float = 1.0,
+) -> Cohort:
+    """Draw every segment's effort anew, given its moves and what we say each person needs for them.
+
+    Where a segment of the cohort lacks an observation, none is drawn. If ``truth`` has ``pause_presence`` and
+    the channels do not, whether there is a pause follows its intercept and slope, the same for everybody.
+
+    Parameters
+    ----------
+    cohort : Cohort
+        Whose segments to use; their ``n_moves`` stay.
+    channels : sequence of Channel [C]
+        What to draw; each is conditioned on log(1 + n_moves) alone.
+    truth : mapping of channel names to Truth
+        The population values.
+    theta : float array [P, C]
+        Everybody's own offset in every channel.
+    seed : int or several
+        The same seed gives the same effort; ``missing`` removes some of it and changes no other number.
+    missing : float
+        The share of observations that are removed, each with the same chance.
+    noise : float
+        How many times as noisy observations are (see :func:`noisier`).
+
+    Returns
+    -------
+    Cohort
+        With ``true_duration`` and so on in the participants table.
+    """
+    own = np.asarray(theta, dtype=np.float64)
+    if own.shape != (len(cohort), len(channels)) or not np.isfinite(own).all():
+        raise DataError(
+            f"theta has the shape {own.shape}; {(len(cohort), len(channels))} finite numbers are needed."
+        )
+    if not 0 <= missing < 1 or not noise > 0:
+        raise DataError(
+            f"missing is {missing} and noise {noise}; give a share below 1 and a positive factor."
+        )
+    drawn = [*channels]
+    if PRESENCE in truth and PRESENCE not in {channel.name for channel in channels}:
+        wanted = {channel.column for channel in channels}
+        drawn += [c for c in paper_channels() if c.name == PRESENCE and c.column in wanted]
+    for channel in drawn:
+        if channel.name not in truth:
+            raise DataError(f"truth says nothing of the channel {channel.name!r}.")
+        if channel.design != (LOG_MOVES,):
+            raise DataError(
+                f"{channel.name} is conditioned on more than moves; it cannot be drawn anew here."
+            )
+    x = np.log1p(column_values(cohort.segments, "n_moves"))
+    columns = {channel.column: np.full(len(x), np.nan) for channel in drawn}
+    seen = {name: ~np.isnan(column_values(cohort.segments, name)) & ~np.isnan(x) for name in columns}
+    offsets = segment_owner_offsets(cohort)
+    for j in range(len(cohort)):
+        rows = slice(int(offsets[j]), int(offsets[j + 1]))
+        rng, lost = _stream(seed, j, _EFFORT), _stream(seed, j, _MISSING)
+        found: dict[str, Floats] = {}
+        for k, channel in enumerate(drawn):
+            shared = truth[channel.name]
+            xi = (
+                shared.intercept
+                + shared.slope * np.nan_to_num(x[rows])
+                + (own[j, k] if k < len(channels) else 0.0)
+            )
+            values = channel.record(channel.sample(xi, noisier(channel, shared.shape, noise), rng))
+            found[channel.column] = values * found.get(channel.column, 1.0)
+        for name, values in found.items():
+            stays = seen[name][rows] & (lost.random(len(values)) >= missing)
+            columns[name][rows] = np.where(stays, values, np.nan)
+    table = cohort.segments.with_columns(
+        _column(name, values, is_count=name.startswith("n_")) for name, values in columns.items()
+    )
+    people = {f"true_{channel.name}": own[:, k] for k, channel in enumerate(channels)}
+    return Cohort(
+        participants=cohort.participants.with_columns(**{name: pl.Series(v) for name, v in people.items()}),
+        episodes=cohort.episodes,
+        episode_offsets=cohort.episode_offsets,
+        step_offsets=cohort.step_offsets,
+        state=cohort.state,
+        action=cohort.action,
+        end_state=cohort.end_state,
+        segments=table,
+        segment_offsets=cohort.segment_offsets,
+        weight=cohort.weight,
+        segment=cohort.segment,
+        inferred=cohort.inferred,
+    )
+
+
+def noisier(channel: Channel, shape: float, factor: float) -> float:
+    """Return the shape of a channel that is ``factor`` times as noisy.
+
+    Gamma and negative binomial: κ / factor, so that the variance (of the part beyond counting) is multiplied.
+    Log-normal: the variance of log y is multiplied. Channels without a shape stay as they are.
+    """
+    if isinstance(channel, Gamma | NegativeBinomial):
+        return shape / factor
+    return shape * float(np.sqrt(factor)) if isinstance(channel, LogNormal) else shape
+
+
+# ---------------------------------------------------------------------- inside
+
+
+def _stream(seed: Seed, person: int, purpose: int) -> np.random.Generator:
+    first = [seed] if isinstance(seed, int | np.integer) else list(seed)
+    return np.random.default_rng([*map(int, first), person, purpose])
+
+
+def _per_person(values: ArrayLike, cohort: Cohort, name: str) -> Floats:
+    found = np.asarray(values, dtype=np.float64)
+    if found.shape != (len(cohort),) or not np.isfinite(found).all() or (found < 0).any():
+        raise DataError(f"{name} must be {len(cohort)} finite numbers, 0 or more, one per person.")
+    return found
+
+
+def _again(
+    walker: SoftmaxWalker, first: int, eta: float, needed: int, rng: np.random.Generator
+) -> list[tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """Episodes from one state that hold so many counted actions together: (states, actions) of each."""
+    model, found = walker.model, []
+    begin = np.array([first], dtype=np.int32)
+    states, actions, left, fruitless = [begin], [np.zeros(0, np.int32)], needed, 0
+    while left:
+        draws = np.ones((left, 3))
+        draws[:, ::2] = rng.random((left, 2))
+        walked, acted = walker.walk(int(states[-1][-1]), eta, 0.0, draws)
+        counts = int(model.counted[walked[:-1]].sum())
+        fruitless = 0 if counts else fruitless + 1
+        if fruitless > MOST_FRUITLESS:
+            raise TaskError(f"{model.name}: from {model.describe(first)} no action that counts is reached.")
+        states.append(walked[1:])
+        actions.append(acted)
+        has_ended = len(acted) < left
+        left -= counts
+        if has_ended or not left:
+            found.append((np.concatenate(states), np.concatenate(actions)))
+            states, actions = [begin], [np.zeros(0, np.int32)]
+    return found or [(begin, actions[0])]
+
+
+def _per_run(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.diff(np.append(0, np.cumsum(flags))[offsets])
+
+
+def _episodes(cohort: Cohort, source: NDArray[np.int64], per_person: NDArray[np.int64]) -> pl.DataFrame:
+    """Episodes numbered within each person, on the task of the episode each comes from."""
+    starts = offsets_of(per_person)
+    number = np.arange(len(source)) - np.repeat(starts[:-1], per_person) + 1
+    return pl.DataFrame(
+        {"episode": pl.Series(number).cast(pl.String), "task": cohort.episodes["task"].gather(source)}
+    )
+
+
+def _numbered_segments(cohort: Cohort) -> pl.DataFrame:
+    """The segments, numbered within each person where some have several episodes."""
+    if (np.diff(cohort.episode_offsets) <= 1).all():
+        return cohort.segments
+    offsets = segment_owner_offsets(cohort)
+    number = np.arange(cohort.n_segments) - np.repeat(offsets[:-1], np.diff(offsets)) + 1
+    return cohort.segments.with_columns(segment=pl.Series(number).cast(pl.String))
+
+
+def _column(name: str, values: Floats, *, is_count: bool) -> pl.Series:
+    series = pl.Series(name, values, nan_to_null=True)
+    return series.cast(pl.Int64) if is_count else series
+
+
+def _joined(parts: list[NDArray[np.int32]]) -> NDArray[np.int32]:
+    return np.concatenate([np.zeros(0, dtype=np.int32), *parts])

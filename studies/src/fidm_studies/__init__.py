@@ -1,0 +1,37 @@
+"""Published data sets of real people, and what was found in them: loaders and analyses, not data.
+
+Each data set knows its files, their checksums, its licence and whom to cite; :func:`load` reads the files
+from a folder that the user names.
+
+>>> import fidm_studies
+>>> fidm_studies.dataset_names()[:3]
+('space-adventure', 'justhink', 'map-task')
+"""
+
+from __future__ import annotations
+
+from fidm_studies.analysis import Expectation, Findings, Reanalysis, find_study, study_names
+from fidm_studies.dataset import Dataset, Loaded, Source, dataset_names, find_dataset, read_manifest
+from fidm_studies.fetching import download
+from fidm_studies.places import data_folder, dataset_folder, load, verify
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Dataset",
+    "Expectation",
+    "Findings",
+    "Loaded",
+    "Reanalysis",
+    "Source",
+    "data_folder",
+    "dataset_folder",
+    "dataset_names",
+    "download",
+    "find_dataset",
+    "find_study",
+    "load",
+    "read_manifest",
+    "study_names",
+    "verify",
+]

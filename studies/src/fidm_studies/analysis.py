@@ -1,0 +1,192 @@
+"""Which studies of published data there are: the built-in ones, and those of other installed packages.
+
+A package adds a study with an entry point of the group ``fidm.reanalyses`` that leads to a
+:class:`~fidm_studies.analysis.Reanalysis`, and its data set with one of the group ``fidm.datasets``.
+
+What an analysis of a published data set gives: findings, and the numbers that were to come out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from fidm.record import Record, plain
+from fidm.registry import Catalogue
+from fidm.types import Progress
+from fidm_studies.dataset import Loaded, no_progress
+
+__all__ = ["Expectation", "Findings", "Progress", "Reanalysis", "no_progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A number that is to come out of an analysis, and what came out.
+
+    Parameters
+    ----------
+    what : str
+        What was measured: "Spearman correlation of η with the published model_beta".
+    found : float
+        What came out.
+    low, high : float
+        The band it is to lie in, both ends included; infinite where there is no such end.
+    source : str
+        Where the expectation comes from: "published", "known beforehand" or "arithmetic".
+    note : str
+        What else there is to say about it.
+    required : bool
+        Whether a study fails that misses it. One that is not required is shown and counted all the same: a
+        band that was missed and then read otherwise stays where everybody sees it.
+
+    Examples
+    --------
+    >>> Expectation("impossible transitions", found=0, low=0, high=0, source="arithmetic").reached
+    True
+    """
+
+    what: str
+    found: float
+    low: float
+    high: float
+    source: str
+    note: str = ""
+    required: bool = True
+
+    @property
+    def reached(self) -> bool:
+        """Whether what was found lies in the band; what is no number does not."""
+        return self.low <= self.found <= self.high
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "what": self.what,
+            "found": self.found,
+            "low": self.low,
+            "high": self.high,
+            "source": self.source,
+            "note": self.note,
+            "required": self.required,
+            "reached": self.reached,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """What came out of an analysis: a result with tables, numbers, expectations and remarks.
+
+    Parameters
+    ----------
+    record : Record
+        How it came about; its experiment is the name of the study.
+    tables : mapping of str to DataFrame
+        Its tables by name.
+    numbers : mapping
+        Single numbers by name, and mappings of them.
+    expectations : tuple of Expectation
+        The numbers that were to come out.
+    notes : tuple of str
+        What is to be said about them, as sentences.
+    parts : mapping
+        Results that sections and figures need beyond the tables; they are not written.
+    """
+
+    record: Record
+    tables: Mapping[str, pl.DataFrame]
+    numbers: Mapping[str, Any]
+    expectations: tuple[Expectation, ...] = ()
+    notes: tuple[str, ...] = ()
+    parts: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def reached(self) -> bool:
+        """Whether every expectation that is required was reached."""
+        return not self.missed
+
+    @property
+    def missed(self) -> tuple[Expectation, ...]:
+        """The required expectations that were not reached."""
+        return tuple(one for one in self.expectations if one.required and not one.reached)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers, expectations, remarks and tables as plain values."""
+        return {
+            "numbers": plain(self.numbers),
+            "expectations": [plain(one.to_dict()) for one in self.expectations],
+            "reached": self.reached,
+            "notes": list(self.notes),
+            "tables": {name: plain(table) for name, table in self.tables.items()},
+        }
+
+    def __repr__(self) -> str:
+        reached = sum(one.reached for one in self.expectations)
+        return f"Findings({self.record.experiment!r}: {reached} of {len(self.expectations)} numbers came out)"
+
+
+@dataclass(frozen=True, slots=True)
+class Reanalysis:
+    """An analysis of a published data set: what it asks, how it answers, and how it tells of it.
+
+    Parameters
+    ----------
+    name : str
+        What it is called on the command line.
+    dataset : str
+        The name of its data set.
+    title, question : str
+        Its heading, and what it asks in one sentence.
+    analyse : callable
+        ``analyse(loaded, *, seed=1, bootstrap=1000, workers=None, on_progress=None)`` returns
+        :class:`Findings`.
+    sections : callable
+        ``sections(findings, loaded)`` returns the sections of the page (:func:`fidm.report.parts.section`),
+        the first of which sums up what was found.
+    """
+
+    name: str
+    dataset: str
+    title: str
+    question: str
+    analyse: Callable[..., Findings]
+    sections: Callable[[Findings, Loaded], list[dict[str, Any]]]
+
+    def __repr__(self) -> str:
+        return f"Reanalysis({self.name!r} of the data set {self.dataset!r})"
+
+
+STUDIES = Catalogue(
+    what="study",
+    kind=Reanalysis,
+    group="fidm.reanalyses",
+    built_in={
+        "space-adventure": "fidm_studies.space_adventure.analysis:REANALYSIS",
+        "justhink": "fidm_studies.justhink.analysis:REANALYSIS",
+        "map-task": "fidm_studies.map_task.analysis:REANALYSIS",
+    },
+)
+
+
+def study_names() -> tuple[str, ...]:
+    """Return the names of all studies: the built-in ones, then those of other packages.
+
+    Examples
+    --------
+    >>> study_names()[:3]
+    ('space-adventure', 'justhink', 'map-task')
+    """
+    return STUDIES.names()
+
+
+def find_study(name: str) -> Reanalysis:
+    """Return the study of this name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`study_names`.
+    """
+    return STUDIES.find(name)

@@ -1,0 +1,340 @@
+"""What a published data set is: where it comes from, what it asks of its users, and how its files are read.
+
+The package ships loaders, not data. A :class:`Dataset` knows the names and checksums of the files that were
+published, and turns them into tasks, a cohort and tables (:class:`Loaded`).
+
+Which data sets there are: the built-in ones, and those of other installed packages.
+
+A package adds a data set with an entry point of the group ``fidm.datasets`` that leads to a
+:class:`~fidm_studies.dataset.Dataset`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import polars as pl
+
+from fidm.cohort import Cohort
+from fidm.errors import DataError, Problem
+from fidm.registry import Catalogue
+from fidm.tasks.model import TaskModel
+from fidm.types import Progress
+
+LINE = re.compile(r"([0-9a-f]{64})  (\S.*)")
+
+
+def no_progress(_doing: str, _done: int, _of: int) -> None:
+    """Tell nobody: the progress of work that nobody watches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One place where files of a data set are published, at one fixed version.
+
+    Parameters
+    ----------
+    home : str
+        The page for people, such as ``https://github.com/jeffensen/plandepth_age``.
+    version : str
+        Which version of it: a full commit.
+    base_url : str
+        The address files are fetched from, with a slash at its end.
+    within : str
+        The folder of these files within the data set's own folder, with a slash at its end; ``""`` if all of
+        them come from here. It may be a single file.
+    there : str
+        What stands in place of ``within`` at the source.
+    """
+
+    home: str
+    version: str
+    base_url: str
+    within: str
+    there: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A published data set: what it is, its terms, its files, and the function that reads them.
+
+    Parameters
+    ----------
+    name, title : str
+        What it is called on the command line, and in a heading.
+    folder : str
+        The folder of its files within the folder of all data.
+    summary : str
+        One sentence: what people did and what was recorded.
+    people : str
+        Who they were: "90 adults and 44 students".
+    licence, licence_url : str
+        Its licence, by its short name and its address.
+    terms : str
+        What the licence asks, in one plain sentence.
+    citation : tuple of str
+        Full references with DOI, of those who are to be cited.
+    sources : tuple of Source
+        Where its files are published.
+    manifest : mapping of str to str
+        The SHA-256 checksum of every file by its path within the folder (:func:`read_manifest`).
+    read : callable
+        ``read(folder, on_progress)`` returns what the files hold, as :class:`Loaded`.
+    archives : tuple of str
+        Paths of the manifest that each hold all the other files: whoever has one needs no others. They are
+        never downloaded.
+    """
+
+    name: str
+    title: str
+    folder: str
+    summary: str
+    people: str
+    licence: str
+    licence_url: str
+    terms: str
+    citation: tuple[str, ...]
+    sources: tuple[Source, ...]
+    manifest: Mapping[str, str]
+    read: Callable[[Path, Progress], Loaded]
+    archives: tuple[str, ...] = ()
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of the data set, without the archives of them all."""
+        return tuple(path for path in self.manifest if path not in self.archives)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return whose data they are, on which terms, and where they are published, as plain values."""
+        return {
+            "name": self.name,
+            "title": self.title,
+            "summary": self.summary,
+            "people": self.people,
+            "licence": self.licence,
+            "licence_url": self.licence_url,
+            "terms": self.terms,
+            "citation": list(self.citation),
+            "sources": [
+                {"home": one.home, "version": one.version, "base_url": one.base_url} for one in self.sources
+            ],
+            "n_files": len(self.paths),
+        }
+
+    def __post_init__(self) -> None:
+        if is_outside(self.folder):
+            raise DataError(f"The folder of the data set {self.name} is outside the folder of all data.")
+        if isinstance(self.manifest, Manifest):
+            return  # is checked when it is read, which costs time
+        for path in self.manifest:
+            if is_outside(path):
+                raise DataError(f"The manifest of {self.name} names a file outside its folder: {path!r}.")
+
+    def __repr__(self) -> str:
+        return f"Dataset({self.name!r}: {self.people}, {self.licence})"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loaded:
+    """What the files of a data set hold, ready to be analysed.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Whose files they are.
+    tasks : tuple of TaskModel
+        The tasks people did; none where nothing was decided step by step.
+    cohort : Cohort
+        The people: their covariates, steps, and segments with observations and design columns.
+    tables : mapping of str to DataFrame
+        Other published tables, such as the authors' own estimates.
+    notes : tuple of str
+        What was left out, joined or mended, as sentences with counts.
+    verified : bool
+        Whether every file had its published checksum (:func:`fidm_studies.load` finds out).
+    """
+
+    dataset: Dataset
+    tasks: tuple[TaskModel, ...]
+    cohort: Cohort
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    verified: bool = True
+
+    def __repr__(self) -> str:
+        return (
+            f"Loaded({self.dataset.name!r}: {len(self.cohort.ids):,} people, {len(self.tasks):,} tasks, "
+            f"{'as published' if self.verified else 'NOT as published'})"
+        )
+
+
+class Manifest(Mapping[str, str]):
+    """The checksums of published files by their paths, read from a file when they are first needed.
+
+    Parameters
+    ----------
+    name : str
+        The file: a line per published file, its SHA-256 checksum, two spaces and its path.
+    package : str
+        The package or module beside which the folder ``manifests`` stands.
+    """
+
+    def __init__(self, name: str, *, package: str = "fidm_studies") -> None:
+        self.name = name
+        self.package = package
+
+    @cached_property
+    def _checksums(self) -> dict[str, str]:
+        text = files(self.package).joinpath("manifests", self.name).read_text("utf-8")
+        return parse_manifest(text, source=self.name)
+
+    def __getitem__(self, path: str) -> str:
+        return self._checksums[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._checksums)
+
+    def __len__(self) -> int:
+        return len(self._checksums)
+
+    def __repr__(self) -> str:
+        return f"Manifest({self.name!r}, package={self.package!r})"
+
+
+def read_manifest(name: str, *, package: str = "fidm_studies") -> Manifest:
+    """Return the checksums of a data set's files; the file with them is read when they are first needed.
+
+    Parameters
+    ----------
+    name : str
+        A file in the folder ``manifests`` of the package, as ``sha256sum`` writes it.
+    package : str
+        The package that has it; that of a plug-in is its own.
+
+    Examples
+    --------
+    >>> checksums = read_manifest("justhink.txt")
+    >>> len(checksums["metadata/network.json"])
+    64
+    """
+    return Manifest(name, package=package)
+
+
+def parse_manifest(text: str, *, source: str = "") -> dict[str, str]:
+    """Return checksums by path from a text as ``sha256sum`` writes it; lines that begin with # are remarks.
+
+    Examples
+    --------
+    >>> parse_manifest("e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  data/none.csv")
+    {'data/none.csv': 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}
+    """
+    found: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        parts = LINE.fullmatch(line.rstrip())
+        if parts is None:
+            raise DataError(f"Line {number} is not a SHA-256 checksum, two spaces and a path.", source=source)
+        if parts[2] in found:
+            raise DataError(f"Line {number} names {parts[2]} again.", source=source)
+        if is_outside(parts[2]):
+            raise DataError(f"Line {number} names a file outside the data set's folder.", source=source)
+        found[parts[2]] = parts[1]
+    return found
+
+
+def is_outside(path: str) -> bool:
+    """Return whether a path names something outside the folder it is to be in, on whatever system.
+
+    Examples
+    --------
+    >>> [is_outside(path) for path in ("logs/one.csv", "../one.csv", "/etc/passwd", "C:one.csv")]
+    [False, True, True, True]
+    """
+    return (
+        path in ("", ".")
+        or "\\" in path
+        or "\0" in path
+        or ".." in path.split("/")
+        or bool(PureWindowsPath(path).anchor)
+    )
+
+
+def visible_files(folder: Path, pattern: str) -> list[Path]:
+    """Return the files of a folder whose names are like a pattern, sorted; hidden ones are never among them.
+
+    A hidden name begins with a point: what an interrupted download left, and what some systems put beside
+    files.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to look; nothing is found where there is no such folder.
+    pattern : str
+        As :meth:`pathlib.Path.glob` has it.
+    """
+    found = sorted(path for path in folder.glob(pattern) if not path.name.startswith("."))
+    require_files(found)
+    return found
+
+
+def require_files(paths: Iterable[Path]) -> None:
+    """Raise where something is missing or is no file, such as a folder; all of it at once.
+
+    Parameters
+    ----------
+    paths : iterable of Path
+        What is going to be read.
+    """
+    problems = [
+        Problem("is a folder or a device, not a file." if path.exists() else "is missing.", where=str(path))
+        for path in paths
+        if not path.is_file()
+    ]
+    if problems:
+        raise DataError("Files cannot be read. Are these the published ones?", problems=problems)
+
+
+DATASETS = Catalogue(
+    what="data set",
+    kind=Dataset,
+    group="fidm.datasets",
+    built_in={
+        "space-adventure": "fidm_studies.space_adventure.dataset:DATASET",
+        "justhink": "fidm_studies.justhink.dataset:DATASET",
+        "map-task": "fidm_studies.map_task.dataset:DATASET",
+    },
+)
+
+
+def dataset_names() -> tuple[str, ...]:
+    """Return the names of all data sets: the built-in ones, then those of other packages.
+
+    Examples
+    --------
+    >>> dataset_names()[:3]
+    ('space-adventure', 'justhink', 'map-task')
+    """
+    return DATASETS.names()
+
+
+def find_dataset(name: str) -> Dataset:
+    """Return the data set of this name.
+
+    Parameters
+    ----------
+    name : str
+        One of :func:`dataset_names`.
+
+    Examples
+    --------
+    >>> find_dataset("map-task").licence
+    'CC BY-NC-SA 2.5'
+    """
+    return DATASETS.find(name)

@@ -1,0 +1,1 @@
+"""The HCRC Map Task, spoken route instructions: the files, the analysis and its words."""

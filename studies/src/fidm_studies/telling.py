@@ -1,0 +1,298 @@
+"""How studies put numbers into words: a number with its interval, and the words an interval calls for.
+
+A study as sections: what it found, the numbers that were to come out, and whose data they are.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from fidm.errors import DataError
+from fidm.present.numbers import cell_text, number_text
+from fidm.record import Record
+from fidm.report.parts import column, section, table, text_column
+from fidm_studies.analysis import Expectation, Findings, Reanalysis
+from fidm_studies.dataset import Dataset, Loaded
+
+Row = Mapping[str, Any]
+"""A row of a table of findings."""
+
+
+def said(row: Row, value: str = "value", low: str = "low", high: str = "high") -> str:
+    """Return a number and its interval, where it has one.
+
+    Examples
+    --------
+    >>> said({"value": 0.8936, "low": 0.8203, "high": 0.9340})
+    '0.894 (0.820 to 0.934)'
+    """
+    if row[value] is None:
+        return "an unknown value"
+    if row[low] is None or row[low] != row[low]:
+        return number_text(row[value])
+    return f"{number_text(row[value])} ({number_text(row[low])} to {number_text(row[high])})"
+
+
+def more_or_less(row: Row, more: str, less: str, unsure: str, *, chance: float) -> str:
+    """Return which of three words an interval calls for: above chance, below it, or neither.
+
+    Examples
+    --------
+    >>> more_or_less({"low": 0.6, "high": 0.9}, "slower", "faster", "alike", chance=0.5)
+    'slower'
+    """
+    if row["low"] is None or row["low"] != row["low"]:
+        return unsure
+    return against(row["low"], row["high"], chance, more, less, unsure)
+
+
+def against(low: float, high: float, chance: float, above: str, below: str, neither: str) -> str:
+    """Return which of three texts an interval calls for."""
+    return above if low > chance else below if high < chance else neither
+
+
+def one_row(frame: pl.DataFrame, **keys: Any) -> dict[str, Any]:
+    """Return the one row with these values."""
+    return frame.filter(**keys).row(0, named=True)
+
+
+def how_drawn(findings: Findings, whom: str) -> str:
+    """Return how intervals were made: of draws of whom."""
+    return (
+        f"Intervals hold 95 % of {findings.record.settings['bootstrap']:,} bootstrap draws of {whom} (seed "
+        f"{findings.record.seed})."
+    )
+
+
+STATEMENT = "Research use only, not a diagnosis."
+
+YES, NO = "✓", "✗"
+"""Whether a number came out."""
+
+
+class Said(NamedTuple):
+    """A text, and where it leads to, if anywhere."""
+
+    text: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Told:
+    """A study that was run, as its pages tell of it; a result that :func:`fidm.record.to_json` understands.
+
+    Parameters
+    ----------
+    study : Reanalysis
+        Which study.
+    findings : Findings
+        What came out.
+    loaded : Loaded
+        The data.
+    sections : tuple of dict
+        The sections of the page, the summary first (:func:`fidm.report.parts.section`).
+    about : tuple of (str, tuple of Said)
+        Data set, licence, citation, version and settings: a term, and what is said of it.
+    """
+
+    study: Reanalysis
+    findings: Findings
+    loaded: Loaded
+    sections: tuple[dict[str, Any], ...] = field(repr=False)
+    about: tuple[tuple[str, tuple[Said, ...]], ...] = field(repr=False)
+
+    @property
+    def record(self) -> Record:
+        """How the findings came about."""
+        return self.findings.record
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """The tables of the findings by name."""
+        return self.findings.tables
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return whose data they are, whether the files were the published ones, and the findings."""
+        dataset = {**self.loaded.dataset.to_dict(), "verified": self.loaded.verified}
+        return {"dataset": dataset, **self.findings.to_dict()}
+
+
+def tell(study: Reanalysis, findings: Findings, loaded: Loaded) -> Told:
+    """Put a study's findings into words, tables and figures; draws the figures.
+
+    Parameters
+    ----------
+    study : Reanalysis
+        Which study.
+    findings : Findings
+        What its ``analyse`` gave.
+    loaded : Loaded
+        The data it was given.
+    """
+    own = study.sections(findings, loaded)
+    if not own:
+        raise DataError(f"The study {study.name} has no section; the first one is to sum up what was found.")
+    for one in own:
+        _check(study, one)
+    sections = [own[0], *_expected(findings.expectations), *own[1:], *_remarks(findings, loaded)]
+    return Told(study, findings, loaded, tuple(sections), tuple(about(loaded, findings)))
+
+
+def about(loaded: Loaded, findings: Findings) -> list[tuple[str, tuple[Said, ...]]]:
+    """Return whose data a study is about, on which terms, and how its numbers came about."""
+    record = findings.record
+    settings = [f"{name} {_setting(value)}" for name, value in sorted(record.settings.items())]
+    facts = [
+        *about_data(loaded.dataset),
+        ("Files", (Said(files_text(loaded)),)),
+        ("Version", (Said(f"fidm {record.version}"),)),
+        ("Seed", (Said("none: nothing was drawn" if record.seed is None else str(record.seed)),)),
+    ]
+    return [*facts, ("Settings", (Said(", ".join(settings)),))] if settings else facts
+
+
+def about_data(dataset: Dataset) -> list[tuple[str, tuple[Said, ...]]]:
+    """Return what a data set is, its licence, whom to cite, and where it is published."""
+    homes = {(one.home, one.version): None for one in dataset.sources}
+    return [
+        ("Data set", (Said(f"{dataset.title}. {dataset.summary}"),)),
+        ("People", (Said(dataset.people),)),
+        ("Licence", (Said(dataset.licence, web_address(dataset.licence_url)), Said(dataset.terms))),
+        ("Cite", tuple(Said(one) for one in dataset.citation)),
+        (
+            "Published at",
+            tuple(Said(f"{home}, version {version[:12]}", web_address(home)) for home, version in homes),
+        ),
+    ]
+
+
+def web_address(text: str) -> str:
+    """Return an address of the web as it is; anything else leads nowhere, such as a script.
+
+    Examples
+    --------
+    >>> web_address("https://example.org/data"), web_address("javascript:alert(1)")
+    ('https://example.org/data', '')
+    """
+    return text if re.fullmatch(r"https?://[^\s<>\"']+", text) else ""
+
+
+def files_text(loaded: Loaded) -> str:
+    """Return whether the files were the published ones, as a sentence."""
+    if loaded.verified:
+        return "Every file has its published checksum."
+    return (
+        "NOT the files as published: checksums differ, or files are missing, or there are others beside them."
+    )
+
+
+def band_text(expectation: Expectation) -> str:
+    """Return the band a number was to lie in, in words.
+
+    Examples
+    --------
+    >>> from fidm_studies.analysis import Expectation
+    >>> band_text(Expectation("r", found=0.9, low=0.87, high=float("inf"), source="published"))
+    'at least 0.870'
+    >>> band_text(Expectation("n", found=3, low=0, high=0, source="arithmetic"))
+    'exactly 0'
+    """
+    low, high = expectation.low, expectation.high
+    if low == high:
+        return f"exactly {figure_text(low)}"
+    if math.isinf(low) and math.isinf(high):
+        return "any number"
+    if math.isinf(high):
+        return f"at least {figure_text(low)}"
+    if math.isinf(low):
+        return f"at most {figure_text(high)}"
+    return f"{figure_text(low)} to {figure_text(high)}"
+
+
+def figure_text(value: float) -> str:
+    """Return a number that came out: counts whole, others with three digits.
+
+    Examples
+    --------
+    >>> figure_text(34.0), figure_text(0.8766), figure_text(29250), figure_text(float("nan"))
+    ('34', '0.877', '29,250', '–')
+    """
+    if math.isfinite(value) and value == round(value):
+        return cell_text(round(value))
+    return number_text(value)
+
+
+def mark(expectation: Expectation) -> str:
+    """Return a tick or a cross."""
+    return YES if expectation.reached else NO
+
+
+def remark(expectation: Expectation) -> str:
+    """Return what else is said of a number, first whether it is not required.
+
+    Examples
+    --------
+    >>> from fidm_studies.analysis import Expectation
+    >>> remark(Expectation("r", 0.6, 0.3, 0.5, "published", note="read otherwise", required=False))
+    'not required; read otherwise'
+    """
+    parts = ("" if expectation.required else "not required", expectation.note)
+    return "; ".join(part for part in parts if part)
+
+
+def _expected(expectations: Sequence[Expectation]) -> list[dict[str, Any]]:
+    """The section with the numbers that were to come out; none where nothing was expected."""
+    if not expectations:
+        return []
+    reached = sum(one.reached for one in expectations)
+    said = f"{reached:,} of the {len(expectations):,} numbers that were to come out did."
+    missed = [
+        one.what if one.required else f"{one.what} (not required)" for one in expectations if not one.reached
+    ]
+    if missed:
+        who = "The one that did not is" if len(missed) == 1 else "Those that did not are"
+        said += f" {who}: {'; '.join(missed)}."
+    columns = [
+        text_column("what"),
+        column("found"),
+        column("band", "was to be"),
+        text_column("reached", "came out"),
+        text_column("source", "where from"),
+        text_column("note", "remark"),
+    ]
+    rows = [
+        (one.what, figure_text(one.found), band_text(one), mark(one), one.source, remark(one))
+        for one in expectations
+    ]
+    shown = table("expected", "Numbers that were to come out, and what did", columns, rows)
+    return [section("expected", "What was to come out", [said], tables=[shown])]
+
+
+def _remarks(findings: Findings, loaded: Loaded) -> list[dict[str, Any]]:
+    notes = dict.fromkeys((*loaded.notes, *findings.notes))
+    return [section("remarks", "Remarks on the data", notes)] if notes else []
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, str | int | float) or value is None:
+        return str(value)
+    if isinstance(value, list | tuple) and all(isinstance(one, str | int | float) for one in value):
+        return "[" + ", ".join(map(str, value)) + "]"
+    return "(see the JSON file)"
+
+
+def _check(study: Reanalysis, one: dict[str, Any]) -> None:
+    """Every figure has its table, in the same section."""
+    tables = {table["id"] for table in one["tables"]}
+    for figure in one["figures"]:
+        if figure["table"] not in tables:
+            raise DataError(
+                f"The figure {figure['id']} in the section {one['id']} of the study {study.name} names the "
+                f"table {figure['table']}, which is not in that section."
+            )
