@@ -29,7 +29,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +38,7 @@ from rich.table import Table
 import fidm
 from fidm.classify.language import participant_texts
 from fidm.files import whole_file
+from fidm.languages import PHRASES, language_text
 from fidm.simulate.talk import simulate_talks
 
 GATE = 20.0
@@ -69,7 +69,7 @@ def make_encoder(folder: Path, *, layers: int) -> int:
     transformers.utils.logging.disable_progress_bar()
     model = transformers.BertModel(transformers.BertConfig(vocab_size=TOKENS, num_hidden_layers=layers))
     model.save_pretrained(folder)
-    phrases = (resources.files("fidm.simulate.speaking") / "yue.toml").read_text("utf-8")
+    phrases = language_text("yue", PHRASES)
     letters = sorted({letter for letter in phrases.lower() if not letter.isspace()})
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")

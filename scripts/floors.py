@@ -9,5 +9,5 @@ for requirement in [
     *project["dependencies"],
     *(one for extra in extras for one in project["optional-dependencies"][extra]),
 ]:
-    print(requirement.replace(">=", "=="))  # noqa: T201
-print("hypothesis\npytest\npytest-xdist\nstatsmodels")  # noqa: T201
+    print(requirement.replace(">=", "=="))
+print("hypothesis\npytest\npytest-xdist\nstatsmodels")

@@ -50,10 +50,22 @@ def measure(package: str = "fidm") -> dict[str, int]:
 
 def complex_functions(package: str) -> list[str]:
     """Functions with too many branches."""
-    command = [sys.executable, "-m", "ruff", "check", "--select", "C901", "--output-format", "json", "--no-cache"]
+    command = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--select",
+        "C901",
+        "--output-format",
+        "json",
+        "--no-cache",
+    ]
     command += ["--config", f"lint.mccabe.max-complexity={COMPLEX}", str(SOURCES[package])]
     found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)  # noqa: S603
-    return [f"{one['filename']}:{one['location']['row']} {one['message']}" for one in json.loads(found.stdout)]
+    return [
+        f"{one['filename']}:{one['location']['row']} {one['message']}" for one in json.loads(found.stdout)
+    ]
 
 
 def defined(tree: ast.Module) -> set[str]:

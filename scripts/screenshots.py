@@ -32,7 +32,7 @@ def main() -> int:
     """Make all pictures."""
     browser_path = os.environ.get("FIDM_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
     if not browser_path:
-        print("There is no Chromium. Run: sh scripts/get-browser.sh", file=sys.stderr)  # noqa: T201
+        print("There is no Chromium. Run: sh scripts/get-browser.sh", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="fidm-screenshots-") as folder, sync_playwright() as playwright:
         study = Path(folder) / "shop"
@@ -127,7 +127,7 @@ def save(page: Page, name: str) -> None:
     else:
         raise RuntimeError(f"{name} is too large: {packed.tell():,} bytes.")
     (IMAGES / name).write_bytes(packed.getvalue())
-    print(f"{IMAGES / name}: {packed.tell():,} bytes, {colours} colours")  # noqa: T201
+    print(f"{IMAGES / name}: {packed.tell():,} bytes, {colours} colours")
 
 
 if __name__ == "__main__":

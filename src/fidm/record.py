@@ -161,6 +161,34 @@ def to_json(result: Result) -> str:
     )
 
 
+def read_record(path: Path) -> tuple[Record, dict[str, Any]] | None:
+    """Return a written result's record and numbers; None where there is no file, or one that is not ours.
+
+    Parameters
+    ----------
+    path : Path
+        The JSON file that :func:`write_result` wrote.
+    """
+    try:
+        said = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(said, dict) or said.get("schema") != SCHEMA:
+        return None
+    try:
+        record = Record(
+            said["experiment"],
+            said["fidm_version"],
+            said["tasks"],
+            said["seed"],
+            said["settings"],
+            said["data"],
+        )
+        return record, dict(said["result"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def write_result(result: Result, folder: str | Path) -> tuple[Path, ...]:
     """Write a result: ``recover.json`` with everything, and a CSV file per table; each whole or not at all.
 

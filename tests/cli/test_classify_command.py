@@ -245,7 +245,7 @@ def test_what_cannot_be_done_is_refused_in_words(study, tmp_path, capsys, option
 
 
 def test_results_that_could_not_be_written_are_refused_at_once(study, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("fidm.cli.classify.run", None)  # nothing is computed
+    monkeypatch.setattr("fidm.line.classify_study", None)  # nothing is computed
     (tmp_path / "file").write_text("", "utf-8")
     assert main(["classify", str(study), "--no-language", "--out", str(tmp_path / "file" / "there")]) == 2
     assert "is a file; a folder is needed for the results" in capsys.readouterr().err

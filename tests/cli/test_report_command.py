@@ -82,7 +82,7 @@ def test_nothing_of_somebody_elses_is_written_over(study, tmp_path, monkeypatch)
     def never(*_, **__):
         raise AssertionError("computed first")
 
-    monkeypatch.setattr("fidm.cli.report.build_report", never)
+    monkeypatch.setattr("fidm.report.report.build_report", never)
     page = tmp_path / "page.html"
     page.write_text("<!doctype html><p>mine")
     with pytest.raises(DataError, match="is there already and is no report"):

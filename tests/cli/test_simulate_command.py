@@ -17,13 +17,13 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
-from fidm.cli.simulate import formats_here, say_left_out
 from fidm.errors import DataError
 from fidm.io.dialogs import read
 from fidm.io.study import Study
+from fidm.present.experiments import say_left_out
 from fidm.simulate import folders, twin
 from fidm.simulate.people import NOT_COMPLETED
-from fidm.simulate.talk import SEVEN_FORMATS
+from fidm.simulate.talk import SEVEN_FORMATS, formats_here
 from fidm.simulate.twin import simulate_study
 
 MANY_OUT = twin.Clinic(excluded_share=0.15)

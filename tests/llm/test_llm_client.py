@@ -12,9 +12,9 @@ from fake_server import FakeServer
 from llm_dialogs import context, segment
 
 from fidm.errors import GroundingError
+from fidm.grounding.llm import client
 from fidm.grounding.llm.client import check_address, is_loopback
-from fidm.grounding.llm.grounder import LanguageModel, client
-from fidm.grounding.llm.grounder import client as address
+from fidm.grounding.llm.grounder import LanguageModel
 from fidm.grounding.route.program import write_program
 
 SECRET = "Mrs Wong says up three"
@@ -84,7 +84,7 @@ def test_remote_servers_only_if_said_and_recorded() -> None:
 
 def test_localhost_must_mean_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     elsewhere = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", 0))]
-    monkeypatch.setattr(address.socket, "getaddrinfo", lambda *_: elsewhere)
+    monkeypatch.setattr(client.socket, "getaddrinfo", lambda *_: elsewhere)
     assert not is_loopback("localhost")
 
 

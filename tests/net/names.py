@@ -22,7 +22,7 @@ def public_names() -> dict[str, Any]:
 
     return {
         "python": {module: sorted(_names(module)) for module in MODULES},
-        "command line": {" ".join(words): sorted(options) for words, options in _verbs(app, ())},
+        "command line": {" ".join(words): sorted(options) for words, options in sorted(_verbs(app, ()))},
     }
 
 
@@ -45,7 +45,7 @@ def _verbs(app: App, words: tuple[str, ...]):
             yield from _verbs(verb, (*words, name))
         if verb.default_command is not None:
             options = verb.assemble_argument_collection()
-            yield (*words, name), [one for option in options for one in option.names]
+            yield (*words, name), [one for option in options for one in option.names if one != "*"]
 
 
 if __name__ == "__main__":

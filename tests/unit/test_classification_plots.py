@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 
 import fidm
 from fidm import plot
-from fidm.cli.classify import figures
 from fidm.plot.classification import LOOKS, OTHERS, bar_handles
-from fidm.present.terminal import save_figure
+from fidm.plot.classification import classification_figures as figures
+from fidm.plot.save import save_figure
 from fidm.present.wording import featured
 
 

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm.grounding.store import known_participants
 from fidm.io.study import Study, StudyWriter
 from fidm.io.tables import tables_of
 
@@ -707,3 +708,24 @@ def test_odd_ways_to_choose_people():
         cohort().select([1])
     with pytest.raises(fidm.DataError, match="need the column 'participant'"):
         cohort().with_participants(pl.DataFrame({"id": [1]}))
+
+
+def test_what_looks_like_an_id_stays_text(tmp_path):
+    """Of a table of participants, however it is read."""
+    cohort = fidm.simulate_cohort(fidm.load_task("errands"), 3, seed=1)
+    fidm.write_cohort(cohort, tmp_path / "study", tasks=["errands"])
+    (tmp_path / "study" / "participants.parquet").unlink()
+    ids = cohort.ids.to_list()
+    rows = [
+        f"{name},{site},{age},1e3,12345678901234567890"
+        for name, site, age in zip(ids, ("007", "010", "12"), (70, 71, 72), strict=True)
+    ]
+    table = tmp_path / "study" / "participants.csv"
+    table.write_text("\n".join(["participant,site,age,dose,card", *rows]) + "\n")
+    people = fidm.read_cohort(tmp_path / "study").participants
+    assert people["site"].to_list() == ["007", "010", "12"]
+    assert people["age"].to_list() == [70, 71, 72]
+    assert people["dose"].to_list() == [1000.0] * 3
+    assert people["card"].to_list() == ["12345678901234567890"] * 3
+    known = known_participants(tmp_path / "study")
+    assert known.select(people.columns).equals(people)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fidm.errors import DataError, GroundingError
-from fidm.grounding.review.apply import trail as decisions
+from fidm.grounding.review import trail as decisions
 from fidm.grounding.review.trail import (
     FILE,
     HEAD,

@@ -3,7 +3,7 @@
 import re
 from importlib import resources
 
-from fidm.grounding.review.apply import verdicts as meanings
+from fidm.grounding.review import verdicts as meanings
 from fidm.grounding.review.verdicts import MEANINGS, doubt_in_words
 
 FOLDER = resources.files("fidm.grounding")

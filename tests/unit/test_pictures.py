@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 import fidm
 from fidm import plot
 from fidm.files import whole_file
-from fidm.present.terminal import save_figure
+from fidm.plot.save import save_figure
 
 
 def test_routes_name_everybody_and_give_back_the_axes():

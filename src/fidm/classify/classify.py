@@ -50,9 +50,10 @@ from fidm.classify.result import (
 )
 from fidm.classify.subgroups import cut_people
 from fidm.classify.tables import Curves, coefficient_rows, curves, missing_rows, prediction_rows
-from fidm.classify.tabular import SCORE, Block, BlockScaling
+from fidm.classify.tabular import Block, BlockScaling
 from fidm.classify.validation import check_leaks, cross_validate
 from fidm.cohort import Cohort
+from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
 from fidm.errors import DataError
 from fidm.experiments import paper
 from fidm.model.channels import Channel
@@ -61,17 +62,8 @@ from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.types import Progress
 
-REPEATS = 5
-"""How often cross-validation is repeated with other folds, by default."""
-
 UNSURE = 10
 """With fewer people of a class than this, the width of an interval is itself unsure."""
-
-LABEL, NORMAL = "diagnosis", "normal"
-"""The column with people's status and the class of healthy people, unless others are named."""
-
-PERMUTATIONS = 100
-"""How often labels are scrambled, by default."""
 
 
 def classify(

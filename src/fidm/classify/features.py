@@ -27,7 +27,6 @@ from fidm.classify.encoder import ENCODERS
 from fidm.classify.language import Language
 from fidm.classify.tabular import (
     DEMOGRAPHICS,
-    SCORE,
     Block,
     BlockScaling,
     Kind,
@@ -38,6 +37,7 @@ from fidm.classify.tabular import (
 )
 from fidm.classify.trajectory import TrajectoryFeatures
 from fidm.cohort import Cohort
+from fidm.defaults import SCORE
 from fidm.errors import DataError
 from fidm.experiments.classifier import BlockScaler, Preparation, classifier, preparation
 from fidm.experiments.learnable import fit_learnable

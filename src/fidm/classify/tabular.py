@@ -19,6 +19,7 @@ from sklearn.base import (
 )
 
 from fidm.cohort import Cohort
+from fidm.defaults import SCORE
 from fidm.errors import DataError
 from fidm.types import Floats
 
@@ -154,9 +155,6 @@ def is_scaled(blocks: Sequence[Block], how: BlockScaling = "fusion") -> bool:
         return False
     return how == "fusion" or any(block.is_language for block in blocks)
 
-
-SCORE = "score_total"
-"""The column with the total score, unless another is named."""
 
 SUBSCORES = "score_"
 """What the names of columns with subscores begin with, unless they are named."""

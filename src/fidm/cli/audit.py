@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import csv
-import json as jsons
 import math
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
-from rich.console import Console
-from rich.text import Text
 
+from fidm.cli.shared import print_json
 from fidm.errors import DataError
-from fidm.grounding.review.apply import read_proposed
-from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, sample_audit, score_audit
-from fidm.grounding.review.trail import Sample, Trail, verify_trail
 from fidm.present.terminal import count, note, page, printable, table_of, warn
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fidm.grounding.review.audit import Agreement, AuditScore
+    from fidm.grounding.review.trail import Sample
 
 
 def sample(
@@ -41,6 +42,8 @@ def sample(
     out
         The sheet; by default grounding/audit-SEED.csv in the study.
     """
+    from fidm.grounding.review.audit import sample_audit
+
     path = sample_audit(study, n, seed=seed, path=out)
     console = page()
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -78,9 +81,11 @@ def score(
     json
         Print the result as JSON.
     """
+    from fidm.grounding.review.audit import score_audit
+
     found = score_audit(study, sheet, level=level)
     if json:
-        print(jsons.dumps(asdict(found), indent=2))
+        print_json(asdict(found))
         return
     console = page()
     for what, right, n, (low, high) in (
@@ -111,6 +116,8 @@ def verify(
     json
         Print the result as JSON.
     """
+    from fidm.grounding.review.trail import verify_trail
+
     found = verify_trail(study, expect=expect)
     who = Counter(entry.reviewer for entry in found.entries)
     times = [entry.at for entry in found.entries]
@@ -126,7 +133,7 @@ def verify(
             "first": times[0] if times else None,
             "last": times[-1] if times else None,
         }
-        print(jsons.dumps(report, indent=2, ensure_ascii=False))
+        print_json(report)
         return 0 if found.is_whole else 1
     console = page()
     if not found.n_entries and found.is_whole:
@@ -135,7 +142,7 @@ def verify(
     console.print(f"{found.n_entries:,} {'entry' if found.n_entries == 1 else 'entries'}", style="bold")
     if who:
         said = ", ".join(f"{name or 'nobody'} {n:,}" for name, n in who.most_common())
-        console.print(Text(printable(f"by {said}; from {times[0]} to {times[-1]}")), soft_wrap=True)
+        console.print(printable(f"by {said}; from {times[0]} to {times[-1]}"), soft_wrap=True, markup=False)
     console.print(f"head {found.head}", soft_wrap=True)
     note(console, *found.notes)
     if found.problems:
@@ -158,11 +165,15 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
     json
         Print the result as JSON.
     """
+    from fidm.grounding.review.apply import read_proposed
+    from fidm.grounding.review.audit import agreements, audits
+    from fidm.grounding.review.trail import Trail
+
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
     trail = Trail(study)
     pairs = agreements(trail.decisions)
-    audits = _audits(study, trail)
+    found = audits(trail.samples, read_proposed(study), trail.decisions) if trail.samples else []
     if json:
         report = {
             "study": str(study),
@@ -170,10 +181,10 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
             "pairs": [_finite(asdict(pair)) for pair in pairs],
             "audits": [
                 {"name": sample.name, "reviewer": reviewer, **asdict(score)}
-                for sample, reviewer, score in audits
+                for sample, reviewer, score in found
             ],
         }
-        print(jsons.dumps(report, indent=2, ensure_ascii=False, allow_nan=False))
+        print_json(report)
         return 0
     console = page()
     if not trail.decisions:
@@ -187,7 +198,7 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
         )
     else:
         console.print("No two reviewers have judged the same segment yet.", soft_wrap=True)
-    for sample, reviewer, score in audits:
+    for sample, reviewer, score in found:
         _show_audit(console, sample, reviewer, score)
     return 0
 
@@ -204,11 +215,6 @@ def _row(pair: Agreement) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _audits(study: Path, trail: Trail) -> list[tuple[Sample, str, AuditScore]]:
-    """What each reviewer's decisions say of each sample drawn, samples drawn twice once."""
-    return audits(trail.samples, read_proposed(study), trail.decisions) if trail.samples else []
-
-
 def _show_audit(console: Console, sample: Sample, reviewer: str, score: AuditScore) -> None:
     low, high = score.dialogs
     share = f", {score.n_consistent / score.n_dialogs:.1%}" if score.n_dialogs else ""
@@ -216,6 +222,6 @@ def _show_audit(console: Console, sample: Sample, reviewer: str, score: AuditSco
         f"{sample.name}, {reviewer}: {score.n_consistent} of {count(score.n_dialogs, 'dialog')} right{share} "
         f"({score.level:.0%} Wilson interval {low:.1%} to {high:.1%})"
     )
-    console.print(Text(printable(said)), soft_wrap=True)
+    console.print(printable(said), soft_wrap=True, markup=False)
     if score.n_left:
         note(console, f"{count(score.n_left, 'segment')} of this sample not judged yet")

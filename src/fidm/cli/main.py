@@ -66,6 +66,7 @@ app.command(
     "fidm.cli.reliability:reliability",
     help="Say how reliable each parameter is, and which change is more than error.",
 )
+app.command("fidm.cli.run:run", help="Take a study from its dialogs or tables to its report; resume a run.")
 app.command("fidm.cli.fit:fit", help="Learn what people share and estimate every participant of a study.")
 app.command(
     "fidm.cli.ground:ground_study", name="ground", help="Turn the dialogs of a study into steps and segments."

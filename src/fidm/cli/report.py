@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import json as jsons
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING
 
-from cyclopts import Parameter
-from joblib import cpu_count
-from rich.console import Console
-
-from fidm.classify.classify import LABEL, NORMAL
-from fidm.cli.opening import require_writable
+from fidm.cli.shared import (
+    Flag,
+    Many,
+    ReadingFit,
+    print_json,
+    require_writable,
+)
+from fidm.defaults import LABEL, NORMAL
+from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.terminal import count, note, page, progress_bar, warn
-from fidm.report.opening import write_key
-from fidm.report.report import DEIDENTIFIED, NAME, Report, build_report, targets
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fidm.report.report import Report
 
 
 def report(
     study: Path,
     *,
-    task: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
-    use: Path | None = None,
+    reading: ReadingFit = ReadingFit(),
     label: str = LABEL,
     normal: str = NORMAL,
-    participant: Annotated[tuple[str, ...], Parameter(negative=(), show_default=False)] = (),
-    no_classify: Annotated[bool, Parameter(negative=())] = False,
-    deidentify: Annotated[bool, Parameter(negative=())] = False,
+    participant: Many = (),
+    no_classify: Flag = False,
+    deidentify: Flag = False,
     key: Path | None = None,
-    skip_bad: Annotated[bool, Parameter(negative=())] = False,
     seed: int = 1,
     workers: int | None = None,
     out: Path | None = None,
@@ -46,10 +49,6 @@ def report(
     ----------
     study
         The study folder.
-    task
-        A built-in task or a task file; by default those that study.toml names. May be repeated.
-    use
-        A fit.json; by default the study's own, or else one learned now.
     label
         The participants' column with their status.
     normal
@@ -63,8 +62,6 @@ def report(
         People are called P001 and so on, and stand in the order of these names, which is random.
     key
         Keep who is called what in this file, for its owner alone; used again if it is there.
-    skip_bad
-        Leave out participants whose data have problems, instead of refusing the study.
     seed
         The same seed gives the same numbers; with --deidentify, the same seed and the same key.
     workers
@@ -74,6 +71,11 @@ def report(
     json
         Print what was written, and the sections with their tables, as JSON instead of a page.
     """
+    from joblib import cpu_count
+
+    from fidm.report.opening import write_key
+    from fidm.report.report import DEIDENTIFIED, NAME, build_report, targets
+
     target = out if out is not None else study / (DEIDENTIFIED if deidentify else NAME)
     require_writable(target.parent)
     if key is not None:
@@ -82,15 +84,15 @@ def report(
     with progress_bar() as bars:
         found = build_report(
             study,
-            task=task,
-            use=use,
+            task=reading.task,
+            use=reading.use,
             label=label,
             normal=normal,
             participants=participant or None,
             classify=not no_classify,
             deidentify=deidentify,
             key=key,
-            skip_bad=skip_bad,
+            skip_bad=reading.skip_bad,
             seed=seed,
             workers=cpu_count() if workers is None else workers,
             on_progress=bars.step,
@@ -100,28 +102,10 @@ def report(
             write_key(key, found.names)
         written = [*found.write(target), *([] if key is None else [key])]
     if json:
-        print(jsons.dumps(_for_programs(found, written), indent=2, ensure_ascii=False, allow_nan=False))
+        print_json({"written": [str(path) for path in written], **found.about()})
         return 0
     _show(found, written, page())
     return 0
-
-
-def _for_programs(found: Report, written: list[Path]) -> dict[str, Any]:
-    """The sections without pictures, and what was written; nothing of single people."""
-    sections = [
-        {
-            **one,
-            "tables": [table for table in one["tables"] if table["id"] != "estimates"],
-            "figures": [{key: drawn[key] for key in drawn if key != "svg"} for drawn in one["figures"]],
-        }
-        for one in found.data["sections"]
-    ]
-    return {
-        "written": [str(path) for path in written],
-        "n_people": len(found.data["people"]),
-        "deidentified": found.is_deidentified,
-        "sections": sections,
-    }
 
 
 def _show(found: Report, written: list[Path], console: Console) -> None:
@@ -129,8 +113,7 @@ def _show(found: Report, written: list[Path], console: Console) -> None:
     size = sum(path.stat().st_size for path in written[:1]) / 1e6
     people = count(len(found.data["people"]), "participant")
     console.print(f"[bold]Report of {people}[/], {size:,.1f} MB", soft_wrap=True)
-    for one in found.data["sections"][0]["paragraphs"]:
-        note(console, one)
+    note(console, *found.data["sections"][0]["paragraphs"])
     if found.is_deidentified:
         note(console, "no words, ids or covariates are in it; look through it before you pass it on")
     elif found.data["shared"]["has_words"]:
@@ -138,4 +121,4 @@ def _show(found: Report, written: list[Path], console: Console) -> None:
     else:
         warn(console, "it is about single people: keep it as you keep their data")
     console.print(f"\nWrote {', '.join(map(str, written))}", soft_wrap=True, markup=False)
-    console.print("Research use only, not a diagnosis.", style="dim")
+    console.print(NOT_A_DIAGNOSIS, style="dim")

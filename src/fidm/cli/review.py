@@ -10,15 +10,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
-from rich.console import Console
 
 from fidm.errors import DataError
-from fidm.grounding.review.apply import bring_up_to_date
+from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.terminal import count, note, page, progress_bar
-from fidm.tasks.compile import load_task
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def review(
@@ -64,6 +65,8 @@ def review(
         raise DataError(
             f"The review page needs the package {error.name}. Install it with: pip install 'fidm[web]'"
         ) from None
+    from fidm.tasks.compile import load_task
+
     if sample is not None and sample < 1:
         raise DataError(f"--sample is {sample}; it must be 1 or more.")
     if not study.is_dir():
@@ -139,6 +142,8 @@ def _opened(address: str) -> Iterator[bool]:
 
 def _finish(console: Console, study: Path) -> int:
     """Make the study's tables again with what was decided, and say so."""
+    from fidm.grounding.review.apply import bring_up_to_date
+
     with progress_bar() as bars:
         said = bring_up_to_date(study, on_progress=bars.step)
     if said is None:
@@ -146,5 +151,5 @@ def _finish(console: Console, study: Path) -> int:
     else:
         console.print(f"\n{said}", soft_wrap=True, markup=False)
         console.print(f"Wrote steps, segments and grounding to {study}", soft_wrap=True, markup=False)
-    console.print("Research use only, not a diagnosis.", style="dim")
+    console.print(NOT_A_DIAGNOSIS, style="dim")
     return 0

@@ -7,8 +7,6 @@ episode and step or segment, exactly as in a study's tables, so that each leads 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +19,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.evidence.residuals import find_residuals
 from fidm.evidence.surprisal import Surprisal, find_surprisal
-from fidm.fit.fitted import Fit, to_dict
+from fidm.fit.fitted import Fit, hash_fit
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.action import TIE
 from fidm.model.counts import Bernoulli
@@ -131,6 +129,11 @@ class Evidence:
         """
         table = self.counted if participant is None else self._own(self.counted, participant)
         return table.sort("unexpectedness", descending=True, maintain_order=True).head(n)
+
+    def most_astray(self) -> str | None:
+        """Return whose action was the most unexpected of all; None where nothing can be said of anybody."""
+        top = self.most_unexpected(1)
+        return str(top["participant"][0]) if top.height else None
 
     def heaviest(self, channel: str, n: int = 10, *, participant: str | None = None) -> pl.DataFrame:
         """Return the segments that cost the most beyond what their moves explain.
@@ -253,14 +256,13 @@ def find_evidence(
     segments = find_residuals(fit, cohort, profile)
     seen = tuple(name for name in fit.parameters[1:] if segments[f"{name}_residual"].count())
     say("segments", 2, 2)
-    described = json.dumps(to_dict(fit), sort_keys=True, default=str)
     settings = {
         "method": fit.method,
         "population": fit.population,
         "lapse": fit.lapse,
         "inferred": fit.inferred,
         "n_learned": fit.n_learned,
-        "fit_sha256": hashlib.sha256(described.encode()).hexdigest(),
+        "fit_sha256": hash_fit(fit),
     }
     return Evidence(
         actions=actions,

@@ -395,7 +395,7 @@ def localize(
             people.append(table.select(*(pl.lit(text).alias(key) for key, text in named.items()), pl.all()))
     if on_progress:
         on_progress("localizing", len(rows), len(rows))
-    table = pl.DataFrame(rows, schema=_schema())
+    table = pl.DataFrame(rows, schema=table_schema())
     settings = {**evidence.record.settings, "bootstrap": bootstrap, "level": level, "top": TOP}
     return Localization(
         table=table,
@@ -517,7 +517,8 @@ def _numbers(people: pl.DataFrame, stream: list[int], bootstrap: int, level: flo
     return found
 
 
-def _schema() -> dict[str, Any]:
+def table_schema() -> dict[str, Any]:
+    """Return the columns of :attr:`Localization.table`."""
     columns: dict[str, Any] = dict.fromkeys(("anchor", "denominator", "score"), pl.String)
     for name in NUMBERS:
         columns |= dict.fromkeys((name, f"{name}_low", f"{name}_high"), pl.Float64)

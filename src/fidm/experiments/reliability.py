@@ -50,6 +50,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from fidm.cohort import Cohort
+from fidm.defaults import BOOTSTRAP
 from fidm.errors import DataError
 from fidm.experiments.learnable import by_method, fit_learnable, groups_of
 from fidm.experiments.recover import LABELS, number
@@ -248,7 +249,7 @@ class Reliability:
 FEWEST_PEOPLE = 5
 """A correlation of fewer people is not given."""
 
-BOOTSTRAP, _CHUNK = 1_000, 2_000_000
+_CHUNK = 2_000_000
 
 
 def reliability(
@@ -385,7 +386,7 @@ def reliability(
             seed=seed,
             settings={
                 "bootstrap": bootstrap,
-                "learned": hash_values(_learned_numbers(fit)),
+                "learned": hash_values(learned_numbers(fit)),
                 **({} if halves == "segments" else {"halves": halves}),
                 **({} if unit == "person" else {"unit": unit}),
                 **({} if together is None else {"together": together}),
@@ -531,7 +532,7 @@ def _rank_correlation(x: Floats, y: Floats) -> float:
     return float(_correlation(rankdata(x)[None], rankdata(y)[None])[0])
 
 
-def _learned_numbers(fit: Fit | EffortFit) -> Floats:
+def learned_numbers(fit: Fit | EffortFit) -> Floats:
     """Everything a fit learned, in a row."""
     return fit.population_table()["estimate"].cast(pl.Float64).to_numpy()
 

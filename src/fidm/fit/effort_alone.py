@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from fidm.cohort import Cohort
+from fidm.defaults import MAX_PEOPLE
 from fidm.errors import FitError
 from fidm.fit.common import (
     drawn,
@@ -23,7 +24,7 @@ from fidm.fit.common import (
     valid_channels,
     valid_level,
 )
-from fidm.fit.factorized import MAX_PEOPLE, Method, PopulationKind
+from fidm.fit.factorized import Method, PopulationKind
 from fidm.fit.offsets import Population
 from fidm.fit.population import Learned
 from fidm.fit.profile import Profile

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from fidm.cohort import Cohort
+from fidm.defaults import MAX_PEOPLE
 from fidm.errors import FitError
 from fidm.fit import sensitivity
 from fidm.fit.common import (
@@ -37,8 +38,6 @@ from fidm.types import Progress, Values, read_only
 
 Method = Literal["eb", "mle"]
 PopulationKind = Literal["random", "pooled"]
-MAX_PEOPLE = 20_000
-"""Population parameters are learned from at most so many people unless told otherwise."""
 
 
 class Model:

@@ -9,6 +9,7 @@ made with, since η means nothing without the values it multiplies.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -414,6 +415,12 @@ def save_fit(fit: Fit, path: str | Path) -> None:
     """Write a fit to a file, whole or not at all."""
     with whole_file(path) as part:
         part.write_text(json.dumps(to_dict(fit), indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def hash_fit(fit: Fit) -> str:
+    """Return a hash of everything a fit has learned, and how."""
+    described = json.dumps(to_dict(fit), sort_keys=True, default=str)
+    return hashlib.sha256(described.encode()).hexdigest()
 
 
 def to_dict(fit: Fit) -> dict[str, Any]:

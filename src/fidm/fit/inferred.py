@@ -6,6 +6,7 @@ apart says how much a study's η would rest on the planner.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -14,9 +15,9 @@ import polars as pl
 from scipy import stats
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError
+from fidm.errors import DataError, FitError
 from fidm.fit.common import threads
-from fidm.fit.factorized import learn_sensitivity
+from fidm.fit.factorized import Model, learn_sensitivity
 from fidm.fit.fitted import Data, Fit
 from fidm.fit.profile import SENSITIVITY, Profile, number_text
 from fidm.types import Floats
@@ -123,3 +124,49 @@ def _way(inferred: float) -> str:
     if inferred in (0.0, 1.0):
         return "inferred moves left out" if inferred == 0.0 else "all moves counted"
     return f"inferred moves counted {inferred:g}"
+
+
+Ways = BothWays | str | None
+"""The comparison, why there is none, or None where no move is inferred."""
+
+
+def learn_other(fitted: Fit, learners: Cohort, model: Model, workers: int | None) -> Fit | str:
+    """The fit that treats inferred moves the other way, or why there is none."""
+    try:
+        return other_way(fitted, learners, lapse=model.lapse, workers=workers)
+    except FitError as error:  # without them, there may be too few choices
+        return str(error)
+
+
+def compare(profile: Profile, others: Profile | None, other: Fit | str | None) -> Ways:
+    """The comparison, why there is none, or None where no move is inferred."""
+    if not np.nansum(profile.n_inferred):
+        return None
+    return BothWays(profile, others) if others is not None else other if isinstance(other, str) else None
+
+
+def with_other(wide: pl.DataFrame, ways: Ways) -> pl.DataFrame:
+    """Return the table of a profile with the other sensitivity beside the first."""
+    if not isinstance(ways, BothWays):
+        return wide
+    place = wide.columns.index("inferred_share") + 1
+    return pl.concat([wide[:, :place], ways.table, wide[:, place:]], how="horizontal")
+
+
+def report_inferred(profile: Profile, ways: BothWays | str, *, is_new: bool) -> dict[str, object]:
+    """What inferred moves do to the sensitivity."""
+    share = float(np.nansum(profile.n_inferred) / np.nansum(profile.n_steps))
+    found: dict[str, object] = {"share": share, "weight": profile.inferred}
+    if isinstance(ways, str):
+        return {**found, "not_compared": ways}
+    numbers = (*ways.median, ways.rank_correlation)
+    mine, others, together = (value if math.isfinite(value) else None for value in numbers)
+    return {
+        **found,
+        "median": mine,
+        "other_weight": ways.other.inferred,
+        "other_median": others,
+        "other_columns": ways.table.columns,
+        "other_prior": "learned again" if is_new else "that of the earlier fit",
+        "rank_correlation": together,
+    }

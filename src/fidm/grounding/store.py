@@ -47,7 +47,7 @@ from fidm.grounding.ground import Grounded, assemble
 from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.terrain import Terrain
 from fidm.io.columns import natural
-from fidm.io.study import MISSING, StudyWriter
+from fidm.io.study import StudyWriter, read_table
 from fidm.talk import Transcript, Turn
 from fidm.tasks.model import TaskModel
 
@@ -247,15 +247,7 @@ def known_participants(study: str | Path) -> pl.DataFrame | None:
     parts = parts or sorted((folder / "participants").glob("*.parquet"))
     if not parts:
         return None
-    frames = []
-    for path in parts:
-        try:
-            frames.append(pl.read_parquet(path, glob=False) if path.suffix == ".parquet" else _read_csv(path))
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise DataError(
-                f"is not a table that can be read ({type(error).__name__}).", source=str(path)
-            ) from None
-    people = pl.concat(frames, how="diagonal_relaxed")
+    people = pl.concat([read_table(path) for path in parts], how="diagonal_relaxed")
     if "participant" not in people.columns:
         raise DataError("has no column 'participant'.", source=str(parts[0]))
     people = people.with_columns(natural(pl.col("participant"))).drop_nulls("participant")
@@ -265,20 +257,6 @@ def known_participants(study: str | Path) -> pl.DataFrame | None:
     if people["participant"].is_duplicated().any():
         raise DataError("names a participant twice.", source=str(parts[0]))
     return people.select("participant", pl.exclude("participant"))
-
-
-def _read_csv(path: Path) -> pl.DataFrame:
-    """A table of CSV; columns become numbers only if nothing is lost by it, such as the zeros of "007"."""
-    table = pl.read_csv(path, infer_schema=False, null_values=MISSING)
-    for name in table.columns:
-        known = table[name].drop_nulls()
-        if name == "participant" or not len(known):
-            continue
-        if known.str.contains(r"^-?(0|[1-9][0-9]*)$").all():
-            table = table.with_columns(pl.col(name).cast(pl.Int64, strict=False))
-        elif known.str.contains(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$").all():
-            table = table.with_columns(pl.col(name).cast(pl.Float64, strict=False))
-    return table
 
 
 @contextmanager

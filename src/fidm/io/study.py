@@ -24,6 +24,7 @@ from pathlib import Path
 from types import TracebackType
 
 import polars as pl
+from polars import selectors as cs
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
@@ -41,6 +42,9 @@ NEEDED = ("steps",)
 NAMES = {"participant": pl.String, "episode": pl.String, "segment": pl.String}
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
 """What stands for a missing value in a CSV file."""
+
+LIKE_AN_ID = r"^\s*[-+]?(0[0-9]|[0-9]{16})"
+"""Numbers that are names: with leading zeros, or longer than a number keeps exactly."""
 
 PEOPLE_PER_PART = 50_000
 SWAPPING = ".fidm-swapping"
@@ -249,20 +253,34 @@ class Study:
         path = self._files[name].get(number)
         if path is None:
             return None
-        with _readable(path):
-            if path.suffix == ".parquet":
-                return pl.read_parquet(path, glob=False)
-            header = _csv_header(path)
-            return pl.read_csv(
-                path,
-                schema_overrides={column: kind for column, kind in NAMES.items() if column in header},
-                null_values=MISSING,
-                infer_schema_length=None,
-            )
+        return read_table(path)
 
     def __repr__(self) -> str:
         tasks = ", ".join(self.task_names) or "not named"
         return f"Study({str(self.folder)!r}: {self.n_parts} parts, tasks {tasks})"
+
+
+def read_table(path: Path) -> pl.DataFrame:
+    """Read one table of a study, Parquet or CSV.
+
+    What looks like an id stays text: ids themselves, and columns with leading zeros ("007") or with more
+    digits than a number holds.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+    with _readable(path):
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path, glob=False)
+        kinds = {column: kind for column, kind in NAMES.items() if column in _csv_header(path)}
+        table = pl.read_csv(path, schema_overrides=kinds, null_values=MISSING, infer_schema_length=None)
+        numbers = table.select(cs.numeric()).columns
+        texts = pl.read_csv(path, columns=numbers, null_values=MISSING, infer_schema=False)
+        return table.with_columns(
+            texts[name] for name in numbers if texts[name].str.contains(LIKE_AN_ID).any()
+        )
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
-from typing import TypeGuard
+from typing import TypeGuard, get_args
 
 import numpy as np
 import polars as pl
@@ -468,3 +468,29 @@ def _at_prevalence(result: Classification, name: str, part: str) -> NDArray[np.f
 def _part_words(result: Classification, part: str) -> str:
     n = result.flow.n("train" if part == "cv" else part)
     return f"{PARTS[part]}, {n:,} people"
+
+
+def classification_figures(found: Classification) -> dict[str, Figure]:
+    """Return the classification_figures by the names of their files: scores, ROC curves and calibration."""
+    settings: list[Setting] = [one for one in get_args(Setting) if one in found.settings]
+    metrics: tuple[Metric, ...] = get_args(Metric)
+    parts: list[Part] = [one for one in get_args(Part) if one in found.parts]
+    n = len(found.representations) + 0.8 * len(set(found.scores["kind"]))
+    bars = Figure(figsize=(2.2 + 4.4 * len(settings), 0.3 + 2 * (0.9 + 0.31 * n)), layout="constrained")
+    panels = bars.subplots(len(metrics), len(settings), squeeze=False, sharex="row")
+    for axes, metric in zip(panels, metrics, strict=True):
+        for i, (ax, setting) in enumerate(zip(axes, settings, strict=True)):
+            classification_bars(found, setting=setting, metric=metric, legend=False, ax=ax)
+            ax.tick_params(labelleft=i == 0)
+    bars.legend(handles=bar_handles(found), loc="outside upper right", ncols=4, frameon=False, fontsize=8.5)
+    roc = Figure(figsize=(0.2 + 4.5 * len(parts), 4.7), layout="constrained")
+    calibration = Figure(figsize=(0.2 + 4.3 * len(parts), 5.1), layout="constrained")
+    for part, left, right in zip(
+        parts,
+        roc.subplots(1, len(parts), squeeze=False)[0],
+        calibration.subplots(1, len(parts), squeeze=False)[0],
+        strict=True,
+    ):
+        roc_curves(found, part=part, ax=left)
+        calibration_curve(found, part=part, ax=right)
+    return {"classify": bars, "classify-roc": roc, "classify-calibration": calibration}

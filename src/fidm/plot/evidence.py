@@ -5,11 +5,13 @@ How well unexpectedness points at what went wrong: AUC and enrichment at each an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
+import polars as pl
 from matplotlib.figure import Figure
 
+from fidm.cohort import Cohort
 from fidm.evidence.evidence import Evidence
 from fidm.evidence.localization import SCORES, Localization
 from fidm.plot.action_evidence import UNCOUNTED, unexpected_row, unexpected_steps
@@ -20,11 +22,39 @@ from fidm.tasks.model import TaskModel
 __all__ = [
     "UNCOUNTED",
     "effort_residuals",
+    "evidence_figure",
     "localization",
     "person_evidence",
     "unexpected_row",
     "unexpected_steps",
 ]
+
+
+def evidence_figure(
+    evidence: Evidence, participant: str, tasks: Sequence[TaskModel], cohort: Cohort
+) -> Figure:
+    """Draw one person's evidence, with the map of the first episode that has steps on a task with a map.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What was found.
+    participant : str
+        Who.
+    tasks : sequence of TaskModel
+        The tasks.
+    cohort : Cohort
+        The people.
+    """
+    by_name = {task.name: task for task in tasks}
+    walked = evidence.actions.filter(pl.col("participant") == participant)["episode"].unique().implode()
+    keys = cohort.episode_keys()
+    own = keys.filter((pl.col("participant") == participant) & pl.col("episode").is_in(walked))
+    for row in own.iter_rows(named=True):
+        task = tasks[0] if len(tasks) == 1 else by_name[row["task"]]
+        if task.grid is not None:
+            return person_evidence(evidence, participant, task=task, episode=row["episode"])
+    return person_evidence(evidence, participant)
 
 
 def person_evidence(

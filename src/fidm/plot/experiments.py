@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
-from fidm.channels import CHANNEL_WORDS, channel_words, parameter_words
+from fidm.channels import channel_words, parameter_words
 from fidm.experiments.families import Families
 from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
 from fidm.experiments.recover import Recovery, number
@@ -26,9 +26,6 @@ from fidm.fit.profile import SENSITIVITY
 from fidm.plot.fonts import plain_ticks
 from fidm.plot.style import INK, LOOKS, QUIET, new_axes, quieten
 from fidm.types import Floats
-
-SHORT = {SENSITIVITY: "η", **{name: name.replace("_", " ") for name in CHANNEL_WORDS}}
-"""What parameters are called where there is little room, as in tables of the terminal: by their own names."""
 
 COLOURS = {"split-half": "#0072B2", "retest": "#D55E00", "model": "#009E73"}
 """Colours of the kinds of reliability (Okabe and Ito)."""

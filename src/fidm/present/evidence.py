@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fidm.behind import Behind
 from fidm.evidence.evidence import IMPROBABLE, Evidence
-from fidm.experiments.behind import Behind
 from fidm.model.action import TIE
 from fidm.present.terminal import count, note, table_of, warn
 from fidm.record import Record
@@ -81,6 +81,41 @@ WHAT_RESIDUALS_ARE = (
     "(for pause presence a difference of probabilities). Those of durations and counts are relative to the "
     "mean, and since speech is skewed a typical segment lies below 0"
 )
+
+
+def show_evidence(
+    found: Evidence, behind: Behind, console: Console, *, participant: str | None, top: int, source: str
+) -> None:
+    """Print everybody's evidence, or one person's with the words behind it.
+
+    Parameters
+    ----------
+    found : Evidence
+        What was found.
+    behind : Behind
+        The same, led back to the dialogs.
+    console : Console
+        Where to.
+    participant : str, optional
+        Whose; everybody's by default.
+    top : int
+        How many actions and segments.
+    source : str
+        Where what people share comes from, in words.
+    """
+    console.print(
+        f"[bold]Evidence for {count(len(found.participants), 'participant')}[/]: "
+        f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}",
+        soft_wrap=True,
+    )
+    note(console, f"what people share was {source}")
+    if participant is None:
+        show_everybody(found, top, console)
+    else:
+        show_person(found, behind, participant, top, console)
+    if not found.channels:
+        warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
+    warn(console, *behind.warnings)
 
 
 def show_everybody(found: Evidence, top: int, console: Console) -> None:

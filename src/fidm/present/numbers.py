@@ -15,6 +15,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from fidm.channels import CHANNEL_WORDS
+from fidm.fit.profile import SENSITIVITY
+
 DIGITS = 6
 """How many significant digits numbers keep; the page shows three of them, so that none is rounded twice."""
 
@@ -249,3 +252,7 @@ def number(value: float | None, *, places: int = 2, sign: bool = False) -> str:
 def between(low: float | None, high: float | None) -> str:
     """Return an interval as it is: "−0.20 to 0.31"."""
     return DASH if number(low) == DASH or number(high) == DASH else f"{number(low)} to {number(high)}"
+
+
+SHORT = {SENSITIVITY: "η", **{name: name.replace("_", " ") for name in CHANNEL_WORDS}}
+"""What parameters are called where there is little room, as in tables of the terminal: by their own names."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -19,6 +20,7 @@ import polars as pl
 from fidm.classify.result import Classification, in_words
 from fidm.classify.subgroups import FEWEST
 from fidm.classify.validation import FOLD_NUMBER, LEVEL, SCRAMBLED
+from fidm.files import whole_file
 from fidm.present.numbers import DASH, between, cell, number, percent, plain_text, rows_of, span, table
 from fidm.present.wording import (
     FIRST,
@@ -290,6 +292,14 @@ ITEMS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 """Items of TRIPOD+AI, and the section of the summary that says something about them."""
+
+
+def write_summary(found: Classification, folder: Path, *, simulated: bool) -> Path:
+    """Write ``classify-summary.md`` into a folder, whole or not at all."""
+    path = folder / "classify-summary.md"
+    with whole_file(path) as part:
+        part.write_text(summary(found, simulated=simulated), "utf-8")
+    return path
 
 
 def summary(result: Classification, *, simulated: bool = False) -> str:

@@ -7,13 +7,10 @@ Writing figures from the command line: no window, and never half a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NoReturn
 
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -30,9 +27,6 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
-
-from fidm.errors import DataError
-from fidm.files import whole_file
 
 
 class _Console(Console):
@@ -168,22 +162,3 @@ def progress_bar(*, rates: bool = False) -> Iterator[Bars]:
         columns = (*columns, RateColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         yield Bars(progress)
-
-
-FORMATS = (".png", ".svg", ".pdf")
-"""The kinds of picture that can be written."""
-
-
-def require_format(path: Path) -> None:
-    """Raise if a file's ending names no kind of picture we write."""
-    if path.suffix.lower() not in FORMATS:
-        raise DataError(f"a picture ends in {', '.join(FORMATS)}.", source=str(path))
-
-
-def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
-    """Write a figure to each path, in the format its ending names; the same figure, the same bytes."""
-    for path in paths:
-        require_format(path)
-        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
-        with whole_file(path) as part, rc_context({"svg.hashsalt": "fidm"}):
-            figure.savefig(part, dpi=200, bbox_inches="tight", metadata=undated[path.suffix.lower()])

@@ -28,19 +28,17 @@ from typing import Any
 
 import polars as pl
 
+from fidm.behind import Behind, places_behind
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence, find_evidence
-from fidm.experiments.behind import Behind, places_behind
-from fidm.experiments.opening import read_people, study_fit, study_tasks
 from fidm.files import whole_file
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
-from fidm.grounding.review.apply import bring_up_to_date, read_proposed, review_all
+from fidm.folder import StudyFolder
+from fidm.grounding.review.apply import read_proposed, review_all
 from fidm.grounding.review.trail import Decision, Trail
 from fidm.grounding.store import FOLDER, has_grounding
-from fidm.io.study import Study
-from fidm.simulate.folders import SIMULATION
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress
 
@@ -278,8 +276,8 @@ class Opened:
 
     Parameters
     ----------
-    folder : Path
-        Where the study is.
+    study : StudyFolder
+        The study itself, with its results; its people have their own names.
     known : Known
         What is known of its people.
     excluded : DataFrame
@@ -298,7 +296,7 @@ class Opened:
         What the order of reviewers is drawn with in a de-identified report; never shown.
     """
 
-    folder: Path
+    study: StudyFolder
     known: Known
     excluded: pl.DataFrame
     source: str
@@ -309,9 +307,14 @@ class Opened:
     secret: bytes = field(default=b"", repr=False)
 
     @property
+    def folder(self) -> Path:
+        """Where the study is."""
+        return self.study.path
+
+    @property
     def is_simulated(self) -> bool:
         """Whether the people are simulated."""
-        return (self.folder / SIMULATION).exists()
+        return self.study.is_simulated
 
 
 def open_for_report(
@@ -335,17 +338,15 @@ def open_for_report(
     """
     say = on_progress or (lambda doing, done, of: None)
     say("reading", 0, 1)
-    told = bring_up_to_date(folder, on_progress=on_progress)
-    study = Study(folder)
-    tasks = study_tasks(study, task)
-    cohort = read_people(study, tasks, skip_bad=skip_bad)
-    excluded = study.excluded()
+    study = StudyFolder.open(folder, task=task, skip_bad=skip_bad, on_progress=on_progress)
+    tasks, shown = study.tasks, study
     names: dict[str, str] = {}
     if deidentify:
-        everybody = [*cohort.ids, *excluded["participant"], *cohort.problems["participant"].drop_nulls()]
-        names = draw_names(everybody, key=key)
-        cohort, excluded = rename(cohort, names), renamed(excluded, names)
-    fit, source = study_fit(folder, tasks, cohort, use=use, name_file=False, one_by_one=True)
+        problems = study.cohort.problems["participant"].drop_nulls()
+        names = draw_names([*study.cohort.ids, *study.excluded["participant"], *problems], key=key)
+        shown = replace(study, cohort=rename(study.cohort, names), excluded=renamed(study.excluded, names))
+    cohort = shown.cohort
+    fit, source = shown.fit(use, name_file=False, one_by_one=True)
     profile = fit.profile(cohort, workers=workers, on_progress=on_progress)
     found = find_evidence(fit, cohort, profile=profile, workers=workers, on_progress=on_progress)
     behind = places_behind(folder, found, names=names or None)
@@ -371,8 +372,8 @@ def open_for_report(
         reviews,
     )
     grounded = _own(behind, cohort) if provenance else None
-    notes = (*([told] if told else []), *behind.warnings)
-    return Opened(folder, known, excluded, source, provenance, grounded, notes, names, secret)
+    notes = (*study.notes, *behind.warnings)
+    return Opened(study, known, shown.excluded, source, provenance, grounded, notes, names, secret)
 
 
 def _provenance(folder: Path) -> dict[str, Any]:

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from polars import selectors as cs
 from scipy.stats import rankdata
 
+from fidm.behind import KEYS, Words
 from fidm.cohort import Cohort
-from fidm.experiments.behind import KEYS, Words
 from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.pages import map_scene

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import fidm
-from fidm.classify.classify import LABEL, NORMAL
+from fidm.defaults import LABEL, NORMAL
 from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.record import plain
@@ -122,6 +122,22 @@ class Report:
     html: str = field(repr=False)
     is_deidentified: bool = False
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    def about(self) -> dict[str, Any]:
+        """Return the sections without pictures, for programs; nothing of single people."""
+        sections = [
+            {
+                **one,
+                "tables": [table for table in one["tables"] if table["id"] != "estimates"],
+                "figures": [{key: drawn[key] for key in drawn if key != "svg"} for drawn in one["figures"]],
+            }
+            for one in self.data["sections"]
+        ]
+        return {
+            "n_people": len(self.data["people"]),
+            "deidentified": self.is_deidentified,
+            "sections": sections,
+        }
 
     def write(self, path: str | Path) -> tuple[Path, Path]:
         """Write the page, and the same as JSON beside it; return both paths.

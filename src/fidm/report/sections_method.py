@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from typing import Any
 
-from fidm.experiments.reliability import BOOTSTRAP as RELIABILITY_BOOTSTRAP
 from fidm.report.opening import Opened, doubtful_weight
 from fidm.report.parts import section, table, text_column
-from fidm.report.sections_model import BOOTSTRAP, LOCALIZE_BOOTSTRAP
 
 LIBRARIES = ("numpy", "scipy", "polars", "scikit-learn", "matplotlib", "jinja2")
 
@@ -55,7 +53,6 @@ def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, 
         ),  # a hash with people's names in it
         *((f"fit: {key}", value) for key, value in _flat(record.settings)),
         *((f"report: {key}", value) for key, value in _flat(settings)),
-        ("report: bootstrap", BOOTSTRAP),
     ]
     tables = [table("provenance", "How this report came about", _COLUMNS, rows)]
     how = opened.provenance
@@ -67,17 +64,9 @@ def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, 
         METHODS[0],
         _counting_words(opened),
         *METHODS[1:],
-        BOOTSTRAPS,
         f"What people share was {opened.source.rstrip('.')}.",
     ]
     return section("method", "Methods and provenance", said, tables=tables)
-
-
-BOOTSTRAPS = (
-    f"Intervals of reliability and localisation come from drawing people again {BOOTSTRAP:,} times. "
-    f"The verbs draw more by default, so their intervals differ a little: "
-    f"fidm reliability {RELIABILITY_BOOTSTRAP:,} times, fidm localize {LOCALIZE_BOOTSTRAP:,} times."
-)
 
 
 def _counting_words(opened: Opened) -> str:

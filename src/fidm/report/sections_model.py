@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +13,6 @@ from fidm.channels import channel_words, parameter_words
 from fidm.errors import FidmError
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
 from fidm.experiments.paper import LOCALIZATION
-from fidm.experiments.reliability import BOOTSTRAP as RELIABILITY_BOOTSTRAP
 from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile
 from fidm.present.numbers import in_one_way
@@ -23,12 +21,6 @@ from fidm.report.parts import column, figure, section, sentence, table, text_col
 from fidm.report.pictures import scatter
 from fidm.report.words import FLAGS, column_words
 from fidm.types import Progress
-
-BOOTSTRAP = 500
-"""How often people are drawn again for an interval; the verbs of the command line draw more."""
-
-LOCALIZE_BOOTSTRAP = int(inspect.signature(localize).parameters["bootstrap"].default)
-"""How often fidm localize draws people again unless it is told otherwise."""
 
 SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}
 
@@ -166,18 +158,19 @@ def reliability_section(
 ) -> dict[str, Any]:
     """Return how far the parameters can be trusted, or why that cannot be told."""
     title, known = "Reliability", opened.known
-    try:
-        found = reliability(
-            known.tasks,
-            known.cohort,
-            fit=known.fit,
-            seed=seed,
-            bootstrap=BOOTSTRAP,
-            workers=workers,
-            on_progress=on_progress,
-        )
-    except FidmError as error:
-        return section("reliability", title, [f"Reliability cannot be told: {error.message}"])
+    found = opened.study.find_reliability(known.fit)
+    if found is None:
+        try:
+            found = reliability(
+                known.tasks,
+                known.cohort,
+                fit=known.fit,
+                seed=seed,
+                workers=workers,
+                on_progress=on_progress,
+            )
+        except FidmError as error:
+            return section("reliability", title, [f"Reliability cannot be told: {error.message}"])
     shown = table(
         "reliability-table",
         "Reliability of each parameter",
@@ -191,8 +184,8 @@ def reliability_section(
              row["reliability"], row["low"], row["high"], row["sem"], *_changes(row))
             for row in found.table.iter_rows(named=True)
         ),
-        note=f"In brackets: 95 % intervals, people drawn again {BOOTSTRAP:,} times (fidm reliability: "
-        f"{RELIABILITY_BOOTSTRAP:,}). Errors and changes are of log η and θ. Estimates by empirical "
+        note=f"In brackets: 95 % intervals, participants resampled {found.record.settings['bootstrap']:,} "
+        "times. Errors and changes are of log η and θ. Estimates by empirical "
         "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
         "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
         f"standard error is about. –: with a reliability below {TOO_LOW:.2f} nothing is said of changes in a "
@@ -224,12 +217,12 @@ def _changes(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
 def localisation_section(opened: Opened, *, seed: int, on_progress: Progress | None) -> dict[str, Any]:
     """Return whether unexpected actions are where people went astray, or why that cannot be told."""
     title = "Localisation"
-    try:
-        found = localize(
-            opened.known.found, opened.known.cohort, seed=seed, bootstrap=BOOTSTRAP, on_progress=on_progress
-        )
-    except FidmError as error:
-        return section("localisation", title, [f"Localisation cannot be told: {error.message}"])
+    found = opened.study.find_localization(opened.known.fit)
+    if found is None:
+        try:
+            found = localize(opened.known.found, opened.known.cohort, seed=seed, on_progress=on_progress)
+        except FidmError as error:
+            return section("localisation", title, [f"Localisation cannot be told: {error.message}"])
     said = [
         "If unexpectedness points at the right places, actions that turn away from the next goal, or pass a "
         "target by, should be among a person's most unexpected ones.",
@@ -282,6 +275,6 @@ def _localisation_table(found: Localization) -> dict[str, Any]:
          column("n_events", "events"), column("n_steps", "of steps"), column("paper_auc", "AUC in the paper"),
          column("paper_enrichment", "enrichment in the paper")],
         rows,
-        note=f"In brackets: 95 % intervals, people drawn again {BOOTSTRAP:,} times (fidm localize: "
-        f"{LOCALIZE_BOOTSTRAP:,}).",
+        note=f"In brackets: {found.record.settings['level'] * 100:g} % intervals, participants resampled "
+        f"{found.record.settings['bootstrap']:,} times.",
     )  # fmt: skip

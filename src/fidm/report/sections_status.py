@@ -21,9 +21,6 @@ from fidm.report.pictures import curve_panels, score_bars
 from fidm.report.words import count
 from fidm.types import Progress
 
-REPEATS, PERMUTATIONS = 2, 20
-"""How often cross-validation is repeated, and labels are scrambled; fidm classify does more."""
-
 JUDGED = "judged in"
 """What the column is called that says how people were judged: by cross-validation, or once in the end."""
 
@@ -47,34 +44,32 @@ def classification_section(
     if known.label is None:
         why = f"Nothing is classified: the table of participants has no column {label!r} with a status."
         return section("classification", title, [why])
-    try:
-        found = classify(
-            known.tasks,
-            known.cohort,
-            language=Language(Texts(), {}),
-            label=label,
-            normal=normal,
-            repeats=REPEATS,
-            permutations=PERMUTATIONS,
-            seed=seed,
-            workers=workers,
-            on_progress=on_progress,
-        )
-    except FidmError as error:
-        said = [f"People's status cannot be classified: {error.message}"]
-        if "folds" in error.message:
-            said.append(
-                "This report always uses five folds. fidm classify takes another number (--folds), and has "
-                "the whole analysis."
+    found = opened.study.find_classification(label=label, normal=normal)
+    is_kept = found is not None
+    if found is None:
+        try:
+            found = classify(
+                known.tasks,
+                known.cohort,
+                language=Language(Texts(), {}),
+                label=label,
+                normal=normal,
+                seed=seed,
+                workers=workers,
+                on_progress=on_progress,
             )
-        return section("classification", title, said)
+        except FidmError as error:
+            said = [f"People's status cannot be classified: {error.message}"]
+            if "folds" in error.message:
+                said.append("fidm classify takes another number of folds (--folds); this page then shows it.")
+            return section("classification", title, said)
     judged = count(found.flow.n("train"), "person", "people")
+    folds, repeats = found.record.settings["folds"], found.record.settings["repeats"]
     said = [
         f"How well {normal} people are told from all others ({', '.join(found.classes[1:])}), by logistic "
-        f"regression: {REPEATS} times five-fold cross-validation of {judged}"
+        f"regression: {folds}-fold cross-validation of {judged}, done {times(repeats)}"
         + (f", then {found.flow.n('held-out'):,} others once." if found.flow.n("held-out") else "."),
-        "This is a short version without language. fidm classify has the whole analysis, with checks, groups "
-        "and thresholds.",
+        *([] if is_kept else ["Language is left out; fidm classify, run before the report, can add it."]),
         *(in_one_way(sentence(note)) for note in found.notes),
         *_checks(found),
         *_not_run(found),

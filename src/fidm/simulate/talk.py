@@ -6,6 +6,7 @@ write files, read, ground, replay, fit.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -315,3 +316,12 @@ def _assemble(
         turns=tuple(tuple(row.turns) for row in rows),
         inferred=inferred,
     )
+
+
+NEEDS = {"chat": "rustling", "elan": "rustling", "srt": "rustling", "vtt": "webvtt"}
+"""The formats that need a package of the extra ``speech``."""
+
+
+def formats_here() -> tuple[str, ...]:
+    """Return those of the seven formats that can be written with the packages that are installed."""
+    return tuple(name for name in SEVEN_FORMATS if name not in NEEDS or importlib.util.find_spec(NEEDS[name]))

@@ -13,7 +13,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from fidm.cli.opening import finish, require_writable
+from fidm.cli.shared import finish, require_writable
 from fidm.errors import DataError
 from fidm.present.terminal import Bars, aside, count, note, page, printable, progress_bar, table_of, warn
 from fidm.record import to_json

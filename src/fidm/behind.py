@@ -11,11 +11,16 @@ import polars as pl
 
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
+from fidm.files import whole_file
 from fidm.grounding.store import FOLDER, has_grounding
+from fidm.record import write_result
 
 KEYS = ("participant", "episode")
+
+
 OWN = {"moves": "step", "segments": "segment", "turns": "turn"}
 """What tells the rows of a table of the grounding apart, in an episode."""
+
 
 NEEDED: Mapping[str, Mapping[str, type[pl.DataType]]] = {
     "moves": {"step": pl.Int32, "turn": pl.Int32, "word_start": pl.Int32, "word_end": pl.Int32,
@@ -26,11 +31,13 @@ NEEDED: Mapping[str, Mapping[str, type[pl.DataType]]] = {
 }  # fmt: skip
 """The columns that are used of each table. Times may be unknown; all else must be there."""
 
+
 MORE: Mapping[str, Mapping[str, type[pl.DataType]]] = {
     "segments": {"status": pl.String, "program": pl.String, "doubts": pl.String, "probability": pl.Float64},
     "turns": {"speaker": pl.String, "role": pl.String},
 }
 """Further columns, which are null where a table does not have them."""
+
 
 NO_WORDS = "so nothing is led back to what was said"
 
@@ -197,3 +204,28 @@ def _is_like(kind: pl.DataType, wanted: type[pl.DataType]) -> bool:
     if wanted == pl.Int32:
         return kind.is_integer() or kind == pl.Null
     return kind.is_numeric() or kind == pl.Null
+
+
+def write_evidence(found: Evidence, behind: Behind, folder: Path) -> list[Path]:
+    """Write a row per action and per segment, with their turns and times, and what is said of everybody.
+
+    Parameters
+    ----------
+    found : Evidence
+        What was found.
+    behind : Behind
+        The same, led back to the dialogs. No words are written.
+    folder : Path
+        Where to; made if need be.
+    """
+    written = [folder / "evidence-actions.parquet", folder / "evidence-segments.parquet"]
+    try:
+        for path, table in zip(written, (behind.actions, behind.segments), strict=True):
+            with whole_file(path) as part:
+                table.write_parquet(part)
+        return [*written, *write_result(found, folder)]
+    except OSError as error:
+        why = f": {error.strerror}." if error.strerror else ". Is the disk full?"
+        raise DataError(f"cannot be written{why}", source=str(folder)) from None
+    except pl.exceptions.PolarsError:
+        raise DataError("cannot be written. Is the disk full?", source=str(folder)) from None

@@ -1,0 +1,85 @@
+"""``fidm run STUDY``: the whole line, from dialogs or tables to the report, resumed where it stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.text import Text
+
+from fidm.cli.shared import Flag, print_json
+from fidm.defaults import LABEL, NORMAL
+from fidm.present import NOT_A_DIAGNOSIS
+from fidm.present.terminal import page, printable, progress_bar
+
+MARKS = {"done": ("✓", "green"), "up to date": ("·", "dim"), "left out": ("–", "yellow")}
+"""How the outcome of a step is marked, and in which colour."""
+
+
+def run(
+    study: Path,
+    *,
+    label: str = LABEL,
+    normal: str = NORMAL,
+    seed: int = 1,
+    skip_bad: Flag = False,
+    again: Flag = False,
+    workers: int | None = None,
+    json: bool = False,
+) -> int:
+    """Take a study from its dialogs, or its tables, to its report.
+
+    Does ground, fit, evidence, localize, reliability, classify and report, each with its defaults and the
+    settings of grounding.toml. Steps that are up to date are skipped, so that a run that was interrupted, or
+    a study to which dialogs were added, goes on where it has to. Exit code 0: done. 2: the study could not be
+    used.
+
+    Parameters
+    ----------
+    study
+        The study folder, with dialogs in talks/, or with tables.
+    label
+        The participants' column with their status.
+    normal
+        The status of healthy people, who are told from all others.
+    seed
+        The same seed gives the same numbers.
+    skip_bad
+        Leave out dialogs and participants whose data have problems, instead of refusing the study.
+    again
+        Do every step again, even if it is up to date.
+    workers
+        Threads and processes; by default one per processor. Changes no number.
+    json
+        Print what became of each step as JSON.
+    """
+    from joblib import cpu_count
+
+    from fidm.report.report import NAME
+    from fidm.run import run_line
+
+    console = page()
+    steps = []
+    with progress_bar(rates=True) as bars:
+        for step in run_line(
+            study,
+            label=label,
+            normal=normal,
+            seed=seed,
+            skip_bad=skip_bad,
+            again=again,
+            workers=cpu_count() if workers is None else workers,
+            on_progress=bars.step,
+        ):
+            steps.append({"step": step.name, "outcome": step.outcome, "said": step.said})
+            if not json:
+                more = f" ({step.outcome})" if step.outcome != "done" else ""
+                said = (printable(step.said + more), "dim")
+                line = Text.assemble(MARKS[step.outcome], f" {step.name:<12} ", said)
+                console.print(line, soft_wrap=True)
+    if json:
+        print_json(steps)
+        return 0
+    address = (study / NAME).resolve().as_uri()
+    console.print(f"\nThe report: open {address}", soft_wrap=True, markup=False)
+    console.print(NOT_A_DIAGNOSIS, style="dim")
+    return 0

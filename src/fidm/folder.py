@@ -1,0 +1,332 @@
+"""The one door to a study: its people, whom to learn from, its dialogs, its fit, and the results kept in it.
+
+Results lie in ``STUDY/results`` and are found again by their :class:`~fidm.record.Record`: one counts only
+if it was made by this version, on these tasks, from these data and, where a fit takes part, with this fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fidm.classify import result as classified
+from fidm.classify.question import ask
+from fidm.classify.result import Classification, Flow
+from fidm.cohort import Cohort
+from fidm.errors import DataError, FidmError, FitError
+from fidm.evidence.localization import Localization, table_schema
+from fidm.experiments.learnable import fit_learnable
+from fidm.experiments.reliability import Reliability, learned_numbers
+from fidm.fit.factorized import Model
+from fidm.fit.fitted import Fit, hash_fit, load_fit
+from fidm.grounding.review.apply import bring_up_to_date
+from fidm.grounding.settings import read_settings
+from fidm.io.columns import count_reasons
+from fidm.io.dialogs import read
+from fidm.io.study import Study
+from fidm.model.effort import paper_channels
+from fidm.record import Record, hash_cohort, hash_values, read_record
+from fidm.simulate.folders import SIMULATION
+from fidm.talk import Transcripts
+from fidm.tasks.compile import load_task
+from fidm.tasks.model import TaskModel
+from fidm.types import Progress
+
+CLASSIFIED = (
+    "scores", "differences", "roc", "calibration", "calibration_summary", "thresholds", "groups", "checks",
+    "missing", "coefficients",
+)  # fmt: skip
+"""The tables of a classification that its file holds."""
+
+RESULTS = "results"
+"""The folder of a study that experiments write to."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StudyFolder:
+    """A study that has been opened: decisions of reviewers are applied, its people are read and checked.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    tasks : tuple of TaskModel
+        Its tasks.
+    cohort : Cohort
+        Everybody whose data can be used.
+    excluded : DataFrame
+        ``participant`` and ``reason`` of everybody who takes no part.
+    notes : tuple of str
+        What a reader must not miss, such as decisions of reviewers that were applied just now.
+    """
+
+    path: Path
+    tasks: tuple[TaskModel, ...]
+    cohort: Cohort
+    excluded: pl.DataFrame
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        *,
+        task: Sequence[str] = (),
+        skip_bad: bool = False,
+        on_progress: Progress | None = None,
+    ) -> StudyFolder:
+        """Open a study.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        task : sequence of str
+            Names or files of tasks; by default those that study.toml names.
+        skip_bad : bool
+            Leave out people whose data have problems, instead of refusing the study.
+        on_progress : callable, optional
+            Called as ``on_progress(doing, done, of)``.
+        """
+        folder = Path(path)
+        applied = bring_up_to_date(folder, on_progress=on_progress)
+        study = Study(folder)
+        tasks = study_tasks(study, task)
+        model, strict = Model(tasks), not skip_bad
+        parts = [model.check(batch, strict=strict) for batch in study.batches(tasks=tasks, strict=strict)]
+        cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
+        if not len(cohort):
+            raise DataError("has nobody whose data can be used.", source=str(folder))
+        return cls(folder, tasks, cohort, study.excluded(), () if applied is None else (applied,))
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Why people are excluded, and how many."""
+        return count_reasons(self.excluded)
+
+    @property
+    def n_left_out(self) -> int:
+        """How many people were left out because of problems in their data."""
+        return self.cohort.problems["participant"].n_unique()
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the people are simulated."""
+        return (self.path / SIMULATION).exists()
+
+    @property
+    def results(self) -> Path:
+        """Where its results are."""
+        return self.path / RESULTS
+
+    def part(self, split: str | None = None) -> tuple[Cohort, str]:
+        """Return whom to learn from and what they are called: those in ``train``, if there is a split."""
+        ids, said = choose_part(self.cohort.participants, split, source=str(self.path))
+        if ids is None:
+            return self.cohort, said
+        return self.cohort[np.flatnonzero(self.cohort.ids.is_in(ids.implode()).to_numpy())], said
+
+    def fit(
+        self, use: Path | None = None, *, name_file: bool = True, one_by_one: bool = False
+    ) -> tuple[Fit, str]:
+        """Return what the study's people share, and where it comes from in words.
+
+        It is the file given, else the study's own ``fit.json``, else it is learned now from the training
+        part.
+
+        Parameters
+        ----------
+        use : Path, optional
+            The file of a fit.
+        name_file : bool
+            Whether the words name the file.
+        one_by_one : bool
+            Whether people are estimated one by one, which the words then say, where there are too few to
+            learn how people differ; otherwise that is an error.
+        """
+        path = use if use is not None else self.path / "fit.json"
+        if use is not None or path.exists():
+            fit = load_fit(path, self.tasks)
+            said = f"learned earlier from {_participants(fit)}" + (f", {path}" if name_file else "")
+            if use is None and _is_older(path, self.path):
+                said += (
+                    ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
+                )
+            return fit, said
+        learners, part = self.part()
+        alone = ""
+        try:
+            fit, failures = fit_learnable(self.tasks, learners, paper_channels())
+        except FitError as error:
+            if not one_by_one:
+                raise
+            fit, failures = fit_learnable(self.tasks, learners, paper_channels(), method="mle")
+            alone = f". People are estimated one by one: {error.message.rstrip('.')}"
+        said = f"learned now from {_participants(fit)} ({part}){alone}"
+        for name, why in failures.items():
+            said += f". {name} is left out: {why.rstrip('.')}"
+        return fit, said
+
+    # ------------------------------------------------------------------ results
+
+    def find_reliability(self, fit: Fit) -> Reliability | None:
+        """Return the study's reliability, if it was found from these data with this fit."""
+        record, said = self._saved("reliability")
+        if record is None or record.settings.get("learned") != hash_values(learned_numbers(fit)):
+            return None
+        return Reliability(
+            record,
+            tuple(said["parameters"]),
+            pl.DataFrame(said["reliability"], infer_schema_length=None),
+            tuple(said["notes"]),
+            said["not_learned"],
+        )
+
+    def find_localization(self, fit: Fit) -> Localization | None:
+        """Return the study's localisation, if it is of these data and this fit; without single people."""
+        record, said = self._saved("localize")
+        if record is None or record.settings.get("fit_sha256") != hash_fit(fit):
+            return None
+        table = pl.DataFrame(said["anchors"], schema=table_schema())
+        return Localization(table, pl.DataFrame(), tuple(said["notes"]), record)
+
+    def find_classification(self, *, label: str, normal: str) -> Classification | None:
+        """Return the study's classification, if it is of these data and labels."""
+        record, said = self._saved("classify")
+        if record is None or (record.settings["label"], record.settings["normal"]) != (label, normal):
+            return None
+        asked = {name: record.settings[name] for name in ("label", "normal", "together", "folds")}
+        try:
+            question = ask(self.cohort, **asked)
+        except FidmError:
+            return None
+        predictions = self.results / "classify-predictions.csv"
+        if record.settings["labels"] != hash_values(question.label) or not predictions.is_file():
+            return None
+        tables = {
+            name: pl.DataFrame(said[name], schema=getattr(classified, name.upper())) for name in CLASSIFIED
+        }
+        return Classification(
+            record=record,
+            flow=Flow(**said["flow"]),
+            representations=tuple(said["representations"]),
+            predictions=pl.read_csv(predictions, schema=classified.PREDICTIONS),
+            not_run=said["not_run"],
+            notes=tuple(said["notes"]),
+            **tables,
+        )
+
+    def _saved(self, experiment: str) -> tuple[Record | None, dict[str, Any]]:
+        """A result with its record, if it is about these tasks and data and of this version."""
+        found = read_record(self.results / f"{experiment}.json")
+        if found is None:
+            return None, {}
+        now = Record.of(experiment, self.tasks)
+        record, said = found
+        same = (record.experiment, record.version, record.tasks) == (now.experiment, now.version, now.tasks)
+        return (record, said) if same and record.data == hash_cohort(self.cohort) else (None, {})
+
+
+def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]:
+    """Return the tasks that are named, or else those of the study.
+
+    Parameters
+    ----------
+    study : Study
+        The study.
+    task : sequence of str
+        Names or files of tasks; by default those that study.toml names.
+    """
+    tasks = tuple(load_task(name) for name in task) or study.load_tasks()
+    if not tasks:
+        raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(study.folder))
+    return tasks
+
+
+def choose_part(people: pl.DataFrame, split: str | None, *, source: str) -> tuple[pl.Series | None, str]:
+    """Return who is learned from and what they are called; None is everybody.
+
+    Parameters
+    ----------
+    people : DataFrame
+        The participants.
+    split : str, optional
+        Those with this value in the column ``split``; by default ``train``, if anybody has a split. ``"all"``
+        is everybody, unless somebody has that value.
+    source : str
+        The study, for messages.
+    """
+    has_split = "split" in people.columns
+    named = people["split"].drop_nulls().cast(pl.String) if has_split else pl.Series([], dtype=pl.String)
+    if split is None and len(named):
+        split = "train"
+        if not (named == split).any():
+            known = ", ".join(repr(name) for name in named.unique().sort().to_list())
+            raise DataError(
+                f"The participants have a split ({known}), but nobody is in 'train'. Say whom to learn from: "
+                "--split NAME, or --split all.",
+                source=source,
+            )
+    if split is None or (split == "all" and not (named == "all").any()):
+        return None, "everybody"
+    chosen = people.filter(pl.col("split").cast(pl.String) == split) if has_split else people.clear()
+    if not chosen.height:
+        raise DataError(f"Nobody is in the split {split!r}.", source=source)
+    return chosen["participant"].cast(pl.String).unique(maintain_order=True).drop_nulls(), f"split {split!r}"
+
+
+def read_talks(
+    study: Path,
+    *,
+    talks: Path | None = None,
+    roles: Path | None = None,
+    skip_bad: bool = False,
+    on_progress: Progress | None = None,
+) -> Transcripts | None:
+    """Return a study's dialogs, read as its grounding.toml says; None where it has none.
+
+    Parameters
+    ----------
+    study : Path
+        The study.
+    talks : Path, optional
+        Where the dialogs are; by default where grounding.toml says, or in the folder talks.
+    roles : Path, optional
+        A file that says which speaker is the participant; by default what grounding.toml says.
+    skip_bad : bool
+        Leave out dialogs that cannot be read.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    """
+    chosen = read_settings(study)
+    place = talks if talks is not None else study / chosen.talks
+    if not place.exists():
+        if talks is None:
+            return None
+        raise DataError("is not there. Say where the dialogs are with --talks.", source=str(place))
+    return read(
+        place,
+        names=chosen.names,
+        roles=roles if roles is not None else chosen.speakers or None,
+        columns=chosen.columns or None,
+        strict=not skip_bad,
+        untimed=chosen.untimed,
+        on_progress=None
+        if on_progress is None
+        else lambda done, of: on_progress("reading dialogs", done, of),
+    )
+
+
+def _participants(fit: Fit) -> str:
+    return f"{fit.n_learned:,} participant{'' if fit.n_learned == 1 else 's'}"
+
+
+def _is_older(fit: Path, folder: Path) -> bool:
+    """Whether a fit was written before the tables of the study it is to be used on."""
+    tables = [path for name in ("steps", "segments") for path in folder.glob(f"{name}*")]
+    return any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables)

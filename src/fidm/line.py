@@ -1,0 +1,692 @@
+"""The straight line on a study folder: dialogs are grounded, people are fitted, their status is classified.
+
+Each step is one function, called by verbs and by :func:`run_line`; it returns what was found and what was
+written, and prints nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+
+from fidm.classify.classify import classify
+from fidm.classify.encoder import ENCODERS, find_encoder
+from fidm.classify.features import is_name, known_blocks, parse
+from fidm.classify.language import Language, Texts, participant_texts
+from fidm.classify.result import Classification
+from fidm.cohort import Cohort
+from fidm.defaults import MAX_PEOPLE
+from fidm.errors import DataError
+from fidm.files import whole_file
+from fidm.fit.averaged import profile_draws
+from fidm.fit.common import smallest_hashes
+from fidm.fit.factorized import Model
+from fidm.fit.fitted import Fit, load_fit, to_dict
+from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
+from fidm.fit.profile import Profile
+from fidm.folder import StudyFolder, choose_part, read_talks, study_tasks
+from fidm.grounding.ground import Grounded, ground
+from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
+from fidm.grounding.review.trail import Trail
+from fidm.grounding.settings import GroundingFile, read_settings
+from fidm.grounding.store import (
+    ANSWERS,
+    FOLDER,
+    VECTORS,
+    alone_in,
+    has_grounding,
+    known_participants,
+    private_folder,
+    study_draws,
+    write_grounding,
+)
+from fidm.io.columns import count_reasons, excluded_people
+from fidm.io.dialogs import formats
+from fidm.io.study import Study, recover
+from fidm.record import plain
+from fidm.tasks.compile import load_task
+from fidm.tasks.model import TaskModel
+from fidm.tasks.spec import builtin_tasks
+from fidm.types import Progress
+
+API_KEY = "FIDM_API_KEY"
+"""The environment variable that holds a server's key; a key on the command line could be seen by others."""
+
+By = Literal["rules", "llm", "hybrid"]
+
+
+def silent(_doing: str, _done: int, _of: int) -> None:
+    """Tell nobody how far it is."""
+
+
+# ---------------------------------------------------------------------- ground
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroundedStudy:
+    """A study whose dialogs have been grounded.
+
+    Parameters
+    ----------
+    study : Path
+        The folder.
+    grounded : Grounded
+        What became of the dialogs, decisions of reviewers applied.
+    by : str
+        Who read them.
+    problems : DataFrame
+        What was wrong with dialogs that were left out.
+    reasons : mapping of str to int
+        Why people are excluded, and how many.
+    agreement : mapping of str to int, optional
+        How often rules and model agreed, where both were asked.
+    applied : Applied, optional
+        What became of reviewers' decisions, where there are any.
+    not_read : tuple of Path
+        Files among the dialogs whose format is not known.
+    was_interrupted : bool
+        Whether tables were put back that an earlier, interrupted run had moved away.
+    """
+
+    study: Path
+    grounded: Grounded
+    by: str
+    problems: pl.DataFrame
+    reasons: Mapping[str, int]
+    agreement: Mapping[str, int] | None
+    applied: Applied | None
+    not_read: tuple[Path, ...]
+    was_interrupted: bool
+
+    def doubts(self) -> pl.DataFrame:
+        """Return how often each doubt was had, the most frequent first."""
+        doubts = self.grounded.segments.select(pl.col("doubts").str.split(" ").explode().alias("doubt"))
+        counted = doubts.filter(pl.col("doubt") != "").group_by("doubt").len()
+        return counted.sort("len", "doubt", descending=[True, False])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as plain values."""
+        return {
+            "study": str(self.study),
+            "dialogs": len(self.grounded.dialogs),
+            "left_out": self.problems["table"].n_unique(),
+            "excluded": dict(self.reasons),
+            "segments": self.grounded.segments.height,
+            "shares": self.grounded.shares(),
+            "doubts": dict(self.doubts().iter_rows()),
+            "steps": self.grounded.cohort.n_steps,
+            "checks_failed": self.grounded.checks.height,
+            "agreement": self.agreement,
+            "provenance": json.loads(json.dumps(dict(self.grounded.provenance), default=str)),
+            "review": None if self.applied is None else self.applied.counts(),
+        }
+
+
+def ground_study(
+    study: Path,
+    *,
+    talks: Path | None = None,
+    task: str | None = None,
+    by: By | None = None,
+    language: str | None = None,
+    roles: Path | None = None,
+    endpoint: str | None = None,
+    model: str | None = None,
+    samples: int | None = None,
+    workers: int | None = None,
+    allow_remote: bool = False,
+    skip_bad: bool = False,
+    on_progress: Progress = silent,
+) -> GroundedStudy:
+    """Turn the dialogs of a study into its tables, and write them; as ``fidm ground`` does.
+
+    Parameters
+    ----------
+    study : Path
+        The folder.
+    talks, task, by, language, roles, endpoint, model, samples, workers, allow_remote, skip_bad
+        The options of ``fidm ground``; what is left out is as grounding.toml says.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    """
+    if not study.is_dir():
+        raise DataError("is not a folder.", source=str(study))
+    was_interrupted = recover(study)
+    Trail(study)  # decisions that were tampered with are found before the work, not after it
+    served = {"endpoint": endpoint, "model": model, "samples": samples, "workers": workers}
+    chosen = _with_options(read_settings(study), {"by": by, "language": language}, served)
+    name = _dialogs_task(study, task)
+    loaded = load_task(name)
+    place = talks if talks is not None else study / chosen.talks
+    reasons = count_reasons(excluded_people(known_participants(study), source=str(study)))
+    with alone_in(study):
+        dialogs = read_talks(study, talks=talks, roles=roles, skip_bad=skip_bad, on_progress=on_progress)
+        if dialogs is None:
+            hint = "Put the dialogs into it, or say where they are with --talks."
+            if (study.parent / "study.toml").exists():
+                hint = f"Did you mean the study {study.parent}?"
+            raise DataError(f"is not there. {hint}", source=str(place))
+        if not len(dialogs):
+            raise DataError("has no dialog that can be used.", source=str(place))
+        cache = None if chosen.by == "rules" else private_folder(study) / ANSWERS
+        grounder = chosen.grounder(cache=cache, allow_remote=allow_remote, api_key=os.environ.get(API_KEY))
+        try:
+            grounded = ground(
+                dialogs,
+                loaded,
+                by=grounder,
+                settings=chosen.settings(),
+                workers=1 if chosen.by == "rules" else chosen.llm.workers,
+                on_progress=on_progress,
+            )
+            agreement = _agreement(grounder)
+        finally:
+            grounder.close()
+        also = {"speakers": dict(chosen.speakers), "columns": dict(chosen.columns), "untimed": chosen.untimed}
+        grounded = replace(grounded, provenance={**grounded.provenance, "reading": also})
+        on_progress("writing", 0, 1)
+        write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
+        applied = apply_review(study, on_progress=on_progress, is_alone=True)
+    return GroundedStudy(
+        study=study,
+        grounded=grounded if applied is None else applied.grounded,
+        by=chosen.by,
+        problems=dialogs.problems,
+        reasons=reasons,
+        agreement=agreement,
+        applied=applied,
+        not_read=_not_read(place),
+        was_interrupted=was_interrupted,
+    )
+
+
+def _with_options(file: GroundingFile, asked: Mapping[str, Any], served: Mapping[str, Any]) -> GroundingFile:
+    """The file's settings with what the caller says instead, of the grounder and of a model's server."""
+    chosen = file.model_copy(update={key: value for key, value in asked.items() if value is not None})
+    told = {key: value for key, value in served.items() if value is not None}
+    if told and chosen.by == "rules":
+        raise DataError(f"--{next(iter(told))} is for a language model; add --by llm or --by hybrid.")
+    for key, most in (("samples", 64), ("workers", 256)):
+        if key in told and not 1 <= int(told[key]) <= most:
+            raise DataError(f"--{key} must be 1 to {most}.")
+    return chosen.model_copy(update={"llm": chosen.llm.model_copy(update=told)})
+
+
+def _dialogs_task(study: Path, task: str | None) -> str | Path:
+    """The task that the dialogs are about: a built-in name or a file."""
+    if task is not None:
+        return task if task in builtin_tasks() else Path(task)
+    manifest = study / "study.toml"
+    named: Any = []
+    if manifest.exists():
+        try:
+            named = tomllib.loads(manifest.read_text("utf-8")).get("tasks", [])
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise DataError(f"cannot be read ({type(error).__name__}).", source=str(manifest)) from None
+        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+            raise DataError("tasks must be a list of built-in names or of task files.", source=str(manifest))
+    if len(named) == 1:
+        return str(named[0]) if named[0] in builtin_tasks() else study / named[0]
+    if named:
+        raise DataError(
+            "names several tasks; say which one the dialogs are about: --task NAME.", source=str(manifest)
+        )
+    raise DataError("names no task. Say which one the dialogs are about: --task NAME.", source=str(study))
+
+
+def _not_read(place: Path) -> tuple[Path, ...]:
+    """Files among the dialogs whose format is not known."""
+    known = {suffix for one in formats() for suffix in one.suffixes}
+    if not place.is_dir():
+        return ()
+    files = (path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
+    return tuple(path for path in files if path.suffix.casefold() not in known)
+
+
+def _agreement(grounder: Any) -> dict[str, int] | None:
+    """How often rules and model agreed, where both were asked."""
+    found = getattr(grounder, "agreement", None)
+    if found is None:
+        return None
+    counts = found()
+    return {"asked": counts.n_asked, "agreed": counts.n_agreed, "unanswered": counts.n_unanswered,
+            "checked": counts.n_checked, "confirmed": counts.n_confirmed}  # fmt: skip
+
+
+# ---------------------------------------------------------------------- fit
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedStudy:
+    """A study whose people have been profiled.
+
+    Parameters
+    ----------
+    fit : Fit
+        What people share.
+    profile : Profile
+        What is particular to each.
+    ways : BothWays, str or None
+        The sensitivity with inferred moves and without; why there is no such comparison; None where no move
+        is inferred.
+    problems : DataFrame
+        What was wrong with people who were left out.
+    reasons : mapping of str to int
+        Why people are excluded, and how many.
+    reviewed : mapping of str to int, optional
+        How many segments are as reviewers read them, where anybody has reviewed the study.
+    part : str
+        From whom it was learned, in words.
+    folder : Path
+        Where the files are.
+    is_new : bool
+        Whether the fit was learned now.
+    notes : tuple of str
+        What was done first, such as applying reviewers' decisions.
+    """
+
+    fit: Fit
+    profile: Profile
+    ways: Ways
+    problems: pl.DataFrame
+    reasons: Mapping[str, int]
+    reviewed: Mapping[str, int] | None
+    part: str
+    folder: Path
+    is_new: bool
+    notes: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files that were written."""
+        return (*(("fit.json",) if self.is_new else ()), "profile.parquet", "profile.csv")
+
+    def write(self) -> None:
+        """Write the fit, if it is new, and the profiles; each whole or not at all."""
+        wide = with_other(self.profile.wide, self.ways)
+        if self.is_new:
+            self.fit.save(self.folder / "fit.json")
+        with whole_file(self.folder / "profile.parquet") as part:
+            wide.write_parquet(part)
+        with whole_file(self.folder / "profile.csv") as part:
+            wide.write_csv(part)
+        if self.problems.height:
+            with whole_file(self.folder / "problems.csv") as part:
+                self.problems.write_csv(part)
+        else:
+            (self.folder / "problems.csv").unlink(missing_ok=True)  # of an earlier run
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a summary and the whole fit as plain values."""
+        return {
+            "participants": len(self.profile),
+            "left_out": self.problems["participant"].n_unique(),
+            "excluded": dict(self.reasons),
+            "review": self.reviewed,
+            "learned_from": {"part": self.part, "participants": self.fit.n_learned},
+            "parameters": plain(self.profile.summary().table),
+            "inferred": None
+            if self.ways is None
+            else report_inferred(self.profile, self.ways, is_new=self.is_new),
+            "draws": self.profile.n_draws,
+            "fit": to_dict(self.fit),
+            "warnings": list(self.fit.warnings),
+            "wrote": [str(self.folder / name) for name in self.files],
+        }
+
+
+def fit_study(
+    study: Path,
+    *,
+    task: tuple[str, ...] = (),
+    method: Literal["eb", "mle"] = "eb",
+    population: Literal["random", "pooled"] = "random",
+    joint: bool = False,
+    lapse: float | Literal["estimate"] = 0.0,
+    inferred: float | None = None,
+    draws: int = 0,
+    seed: int = 1,
+    split: str | None = None,
+    use: Path | None = None,
+    skip_bad: bool = False,
+    max_people: int = MAX_PEOPLE,
+    workers: int | None = None,
+    out: Path | None = None,
+    on_progress: Progress = silent,
+) -> FittedStudy:
+    """Learn what people share, estimate everybody, and write both, as ``fidm fit`` does; part by part.
+
+    Parameters
+    ----------
+    study : Path
+        The folder.
+    task, method, population, joint, lapse, inferred, draws, seed, split, use, skip_bad, max_people, workers,
+    out
+        The options of ``fidm fit``.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    """
+    applied = bring_up_to_date(study, on_progress=on_progress)
+    opened = Study(study)
+    tasks = study_tasks(opened, task)
+    if draws < 0 or draws == 1 or seed < 0:
+        raise DataError("--draws must be 0, or 2 and more; --seed 0 or more.")
+    if max_people < 2:
+        raise DataError(f"--max-people is {max_people}; it must be 2 or more.")
+    earlier = None if use is None else load_fit(use, tasks)
+    if earlier is not None and inferred not in (None, earlier.inferred):
+        raise DataError(
+            f"--inferred is {inferred:g}, but the fit was made with {earlier.inferred:g}, and its prior "
+            "belongs to that. Leave --inferred out, or fit again.",
+            source=str(use),
+        )
+    channels = None if earlier is None else earlier.channels
+    model = Model(tasks, channels=channels, lapse=lapse, inferred=inferred or 0.0)
+    compares = opened.has_column("steps", "inferred")
+    other: Fit | str | None = None
+    if earlier is not None:
+        fitted, part = earlier, f"an earlier study, {use}"
+        other = other_way(earlier) if compares else None
+    else:
+        learners, part = _learners(opened, model, split, max_people, skip_bad, on_progress)
+        fitted = model.fit(
+            learners,
+            method=method,
+            population=population,
+            joint=joint,
+            max_people=None,
+            workers=workers,
+            on_progress=on_progress,
+        )
+        other = learn_other(fitted, learners, model, workers) if compares else None
+        del learners
+    profile, others, problems = _profiles(fitted, other, opened, model, skip_bad, workers, on_progress)
+    if draws:
+        average = partial(
+            _averaged, study, tasks, draws=draws, seed=seed, workers=workers, on_progress=on_progress
+        )
+        profile = average(fitted, profile)
+        if others is not None and isinstance(other, Fit):
+            others = average(other, others)
+    found = FittedStudy(
+        fit=fitted,
+        profile=profile,
+        ways=compare(profile, others, other),
+        problems=problems,
+        reasons=count_reasons(opened.excluded()),
+        reviewed=_reviewed(study),
+        part=part,
+        folder=out or study,
+        is_new=use is None,
+        notes=() if applied is None else (applied,),
+    )
+    found.write()
+    return found
+
+
+def _learners(
+    study: Study, model: Model, split: str | None, most: int, skip_bad: bool, on_progress: Progress
+) -> tuple[Cohort, str]:
+    """The people to learn from: those of the training part, at most so many of them."""
+    people = study.participants()
+    ids, part = choose_part(people, split, source=str(study.folder))
+    if ids is None:
+        ids = people["participant"].cast(pl.String).unique(maintain_order=True).drop_nulls()
+    if len(ids) > most:
+        ids = ids.gather(np.sort(smallest_hashes(ids.to_list(), most)))
+    # Of a large study only the learners' rows are read here; the others' are checked when they are profiled.
+    some = ids if len(ids) < people.height and study.n_parts > 1 else None
+    parts, is_bad = [], False
+    for done, batch in enumerate(_checked(study, model, skip_bad or some is not None, only=some)):
+        on_progress("reading", done, study.n_parts)
+        is_bad = is_bad or bool(batch.problems.height)
+        rows = np.flatnonzero(batch.ids.is_in(ids.implode()).to_numpy())
+        if len(rows):
+            parts.append(batch if len(rows) == len(batch) else batch[rows])
+    if is_bad and not skip_bad:
+        for _ in _checked(study, model, skip_bad=False):  # raises, with everything that is wrong
+            pass
+    if not parts:
+        raise DataError("Nobody to learn from is left.", source=str(study.folder))
+    return (parts[0] if len(parts) == 1 else Cohort.concat(parts)), part
+
+
+def _checked(study: Study, model: Model, skip_bad: bool, only: pl.Series | None = None) -> Iterator[Cohort]:
+    for batch in study.batches(tasks=model.tasks.tasks, strict=not skip_bad, only=only):
+        yield model.check(batch, strict=not skip_bad)
+
+
+def _profiles(
+    fitted: Fit,
+    other: Fit | str | None,
+    study: Study,
+    model: Model,
+    skip_bad: bool,
+    workers: int | None,
+    on_progress: Progress,
+) -> tuple[Profile, Profile | None, pl.DataFrame]:
+    found, others, problems = [], [], []
+    for done, batch in enumerate(_checked(study, model, skip_bad)):
+        on_progress("profiles", done, study.n_parts)
+        problems.append(batch.problems)
+        found.append(fitted.profile(batch, workers=workers))
+        if isinstance(other, Fit):
+            others.append(other.profile(batch, workers=workers))
+    return Profile.concat(found), Profile.concat(others) if others else None, pl.concat(problems)
+
+
+def _averaged(
+    study: Path,
+    tasks: tuple[TaskModel, ...],
+    fitted: Fit,
+    profile: Profile,
+    *,
+    draws: int,
+    seed: int,
+    workers: int | None,
+    on_progress: Progress,
+) -> Profile:
+    """The people's profile averaged over sampled groundings."""
+    if len(tasks) > 1:
+        raise DataError("--draws needs dialogs about one task.", source=str(study))
+    place = {name: i for i, name in enumerate(profile.participants.to_list())}
+
+    def same_people(cohort: Cohort) -> Cohort:
+        """Those who are profiled, in the same order."""
+        rows = [(place[name], j) for j, name in enumerate(cohort.ids.to_list()) if name in place]
+        return cohort[np.array([j for _, j in sorted(rows)], dtype=np.int64)]
+
+    cohorts = map(same_people, study_draws(study, tasks[0], draws, seed=seed))
+    return profile_draws(
+        fitted, cohorts, workers=workers, on_progress=lambda doing, done, _: on_progress(doing, done, draws)
+    )
+
+
+def _reviewed(study: Path) -> dict[str, int] | None:
+    """How much of a study's traces is as reviewers read it; None where nobody has reviewed it."""
+    if not has_grounding(study):
+        return None
+    path = study / FOLDER / "provenance.json"
+    try:
+        said = json.loads(path.read_text("utf-8"))
+        found = said.get("review")
+        if found is None:
+            return None
+        numbers = {name: int(found[name]) for name in ("n_decisions", "n_reviewed", "n_rejected")}
+        return {"n_segments": int(said["n_segments"]), **numbers}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(
+            f"cannot be read ({type(error).__name__}). Run fidm ground again.", source=str(path)
+        ) from None
+
+
+# ---------------------------------------------------------------------- classify
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassifiedStudy:
+    """A study whose people's status has been classified.
+
+    Parameters
+    ----------
+    found : Classification
+        How well each representation does.
+    not_kept : str
+        Why vectors of what was said are not kept; empty where they are.
+    n_unread : int
+        How many files of dialogs could not be read.
+    """
+
+    found: Classification
+    not_kept: str = ""
+    n_unread: int = 0
+
+
+def classify_study(
+    opened: StudyFolder,
+    *,
+    representations: Sequence[str] = (),
+    encoder: Sequence[str] = (),
+    talks: Path | None = None,
+    roles: Path | None = None,
+    no_language: bool = False,
+    skip_bad: bool = False,
+    on_progress: Progress = silent,
+    **options: Any,
+) -> ClassifiedStudy:
+    """Classify the status of a study's people, as ``fidm classify`` does, with what they said in the dialogs.
+
+    Parameters
+    ----------
+    opened : StudyFolder
+        The study.
+    representations, encoder, talks, roles, no_language, skip_bad
+        The options of ``fidm classify``.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    **options
+        Of :func:`fidm.study.classify`.
+    """
+    encoders = encoders_of(encoder)
+    if no_language:
+        _refuse_language(representations, encoders, encoder)
+        encoders = {}
+    if talks is not None and not talks.exists():
+        raise DataError("is not there. Say where the dialogs are with --talks.", source=str(talks))
+    wanted = _wanted(representations, encoders)
+    asked = {name for name, model in encoders.items() if model != ENCODERS.get(name)}
+    present, absent = _present(wanted, must=wanted if representations else asked)
+    unused = sorted(asked - set(wanted))
+    if unused:
+        raise DataError(
+            f"--encoder {unused[0]} is used by no representation. Add {unused[0]} or {unused[0]}+fidm to "
+            "--representations."
+        )
+    texts, n_unread = Texts(), 0
+    if present:
+        dialogs = read_talks(
+            opened.path, talks=talks, roles=roles, skip_bad=skip_bad, on_progress=on_progress
+        )
+        if dialogs is not None:
+            texts, n_unread = participant_texts(dialogs), dialogs.problems["table"].n_unique()
+        elif representations:
+            raise DataError(
+                "has no dialogs, and language needs them. Say where they are with --talks.",
+                source=str(opened.path),
+            )
+    cache, not_kept = _cache(opened.path) if texts else (None, "")
+    found = classify(
+        opened.tasks,
+        opened.cohort,
+        representations=tuple(representations) or None,
+        language=Language(texts, present, cache=cache),
+        excluded=opened.reasons,
+        with_problems=opened.n_left_out,
+        on_progress=on_progress,
+        **options,
+    )
+    more = {name: why for one, why in absent.items() for name in (one, f"{one}+fidm")}
+    return ClassifiedStudy(replace(found, not_run={**found.not_run, **more}), not_kept, n_unread)
+
+
+def encoders_of(options: Sequence[str]) -> dict[str, str]:
+    """Return the encoders by label: the paper's, and those of the command line in their place or beside.
+
+    Examples
+    --------
+    >>> from fidm.line import encoders_of
+    >>> encoders_of(["bert=/models/mine"])["bert"]
+    '/models/mine'
+    >>> list(encoders_of(["/models/roberta-yue"]))
+    ['bert', 'macbert', 'roberta-yue']
+    """
+    found, own = dict(ENCODERS), set[str]()
+    labels = {model: label for label, model in ENCODERS.items()}
+    for option in options:
+        name, equals, model = option.partition("=")
+        if not equals or Path(option).is_dir():
+            model = option
+            name = labels.get(option, Path(option).expanduser().resolve().name)
+        name, model = name.strip(), model.strip()
+        if not is_name(name) or not model:
+            raise DataError(
+                f"--encoder is {option!r}. Give LABEL=FOLDER or LABEL=NAME; a label has letters, digits, "
+                "dots, hyphens and underscores."
+            )
+        if name in known_blocks(encoders={}):
+            raise DataError(
+                f"--encoder {option!r}: {name!r} is a representation already. Choose another label."
+            )
+        if name in own:
+            raise DataError(f"--encoder names {name!r} twice. Give each encoder a label of its own.")
+        own.add(name)
+        found[name] = model
+    return found
+
+
+def _wanted(names: Sequence[str], encoders: Mapping[str, str]) -> dict[str, str]:
+    """The encoders that the representations need: all of them where none is named."""
+    if not names:
+        return dict(encoders)
+    known = known_blocks(encoders=encoders)
+    parts = {one for name in names for one in parse(name, known)}
+    return {name: model for name, model in encoders.items() if name in parts}
+
+
+def _refuse_language(names: Sequence[str], encoders: Mapping[str, str], options: Sequence[str]) -> None:
+    asked = [name for name in names if {one.strip() for one in name.split("+")} & set(encoders)]
+    if asked or options:
+        said = f"the representation {asked[0]!r}" if asked else "--encoder"
+        raise DataError(f"--no-language leaves language out, and {said} asks for it. Drop one of the two.")
+
+
+def _present(encoders: Mapping[str, str], *, must: Collection[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """The encoders that are on this machine, and why the others are not; an error for those that must be."""
+    present, absent = {}, {}
+    for name, model in encoders.items():
+        try:
+            find_encoder(model)
+        except DataError as error:
+            if name in must:
+                raise
+            absent[name] = str(error)
+        else:
+            present[name] = model
+    return present, absent
+
+
+def _cache(study: Path) -> tuple[Path | None, str]:
+    """Where vectors are kept, or why they are not."""
+    try:
+        return private_folder(study) / VECTORS, ""
+    except DataError as error:
+        return None, f"the vectors of what was said are not kept: {error}"

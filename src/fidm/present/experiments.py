@@ -1,0 +1,464 @@
+"""What experiments show in the terminal: recover, matched, select, reliability, localize, simulate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from fidm.evidence.localization import FEWEST, Localization
+from fidm.experiments.matched import FEATURES, Matched
+from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
+from fidm.experiments.recover import Recovery, number
+from fidm.experiments.reliability import Reliability
+from fidm.experiments.select import PAPER_CHOICE, Point, Selection
+from fidm.io.columns import say_reasons
+from fidm.present.numbers import SHORT
+from fidm.present.terminal import count, note, table_of, warn
+from fidm.simulate.talk import SEVEN_FORMATS
+from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
+
+HOW = {"eb": "empirical Bayes", "mle": "maximum likelihood"}
+
+
+def show_recovery(found: Recovery, console: Console, *, all_matrices: bool) -> None:
+    """Print how well each parameter came back."""
+    whose = "people of the study" if found.is_like else "simulated people"
+    console.print(
+        f"[bold]{found.n_people:,} {whose}[/], about {found.n_actions:.0f} actions and "
+        f"{found.n_segments:.0f} segments each, {count(found.repeat, 'repetition')}",
+        soft_wrap=True,
+    )
+    shown = [(method, scale) for method in found.methods for scale in ("log", "raw")]
+    for method, scale in shown if all_matrices else shown[:1]:
+        for condition in found.conditions:
+            console.print(
+                f"\n[bold]{found.condition_words(condition)}[/], {HOW[method]}, {scale} η", soft_wrap=True
+            )
+            console.print(_matrix(found, condition, method, scale))
+    console.print()
+    for sentence in found.sentences():
+        console.print(sentence, soft_wrap=True, markup=False)
+    _say_without(found, console)
+    settings = found.record.settings
+    sds = ", ".join(f"{SHORT.get(name, name)} {sd:.2f}" for name, sd in settings["sd"].items())
+    how = "as much as the study's people do" if settings["spread"] == "study" else "as much as we say"
+    note(
+        console,
+        f"people differ {how}, with an sd of (log η first): {sds}",
+        "rows are manipulated factors, columns recovered parameters; cells are standardized partial slopes "
+        "(matched: those on the diagonal), which r, a plain correlation, need not equal",
+        "well: r from .85; well enough to compare groups: from .70; only weakly: from .50; below that, it "
+        "cannot be estimated",
+        "choices are the same in all conditions, and so is the row of η; whether there is a pause at all "
+        "follows the same chance for everybody and is not recovered",
+        "paper: the range of its matched responses with complete observations, on data that are not public",
+    )
+    for name, why in found.not_learned.items():
+        warn(console, f"{name} could not be learned in every repetition: {why}")
+    warn(console, *found.notes)
+
+
+def _matrix(found: Recovery, condition: str, method: str, scale: str) -> object:
+    matrix = found.matrix(condition, method=method, scale=scale)
+    spread = found.matrix(condition, method=method, scale=scale, value="sd" if found.repeat > 1 else "se")
+    names = [SHORT.get(name, name) for name in found.factors]
+    paper = "–"
+    if condition == "complete":
+        paper = " to ".join(number(bound) for bound in RECOVERY_DIAGONAL)
+    header = ["manipulated", *names, "matched ± sd" if found.repeat > 1 else "matched ± se", "paper"]
+    rows = [
+        [name, *map(number, matrix[i]), f"{number(matrix[i, i])} ± {number(spread[i, i])}", paper]
+        for i, name in enumerate(names)
+    ]
+    return table_of(header, rows)
+
+
+def _say_without(found: Recovery, console: Console) -> None:
+    """Who had no finite estimate and was left out of a column."""
+    for method in found.methods:
+        for row in found.parameters.filter(method=method, condition=found.conditions[0]).iter_rows(
+            named=True
+        ):
+            if row["without"] and not row["parameter"].startswith("log_"):
+                label = SHORT.get(row["parameter"], row["parameter"])
+                note(
+                    console,
+                    f"{HOW[method]}: {row['without']:.1f} of {found.n_people:,} people have no finite "
+                    f"{label} on average and are left out of its column",
+                )
+
+
+def show_matched(found: Matched, console: Console, *, is_like: bool) -> None:
+    """Print what tells people with equal totals apart."""
+    settings = found.record.settings
+    whose = "of the study's people" if is_like else "of simulated people"
+    console.print(
+        f"[bold]{count(found.n_pairs, 'pair')} {whose}[/], {count(settings['repeat'], 'repetition')}",
+        soft_wrap=True,
+    )
+    console.print(
+        f"A: η = {settings['low']:g}, {found.n_segments:.1f} segments each. "
+        f"B: η = {settings['high']:g}, merged to {found.n_merged:.1f} segments. "
+        f"Both: {found.n_actions:.0f} choices, and the same totals in expectation.",
+        soft_wrap=True,
+    )
+    rows = [
+        [
+            FEATURES[row["features"]],
+            _matched_cell(row["auc"]),
+            _matched_cell(row["sd"]),
+            _matched_cell(row["paper"]),
+        ]
+        for row in found.auc.iter_rows(named=True)
+    ]
+    console.print(table_of(["telling A from B by", "AUC", "± sd", "paper"], rows))
+    console.print(found.sentence, soft_wrap=True, markup=False)
+    console.print(
+        f"\nLargest standardized difference of raw and per-movement totals: {found.largest_difference:.3f} "
+        f"(paper {MATCHED_LARGEST_DIFFERENCE:.3f}); in one repetition {found.largest_single_difference:.3f}",
+        soft_wrap=True,
+    )
+    differences = found.differences
+    header = ["B − A in pooled sd", "mean", "largest in one"]
+    console.print(
+        table_of(
+            header,
+            [
+                [
+                    f"{row['channel']}, {FEATURES[row['summary']]}",
+                    _signed(row["mean"]),
+                    _matched_cell(row["largest"]),
+                ]
+                for row in differences.iter_rows(named=True)
+            ],
+        )
+    )
+    rows = [
+        [
+            row["factor"],
+            *(
+                _matched_cell(row[name])
+                for name in ("r", "paper_r", "direction", "paper_direction", "difference")
+            ),
+            _matched_cell(row["paper_difference"]),
+            _matched_cell(row["meant"]),
+        ]
+        for row in found.recovery.iter_rows(named=True)
+    ]
+    header = ["recovered", "r", "paper", "B > A", "paper", "B − A", "paper", "true"]
+    console.print(table_of(header, rows))
+    is_log = found.recovery["factor"].str.starts_with("log_")
+    without = found.recovery.filter(~is_log & (found.recovery["left_out"] > 0))
+    note(
+        console,
+        *(
+            f"{row['factor']}: {row['left_out']:.1f} of {found.n_pairs:,} pairs on average lack a finite "
+            "estimate and are left out of r and B − A"
+            for row in without.iter_rows(named=True)
+        ),
+        f"differences: by chance alone one has a standard error of up to {found.chance_difference:.3f} in a "
+        "repetition",
+        "as a feature, log η is used; an estimate without a finite maximum gets the farthest finite value",
+        "what people share comes from the observed people, not from A and B",
+        "estimates are by maximum likelihood",
+        "paper: 400 people whose data and map are not public",
+    )
+    if found.skipped:
+        warn(console, f"nothing was observed of {', '.join(found.skipped)}")
+    if found.n_left_out:
+        warn(
+            console,
+            f"{count(found.n_left_out, 'participant')} without a choice that counts or a movement: no pair",
+        )
+
+
+def _matched_cell(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{value:.3f}" if abs(value) < 10 else f"{value:.2f}"
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}"
+
+
+def show_selection(found: Selection, part: str, console: Console) -> None:
+    """Print the grid of move costs and temperatures, and which suits people best."""
+    folds = found.record.settings["folds"]
+    console.print(
+        f"[bold]{count(found.n_people, 'participant')}[/] ({part}), {count(found.n_actions, 'choice')}, "
+        f"{folds} folds",
+        soft_wrap=True,
+    )
+    _grid(found, "likelihood", console)
+    if any(point.auc == point.auc for point in found.points):
+        _grid(found, "auc", console)
+    console.print(found.sentence, soft_wrap=True, markup=False)
+    cost, tau = PAPER_CHOICE
+    console.print(
+        f"Paper: move cost {cost:g}, temperature {tau:g}, on its own map and people.", soft_wrap=True
+    )
+    degenerate = [point for point in found.points if not point.usable]
+    if degenerate:
+        console.print(
+            f"\n{count(len(degenerate), 'degenerate point')} of {len(found.points)}, never chosen "
+            "(select.csv and fidm check say more):",
+            soft_wrap=True,
+        )
+        for point in degenerate:
+            warn(
+                console, f"{point.move_cost:g}, {point.tau:g}: {point.reasons[0].split('. ')[0].rstrip('.')}."
+            )
+    note(
+        console,
+        "✓ chosen, ≈ within one standard error of it, ✗ degenerate, p the paper's choice",
+        "likelihood: of a left-out person's choice, averaged over the prior of η learned from the others, "
+        "in nats; ± is the standard error of the difference from the best usable point",
+        "a task file has the move cost as move in [rewards], the temperature as tau in [values]",
+        "the paper does not say what its cross-validation compares",
+        *found.notes,
+    )
+
+
+def _grid(found: Selection, kind: Literal["likelihood", "auc"], console: Console) -> None:
+    """Print the scores of one kind: a row per move cost, a column per temperature."""
+    temperatures = list(dict.fromkeys(point.tau for point in found.points))
+    name = {"likelihood": "Log-likelihood per choice", "auc": "AUC of all features"}[kind]
+    rows: dict[float, list[str]] = {}
+    for point in found.points:
+        row = rows.setdefault(point.move_cost, [f"{point.move_cost:g}"])
+        row.append(_point_cell(found, point, kind))
+    console.print(f"\n[bold]{name}[/], by move cost and temperature")
+    header = ["cost", *(f"τ {tau:g}" for tau in temperatures)]
+    console.print(table_of(header, list(rows.values())))
+
+
+def _point_cell(found: Selection, point: Point, kind: Literal["likelihood", "auc"]) -> str:
+    value, error = getattr(point, kind), getattr(point, f"{kind}_se")
+    text = f"{value:.4f}" if value == value else "–"
+    if point.usable and error == error and error > 0:
+        text += f" ±{error:.4f}".replace("0.", ".")
+    marks = "" if point.usable else "✗"
+    if kind == found.by and point in found.close:
+        marks = "✓" if point == found.chosen else "≈"
+    marks += "p" if point == found.at(*PAPER_CHOICE) else ""
+    return f"{text} {marks:<2}"
+
+
+def show_reliability(found: Reliability, console: Console) -> None:
+    """Print how reliable every parameter is, and which change is more than error."""
+    rows = []
+    for row in found.table.iter_rows(named=True):
+        rows.append(
+            [
+                SHORT.get(row["parameter"], row["parameter"]),
+                row["kind"],
+                f"{row['n']:,}",
+                _cell(row["r"]),
+                _cell(row["rank_r"]),
+                _cell(row["reliability"]),
+                "–" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}",
+                _amount(row["sem"]),
+                _amount(row["mdc"]),
+                _amount(row["mdc_shrunk"]),
+            ]
+        )
+    header = ["parameter", "kind", "n", "r", "rank", "rel.", "95 %", "SEM", "MDC", "(eb)"]
+    console.print(table_of(header, rows, left=2))
+    for sentence in found.sentences():
+        console.print(sentence, soft_wrap=True, markup=False)
+    note(
+        console,
+        *found.notes,
+        "SEM: standard error of measurement; MDC: minimal detectable change, 95 %; both of log η and θ, of "
+        "estimates by maximum likelihood; (eb): of those by empirical Bayes, which fidm fit prints",
+        "rel.: reliability; rank: the rank correlation, which also counts people whose estimate is infinite "
+        "in one of the two",
+        "split halves and the model know one sitting: what varies from day to day comes on top",
+        "model: what empirical Bayes expects of its own estimates",
+        "the paper gives no reliability",
+    )
+    for name, why in found.not_learned.items():
+        warn(console, f"{name} is left out: {why}")
+
+
+def _cell(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def _amount(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+ANCHORS = {
+    "route_divergence": "turned away from next goal",
+    "route_divergence_clear": "the same, on stretches without a target passed by",
+    "bypass": "passed a target by, of opportunities",
+    "bypass_of_moves": "passed a target by, of movements",
+}
+
+
+RATES = (
+    ("in the top tenth", "top_rate", ".1%"),
+    ("in all (baseline)", "baseline", ".1%"),
+    ("enrichment, times", "enrichment", ".2f"),
+)
+
+
+POOLED = (
+    ("  in that tenth", "top_rate", ".1%"),
+    ("  in all (baseline)", "baseline", ".1%"),
+    ("  enrichment, times", "enrichment", ".2f"),
+)
+"""How the rows are called, which number they show, and how."""
+
+
+def show_localization(found: Localization, level: float, console: Console) -> None:
+    """Print how well unexpectedness points at detours and at targets passed by."""
+    header = ["", "this study", "Q gap alone", "paper"]
+    for anchor, title in ANCHORS.items():
+        row, control = found.row(anchor), found.row(anchor, "q_gap")
+        paper = LOCALIZATION.get(anchor, {})
+        console.print(f"\n[bold]{title}[/]")
+        rows = [
+            ["AUC within a person", _with(row, "auc", ".3f"), _one(control, "auc", ".3f"), _paper_auc(paper)],
+            *(
+                [name, _with(row, key, form), _one(control, key, form), _one(paper, key, form)]
+                for name, key, form in RATES
+            ),
+            ["pooled over people:", "", "", ""],
+            *(
+                [
+                    name,
+                    _one(row, f"pooled_{key}", form),
+                    _one(control, f"pooled_{key}", form),
+                    _one(paper, key, form),
+                ]
+                for name, key, form in POOLED
+            ),
+            [
+                "people counted",
+                f"{row['n_people']:,} of {row['n_people_all']:,}",
+                f"{control['n_people']:,} of {control['n_people_all']:,}",
+                "–",
+            ],
+            ["events, of steps", f"{row['n_events']:,} of {row['n_steps']:,}", "", "–"],
+        ]
+        table = table_of(header, rows)
+        table.columns[0].no_wrap = False  # words may wrap in a narrow terminal, numbers may not
+        console.print(table)
+    note(
+        console,
+        *found.notes,
+        f"numbers are means over the people counted, and events and steps are theirs; {level:.0%} intervals "
+        f"come from drawing people again, where {FEWEST} or more are counted",
+        "pooled over people: every step of everybody counts the same, also of people without an event",
+        "a stretch is the way from one completion to the next; who passes a target by and completes another "
+        "has, in hindsight, walked away from the latter by sensible steps",
+        "paper: its 400 participants, whose data and store are not public; it does not say which steps its "
+        "bypasses are counted among, nor whether its rates and enrichment are means over people or pooled",
+    )
+
+
+def _one(row: dict[str, Any] | Any, key: str, form: str) -> str:
+    value = row.get(key)
+    return "–" if value is None else format(value, form)
+
+
+def _with(row: dict[str, Any], key: str, form: str) -> str:
+    if row[key] is None or row[f"{key}_low"] is None:
+        return _one(row, key, form)
+    low, high = format(row[f"{key}_low"], form), format(row[f"{key}_high"], form)
+    return f"{format(row[key], form)} [{low}, {high}]"
+
+
+def _paper_auc(paper: Any) -> str:
+    return f"{paper['auc']:.3f} [{paper['low']:.3f}, {paper['high']:.3f}]" if paper else "–"
+
+
+CALIBRATED = "grocery"
+"""The task on which simulated people resemble published figures."""
+
+
+TITLES = {"chat": "CHAT", "elan": "ELAN", "textgrid": "TextGrid", "vtt": "WebVTT", "srt": "SRT",
+          "whisper": "Whisper JSON", "csv": "CSV"}  # fmt: skip
+
+
+WHAT_TRUTH_IS = (
+    "true_characters, true_turns, … are what was drawn. Talk cannot be shorter than its words, so with "
+    "dialogs people differ somewhat less than that; and θ of a fit is relative to the mean of the people it "
+    "was learned from."
+)
+
+
+def say_left_out(written: Sequence[str]) -> str:
+    """Return which of the seven formats could not be written, as a sentence; empty if all could."""
+    lost = [TITLES[name] for name in SEVEN_FORMATS if name not in written]
+    if not lost:
+        return ""
+    named = _listed([TITLES[name] for name in written])
+    return f"Written as {named} only: pip install 'fidm[speech]' adds {_listed(lost)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def show_simulated(
+    made: SimulatedStudy, study: Path, console: Console, *, was_asked: bool, left_out: str
+) -> None:
+    """Print who was simulated, and what to do next."""
+    settings = made.record.settings
+    task = ", ".join(made.record.tasks)
+    n, is_walker = int(settings["people"]), settings["agent"] == "walker"
+    one, more = ("acts as people do", "act as people do") if is_walker else (
+        "chooses as the model says", "choose as the model says")  # fmt: skip
+    console.print(
+        Text.assemble(
+            (count(n, "simulated participant"), "bold"),
+            f" who {one if n == 1 else more}, on {task}, seed {made.record.seed}",
+        ),
+        soft_wrap=True,
+    )
+    rows = [
+        (row["diagnosis"], f"{row['train']:,}", f"{row['test']:,}", f"{row['train'] + row['test']:,}",
+         f"{(row['train'] + row['test']) / max(1, made.n_people):.1%}")
+        for row in made.counts.iter_rows(named=True)
+    ]  # fmt: skip
+    both = [int(made.counts[name].sum()) for name in ("train", "test")]
+    rows.append(("all", f"{both[0]:,}", f"{both[1]:,}", f"{sum(both):,}", ""))
+    console.print(table_of(("diagnosis", "train", "test", "all", "share"), rows))
+    if made.reasons:
+        console.print(Text(say_reasons(made.reasons)), soft_wrap=True)
+    each = max(1, made.n_people)
+    console.print(
+        f"{made.n_actions / each:,.1f} actions and {made.n_segments / each:,.1f} segments per participant"
+    )
+    if made.dialogs:
+        listed = ", ".join(f"{name} {n:,}" for name, n in made.dialogs.items())
+        n_dialogs = sum(made.dialogs.values())
+        said = f"{count(n_dialogs, 'dialog')} in {TALKS}/ ({settings['language']}): {listed}"
+        console.print(Text(said), soft_wrap=True)
+        if left_out:
+            warn(console, left_out)
+    else:
+        why = "" if was_asked else f": of more than {MOST_DIALOGS:,} people only with --dialogs"
+        console.print(Text(f"no dialogs{why}"), soft_wrap=True)
+    known = ", calibrated to published figures" if CALIBRATED in made.record.tasks else ""
+    note(
+        console,
+        f"Simulated people{known}; not data about anybody.",
+        f"True parameters are in {TRUTH}/, and not among the participants' columns.",
+        *([WHAT_TRUTH_IS] if made.dialogs else []),
+    )
+    console.print(f"\nWrote {study}. What next:", soft_wrap=True, markup=False)
+    steps = [("fidm fit", "a profile of every participant")]
+    if made.dialogs:
+        steps.append(("fidm ground", "read the dialogs instead of taking what was truly done"))
+    steps.append(("fidm evidence", "where in a trace the numbers come from"))
+    steps.append(("fidm classify", "how well status is told from it"))
+    for verb, what in steps:
+        console.print(Text(f"  {verb} {study}".ljust(34) + f"  {what}"), soft_wrap=True)
+    console.print("Research use only, not a diagnosis.", style="dim")

@@ -1,0 +1,206 @@
+"""What ``fidm check`` and ``fidm task show`` print: whether a task is sane, and its map with values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from rich import box
+from rich.columns import Columns
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fidm.tasks.check import Finding, TaskCheck
+from fidm.tasks.grid import GridStates
+from fidm.tasks.spec import TaskSpec
+from fidm.types import Floats
+
+MARKS = {"problem": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "dim")}
+
+
+def show_check(result: TaskCheck, console: Console) -> None:
+    """Print a check for people."""
+    console.print(
+        Text.assemble(
+            ("✓ usable", "bold green") if result.usable else ("✗ not usable", "bold red"),
+            f"   {result.task}: {result.n_states:,} states, {result.n_actions} actions, "
+            f"{result.n_pairs:,} legal choices",
+        )
+    )
+    cost = "" if result.move_cost is None else f", move cost {result.move_cost:g}"
+    console.print(Text(_best_agent(result)))
+    console.print(
+        f"gamma {result.gamma:g}, tau {result.tau:g}, normaliser {result.normaliser}{cost}; "
+        f"solved to a residual of {result.residual:.0e}",
+        style="dim",
+    )
+    console.print()
+    for finding in result.findings:
+        console.print(_sentence(finding))
+    if result.goals:
+        console.print(
+            "\n[bold]Does each goal beat wandering?[/] Value of taking it minus value of walking on"
+        )
+        console.print(_goal_table(result))
+    console.print(f"[bold]What to expect of people[/] in one sitting of at most {result.sitting} actions")
+    console.print(_sensitivity_table(result))
+    console.print(
+        f"η is how strongly value steers a person: 0 chooses blindly, {1 / result.tau:g} is the walker the "
+        "values assume. The last column is the standard error of η after one sitting.\n",
+        style="dim",
+    )
+    if result.settings:
+        console.print(
+            "[bold]Other settings[/] and the narrowest goal's lead over wandering; ✗ cannot be used"
+        )
+        console.print(_setting_table(result))
+
+
+def _best_agent(result: TaskCheck) -> str:
+    if result.fewest_actions is None:
+        return "There is no end that acting can reach."
+    if not result.best_finishes:
+        return f"The best agent never finishes; {result.fewest_actions} actions would do."
+    return (
+        f"{_goals_reachable(result)}The best agent finishes in {result.best_actions:.0f} actions; "
+        f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."
+    )
+
+
+def _goals_reachable(result: TaskCheck) -> str:
+    named = [goal for goal in result.goals if not goal.implied]
+    missing = [goal.goal for goal in named if not goal.reachable]
+    if missing:
+        return f"Out of reach: {', '.join(missing)}. "
+    return f"All {len(named)} goals can be reached. " if named else ""
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i == 0 else "right", overflow="fold")
+    return table
+
+
+def _goal_table(result: TaskCheck) -> Table:
+    table = _table("goal", "typical", "at worst", "earlier goals missing")
+    for goal in result.goals:
+        table.add_row(Text(goal.goal), *map(_gap, (goal.typical, goal.worst, goal.incomplete)))
+    return table
+
+
+def _sensitivity_table(result: TaskCheck) -> Table:
+    table = _table("sensitivity η", "actions", "reach the end", "information per action", "η known to")
+    for row in result.sensitivities:
+        error = f"±{row.relative_error:.0%}" if math.isfinite(row.relative_error) else "–"
+        actions = f"{row.actions:.0f}" if row.finished > 0.995 else f"≥ {row.actions:.0f}"
+        table.add_row(f"{row.sensitivity:g}", actions, f"{row.finished:.0%}", f"{row.information:.2g}", error)
+    return table
+
+
+def _setting_table(result: TaskCheck) -> Table:
+    taus = sorted({row.tau for row in result.settings})
+    table = _table("move cost", *(f"tau {tau:g}" for tau in taus))
+    costs = sorted({row.move_cost for row in result.settings}, key=lambda cost: -(cost or 0.0))
+    for cost in costs:
+        cells = {row.tau: row for row in result.settings if row.move_cost == cost}
+        shown = []
+        for tau in taus:
+            mark = Text(" ✓", "green") if cells[tau].usable else Text(" ✗", "red")
+            is_own = (tau, cost) == (result.tau, result.move_cost)
+            shown.append(_gap(cells[tau].narrowest, bold=is_own) + mark)
+        table.add_row("–" if cost is None else f"{cost:g}", *shown)
+    return table
+
+
+def _gap(value: float, *, bold: bool = False) -> Text:
+    if not math.isfinite(value):
+        return Text("–", "dim")
+    style = ("bold " if bold else "") + ("red" if value <= 0 else "default")
+    return Text(f"{value:+.3f}", style)
+
+
+def _sentence(finding: Finding) -> Table:
+    mark, style = MARKS[finding.level]
+    line = Table.grid(padding=(0, 1))
+    line.add_row(Text(mark, style), Text(f"{finding.says} {finding.advice}".strip()))
+    return line
+
+
+SHADES = ("#00204d", "#2f4470", "#575c6d", "#7c7b78", "#a69c75", "#d3c164", "#ffea46")
+"""Seven steps of the cividis colour map, dark (low value) to light (high value)."""
+
+
+def show_map(
+    spec: TaskSpec,
+    grid: GridStates,
+    worth: Floats,
+    console: Console,
+    *,
+    done: Sequence[str],
+    phase: str | None,
+) -> None:
+    """Print a task's map with the value of each place.
+
+    Parameters
+    ----------
+    spec : TaskSpec
+        The task.
+    grid : GridStates
+        Its map.
+    worth : float array
+        The value of standing in each cell.
+    console : Console
+        Where to.
+    done : sequence of str
+        Targets completed already.
+    phase : str, optional
+        The active phase; the first by default.
+    """
+    console.print(Text(spec.title, "bold"))
+    console.print(Text(spec.description.strip().replace("\n", " "), "dim"))
+    console.print()
+    console.print(map_text(grid, worth))
+    console.print()
+    console.print(_legend(grid))
+    console.print(
+        f"Value of standing somewhere: {worth.min():.2f} (dark, 0) to {worth.max():.2f} (light, 9); "
+        f"phase {phase or spec.phases[0].name}, completed: {', '.join(done) or 'nothing yet'}."
+    )
+
+
+def map_text(states: GridStates, worth: NDArray[np.float64]) -> Text:
+    """The map as coloured text: walls as blocks, places by symbol, floor by its value from 0 to 9."""
+    grid, spec = states.grid, states.spec
+    low, high = float(worth.min()), float(worth.max())
+    share = np.full(grid.shape, np.nan)
+    share[grid.row, grid.column] = (worth - low) / (high - low) if high > low else 0.0
+    text = Text()
+    for i, row in enumerate(grid.symbol):
+        for j, symbol in enumerate(row):
+            here = float(share[i, j])
+            if np.isnan(here):
+                is_wall = symbol == spec.map.wall
+                text.append("██" if is_wall else f"{symbol} ", "bright_black" if is_wall else "bold")
+                continue
+            shade = min(int(here * len(SHADES)), len(SHADES) - 1)
+            ink = "black" if shade > 3 else "white"
+            shown = str(min(int(here * 10), 9)) if symbol == spec.map.floor else symbol
+            text.append(f"{shown} ", f"{ink} on {SHADES[shade]}")
+        text.append("\n")
+    text.right_crop(1)
+    return text
+
+
+def _legend(states: GridStates) -> Columns:
+    targets = {states.spec.sections[target].symbol for target in states.spec.targets}
+    return Columns(
+        [
+            Text.assemble((symbol, "bold"), f" {name}{' (target)' if symbol in targets else ''}")
+            for symbol, name in states.spec.place_names.items()
+        ],
+        padding=(0, 3),
+    )

@@ -1,0 +1,333 @@
+"""The whole line on a study: ground, fit, evidence, localize, reliability, classify, report.
+
+Each step remembers a hash of what it was made from and of what it wrote, in ``results/run.json``. A step
+whose inputs and outputs are as they were is up to date and not done again, so that a run which was
+interrupted goes on where it stopped. A ``fit.json`` that somebody else made is used as it is, as long as the
+tables are not newer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import fidm
+from fidm.behind import places_behind, write_evidence
+from fidm.defaults import LABEL, NORMAL
+from fidm.errors import DataError, FidmError
+from fidm.evidence.evidence import find_evidence
+from fidm.evidence.localization import localize
+from fidm.experiments.reliability import reliability
+from fidm.files import whole_file
+from fidm.folder import RESULTS, StudyFolder
+from fidm.grounding.review.apply import bring_up_to_date
+from fidm.grounding.settings import read_settings
+from fidm.grounding.store import FOLDER, ORIGINAL
+from fidm.io.study import TABLES
+from fidm.line import classify_study, fit_study, ground_study, silent
+from fidm.plot.evidence import evidence_figure
+from fidm.plot.save import save_figure, write_with_figures
+from fidm.present.summary import write_summary
+from fidm.report.report import NAME, write_report
+from fidm.types import Progress
+
+STATE = "run.json"
+SCHEMA = 1
+
+Outcome = Literal["done", "up to date", "left out"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What became of one step.
+
+    Parameters
+    ----------
+    name : str
+        The verb.
+    outcome : {"done", "up to date", "left out"}
+        Whether there was anything to do.
+    said : str
+        What was done, or why the step was left out.
+    """
+
+    name: str
+    outcome: Outcome
+    said: str
+
+
+def run_line(
+    study: str | Path,
+    *,
+    label: str = LABEL,
+    normal: str = NORMAL,
+    seed: int = 1,
+    skip_bad: bool = False,
+    again: bool = False,
+    workers: int | None = None,
+    on_progress: Progress = silent,
+) -> Iterator[Step]:
+    """Take a study from its dialogs, or its tables, to its report; give each step when it is finished.
+
+    Parameters
+    ----------
+    study : path
+        The study folder.
+    label, normal : str
+        The participants' column with their status, and the status of healthy people.
+    seed : int
+        The same seed gives the same numbers.
+    skip_bad : bool
+        Leave out dialogs and people with problems, instead of refusing the study.
+    again : bool
+        Do every step again, whether it is up to date or not.
+    workers : int, optional
+        Threads or processes; changes no number.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    """
+    line = _Line(Path(study), label, normal, seed, skip_bad, workers, on_progress)
+    memory = _Memory(line.results / STATE, again=again)
+    for name, do, why_not in (
+        ("ground", line.ground, line.no_dialogs),
+        ("fit", line.fit, line.foreign_fit),
+        ("evidence", line.evidence, None),
+        ("localize", line.localize, line.no_map),
+        ("reliability", line.reliability, None),
+        ("classify", line.classify, line.no_label),
+        ("report", line.report, None),
+    ):
+        yield memory.step(name, line, do, why_not)
+
+
+class _Line:
+    """The steps on one study, which is opened once it has tables."""
+
+    def __init__(
+        self,
+        folder: Path,
+        label: str,
+        normal: str,
+        seed: int,
+        skip_bad: bool,
+        workers: int | None,
+        on_progress: Progress,
+    ) -> None:
+        if not folder.is_dir():
+            raise DataError("is not a folder.", source=str(folder))
+        self.folder, self.results = folder, folder / RESULTS
+        self.label, self.normal, self.seed, self.skip_bad = label, normal, seed, skip_bad
+        self.workers, self.on_progress = workers, on_progress
+        self._opened: StudyFolder | None = None
+
+    @property
+    def opened(self) -> StudyFolder:
+        """The study, read when it is first needed."""
+        if self._opened is None:
+            self._opened = StudyFolder.open(self.folder, skip_bad=self.skip_bad, on_progress=self.on_progress)
+        return self._opened
+
+    def settings(self) -> list[object]:
+        """What changes results besides files."""
+        return [fidm.__version__, self.label, self.normal, self.seed, self.skip_bad]
+
+    def inputs(self, name: str) -> list[Path]:
+        """The files and folders that a step is made from."""
+        study = [self.folder / "study.toml", self.folder / "tasks"]
+        tables = [path for one in TABLES for path in self.folder.glob(f"{one}*") if path.name != ORIGINAL]
+        if name == "ground":
+            people = [*self.folder.glob("participants.csv"), self.folder / ORIGINAL]
+            return [*study, *people, self.folder / "grounding.toml", self._talks()]
+        if name == "fit":
+            return [*study, *tables]
+        fitted = [*study, *tables, self.folder / "fit.json"]
+        if name != "report":
+            return [*fitted, *([self._talks()] if name == "classify" else [])]
+        results = [self.results / f"{one}.json" for one in ("localize", "reliability", "classify")]
+        return [*fitted, *results, self.folder / FOLDER / "provenance.json"]
+
+    def _talks(self) -> Path:
+        return self.folder / read_settings(self.folder).talks
+
+    # ------------------------------------------------------------------ why a step is left out
+
+    def no_dialogs(self, _memory: _Memory) -> str | None:
+        """Say that there are no dialogs, so that tables are taken as they are."""
+        talks = self._talks()
+        return None if talks.exists() else f"no dialogs in {talks.name}/; the tables are used as they are"
+
+    def foreign_fit(self, memory: _Memory) -> str | None:
+        """Say that fit.json was made by somebody else, and is not older than the tables."""
+        fit = self.folder / "fit.json"
+        if memory.again or not fit.exists() or memory.wrote("fit", fit):
+            return None
+        tables = [path for one in ("steps", "segments") for path in self.folder.glob(f"{one}*")]
+        if any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables):
+            return None
+        return "fit.json was made by fidm fit, and is used as it is"
+
+    def no_map(self, _memory: _Memory) -> str | None:
+        """Say that a task has no map, which anchors need."""
+        if all(task.grid is not None for task in self.opened.tasks):
+            return None
+        return "the task is not drawn as a map"
+
+    def no_label(self, _memory: _Memory) -> str | None:
+        """Say that nobody's status is known."""
+        if self.label in self.opened.cohort.participants.columns:
+            return None
+        return f"participants have no column {self.label!r}"
+
+    # ------------------------------------------------------------------ steps
+
+    def ground(self) -> tuple[str, list[Path]]:
+        """Ground the dialogs."""
+        found = ground_study(self.folder, skip_bad=self.skip_bad, on_progress=self.on_progress)
+        review = found.grounded.shares().get("needs_review", 0.0)
+        said = f"{len(found.grounded.dialogs):,} dialogs, {found.grounded.segments.height:,} segments"
+        tables = [path for one in TABLES for path in self.folder.glob(f"{one}.parquet")]
+        return f"{said}, {review:.0%} marked for review", [self.folder / FOLDER / "provenance.json", *tables]
+
+    def fit(self) -> tuple[str, list[Path]]:
+        """Learn what people share, and profile everybody."""
+        found = fit_study(
+            self.folder, skip_bad=self.skip_bad, workers=self.workers, on_progress=self.on_progress
+        )
+        said = f"{len(found.profile):,} participants, learned from {found.fit.n_learned:,} ({found.part})"
+        return said, [self.folder / name for name in found.files]
+
+    def evidence(self) -> tuple[str, list[Path]]:
+        """Find everybody's evidence."""
+        fit, _ = self.opened.fit()
+        found = find_evidence(fit, self.opened.cohort, workers=self.workers, on_progress=self.on_progress)
+        written = write_evidence(found, places_behind(self.folder, found), self.results)
+        shown = found.most_astray()
+        if shown is not None:
+            pictures = [self.results / "evidence.png", self.results / "evidence.pdf"]
+            save_figure(evidence_figure(found, shown, self.opened.tasks, self.opened.cohort), pictures)
+            written += pictures
+        return f"{found.actions.height:,} actions, {found.segments.height:,} segments", written
+
+    def localize(self) -> tuple[str, list[Path]]:
+        """Test whether unexpected actions are where people went astray."""
+        fit, _ = self.opened.fit()
+        evidence = find_evidence(fit, self.opened.cohort, workers=self.workers, on_progress=self.on_progress)
+        found = localize(evidence, self.opened.cohort, seed=self.seed, on_progress=self.on_progress)
+        auc = found.row("route_divergence")["auc"]
+        said = "nobody has both detours and other actions" if auc is None else f"AUC {auc:.3f} at detours"
+        return said, write_with_figures(found, self.results)
+
+    def reliability(self) -> tuple[str, list[Path]]:
+        """Say how reliable every parameter is."""
+        fit, _ = self.opened.fit()
+        found = reliability(
+            self.opened.tasks,
+            self.opened.cohort,
+            fit=fit,
+            learn_from=self.opened.part()[0],
+            seed=self.seed,
+            workers=self.workers,
+            on_progress=self.on_progress,
+        )
+        return f"{len(found.parameters)} parameters", write_with_figures(found, self.results)
+
+    def classify(self) -> tuple[str, list[Path]]:
+        """Classify people's status."""
+        made = classify_study(
+            self.opened,
+            label=self.label,
+            normal=self.normal,
+            seed=self.seed,
+            skip_bad=self.skip_bad,
+            workers=self.workers,
+            on_progress=self.on_progress,
+        )
+        summary = write_summary(made.found, self.results, simulated=self.opened.is_simulated)
+        people = made.found.flow.n("train")
+        said = f"{len(made.found.representations)} representations of {people:,} participants"
+        return said, [*write_with_figures(made.found, self.results), summary]
+
+    def report(self) -> tuple[str, list[Path]]:
+        """Write the report."""
+        written = write_report(
+            self.folder,
+            label=self.label,
+            normal=self.normal,
+            classify=(self.results / "classify.json").exists(),
+            skip_bad=self.skip_bad,
+            seed=self.seed,
+            workers=self.workers,
+            on_progress=self.on_progress,
+        )
+        return NAME, list(written)
+
+
+class _Memory:
+    """What each step was made from and what it wrote, as hashes in a file."""
+
+    def __init__(self, path: Path, *, again: bool) -> None:
+        self.path, self.again = path, again
+        try:
+            said = json.loads(path.read_text("utf-8"))
+            self.steps: dict[str, dict[str, Any]] = said["steps"] if said["schema"] == SCHEMA else {}
+        except (OSError, ValueError, KeyError, TypeError):
+            self.steps = {}
+
+    def step(
+        self,
+        name: str,
+        line: _Line,
+        do: Callable[[], tuple[str, list[Path]]],
+        why_not: Callable[[_Memory], str | None] | None,
+    ) -> Step:
+        """Do a step, unless it is up to date or cannot be done."""
+        reason = why_not(self) if why_not is not None else None
+        if reason is not None:
+            return Step(name, "left out", reason)
+        if name == "fit":
+            bring_up_to_date(line.folder)  # with decisions of reviewers, which the tables may lack
+        made_from = _hash(line.inputs(name), line.settings())
+        known = self.steps.get(name, {})
+        is_same = known.get("made_from") == made_from and not self.again
+        if is_same and all(_file_hash(line.folder / path) == old for path, old in known["wrote"].items()):
+            return Step(name, "up to date", known["said"])
+        try:
+            said, written = do()
+        except FidmError as error:
+            if name in ("ground", "fit", "evidence", "report"):
+                raise
+            return Step(name, "left out", error.message)
+        if name == "ground":
+            line._opened = None
+            made_from = _hash(line.inputs(name), line.settings())  # it names its task in study.toml
+        hashes = {path.relative_to(line.folder).as_posix(): _file_hash(path) for path in written}
+        self.steps[name] = {"made_from": made_from, "wrote": hashes, "said": said}
+        with whole_file(self.path) as part:
+            part.write_text(json.dumps({"schema": SCHEMA, "steps": self.steps}, indent=1) + "\n", "utf-8")
+        return Step(name, "done", said)
+
+    def wrote(self, name: str, path: Path) -> bool:
+        """Whether a file is as the step left it."""
+        return name in self.steps and self.steps[name]["wrote"].get(path.name) == _file_hash(path)
+
+
+def _hash(paths: Iterable[Path], settings: Sequence[object]) -> str:
+    """A hash of files, of all files in folders, and of settings."""
+    found = hashlib.sha256(json.dumps(settings).encode())
+    for path in paths:
+        inside = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+        for file in inside:
+            found.update(f"\0{file.relative_to(path.parent).as_posix()}\0{_file_hash(file)}".encode())
+    return found.hexdigest()
+
+
+def _file_hash(path: Path) -> str:
+    """A hash of a file's content; empty where there is none."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
