@@ -12,9 +12,10 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm import registry
 from fidm.cli.main import main
 from fidm.grounding.store import read_grounding
-from fidm.io.dialogs import BY_NAME, write
+from fidm.io.dialogs import write
 from fidm.simulate.talk import Talks, simulate_talks
 
 FORMATS = ("chat", "elan", "textgrid", "srt", "vtt", "whisper", "csv")
@@ -36,7 +37,7 @@ def study_of(folder: Path, talks: Talks, format: str, *, manifest: bool = True) 
     for transcript in talks.transcripts:
         write(
             transcript,
-            folder / "talks" / f"{transcript.participant}{BY_NAME[format].suffixes[0]}",
+            folder / "talks" / f"{transcript.participant}{registry.FORMATS.find(format).suffixes[0]}",
             format=format,
         )
     if manifest:

@@ -7,7 +7,7 @@ import os
 import tomllib
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import polars as pl
 from cyclopts import Parameter
@@ -20,12 +20,13 @@ from fidm.errors import DataError
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground
 from fidm.grounding.review.apply import Applied, apply_review
 from fidm.grounding.review.trail import Trail
-from fidm.grounding.settings import GroundingFile, read_settings
+from fidm.grounding.settings import ASKING, GroundingFile, read_settings
 from fidm.grounding.store import ANSWERS, alone_in, known_participants, private_folder, write_grounding
 from fidm.io.columns import count_reasons, excluded_people, say_reasons
 from fidm.io.dialogs import formats, read
 from fidm.io.study import recover
 from fidm.present.terminal import aside, count, page, progress_bar, warn
+from fidm.registry import GROUNDERS
 from fidm.tasks.compile import load_task
 from fidm.tasks.spec import builtin_tasks
 
@@ -38,7 +39,7 @@ def ground_study(
     *,
     talks: Path | None = None,
     task: str | None = None,
-    by: Literal["rules", "llm", "hybrid"] | None = None,
+    by: str | None = None,
     language: str | None = None,
     roles: Path | None = None,
     endpoint: str | None = None,
@@ -62,7 +63,8 @@ def ground_study(
     task
         A built-in task or the path of a task file; by default the one study.toml names.
     by
-        Who reads the dialogs: rules, a language model on this machine (llm), or it where rules are unsure.
+        Who reads the dialogs: rules, a language model on this machine (llm), the model where rules are unsure
+        (hybrid), or a grounder of another package; see fidm list grounders.
     language
         The dialogs' language (yue, en) or a language file; by default each file's own.
     roles
@@ -111,7 +113,7 @@ def ground_study(
         )
         if not len(dialogs):
             raise DataError("has no dialog that can be used.", source=str(place))
-        cache = None if chosen.by == "rules" else private_folder(study) / ANSWERS
+        cache = private_folder(study) / ANSWERS if chosen.by in ASKING else None
         grounder = chosen.grounder(cache=cache, allow_remote=allow_remote, api_key=os.environ.get(API_KEY))
         try:
             grounded = ground(
@@ -119,7 +121,7 @@ def ground_study(
                 loaded,
                 by=grounder,
                 settings=chosen.settings(),
-                workers=1 if chosen.by == "rules" else chosen.llm.workers,
+                workers=chosen.llm.workers if chosen.by in ASKING else 1,
                 on_progress=bars.step,
             )
             agreement = _agreement(grounder)
@@ -150,7 +152,7 @@ def ground_study(
 
 def _with_options(
     file: GroundingFile,
-    by: Literal["rules", "llm", "hybrid"] | None,
+    by: str | None,
     language: str | None,
     endpoint: str | None,
     model: str | None,
@@ -162,7 +164,8 @@ def _with_options(
     served = {"endpoint": endpoint, "model": model, "samples": samples, "workers": workers}
     chosen = file.model_copy(update={key: value for key, value in asked.items() if value is not None})
     told = {key: value for key, value in served.items() if value is not None}
-    if told and chosen.by == "rules":
+    GROUNDERS.find(chosen.by)  # says which there are
+    if told and chosen.by not in ASKING:
         raise DataError(f"--{next(iter(told))} is for a language model; add --by llm or --by hybrid.")
     for key, most in (("samples", 64), ("workers", 256)):
         if key in told and not 1 <= int(str(told[key])) <= most:
@@ -296,7 +299,7 @@ def _show(
             checked = "· of {checked:,} segments in which rules were sure, the model confirmed {confirmed:,}"
             console.print(Text(checked.format(**agreement)), style="dim", soft_wrap=True)
     if chosen.by != "rules":
-        advice = "How often the model is right on your dialogs is not known yet: fidm audit sample STUDY."
+        advice = f"How often {chosen.by} is right on your dialogs is not known yet: fidm audit sample STUDY."
         console.print(Text.assemble(("! ", "yellow"), advice), soft_wrap=True)
     if problems.height:
         n = problems["table"].n_unique()

@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -33,6 +31,9 @@ from rich.text import Text
 
 from fidm.errors import DataError
 from fidm.files import whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class _Console(Console):
@@ -182,6 +183,8 @@ def require_format(path: Path) -> None:
 
 def save_figure(figure: Figure, paths: Iterable[Path]) -> None:
     """Write a figure to each path, in the format its ending names; the same figure, the same bytes."""
+    from matplotlib import rc_context
+
     for path in paths:
         require_format(path)
         undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
