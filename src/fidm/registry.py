@@ -114,7 +114,8 @@ class Catalogue(Generic[T]):
 
         Only for what a person wrote: a name out of a file that came from elsewhere is for :meth:`find`.
         """
-        return self._load(Place(text, text.partition(".")[0], text)) if ":" in text else self.find(text)
+        package = text.replace(":", ".").partition(".")[0]
+        return self._load(Place(text, package, text)) if ":" in text else self.find(text)
 
     def loaded(self) -> dict[str, T]:
         """Return all that can be loaded, by name; a package that is broken is logged and left out."""

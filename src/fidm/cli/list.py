@@ -17,20 +17,20 @@ from fidm.languages import WORDS
 from fidm.present.terminal import note, page, table_of, warn
 from fidm.registry import DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
 
-Seam = Literal["channels", "formats", "grounders", "languages", "tasks", "datasets"]
+Kind = Literal["channels", "formats", "grounders", "languages", "tasks", "datasets"]
 
 
-def list_names(seam: Seam | None = None, *, json: Annotated[bool, Parameter(name="--json")] = False) -> int:
+def list_names(kind: Kind | None = None, *, json: Annotated[bool, Parameter(name="--json")] = False) -> int:
     """List what can be named, with the package each comes from.
 
     Parameters
     ----------
-    seam
+    kind
         What to list; everything by default.
     json
         Print the lists as JSON.
     """
-    found = {name: _entries(name) for name in ([seam] if seam else SEAMS)}
+    found = {name: _entries(name) for name in ([kind] if kind else SEAMS)}
     if json:
         print(jsons.dumps(found, indent=2, ensure_ascii=False))
         return 0
