@@ -102,10 +102,11 @@ class Catalogue(Generic[T]):
             hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(places)}."
             raise DataError(f"There is no {self.what} {name!r}. {hint}")
         found = self._load(places[name])
-        if self.named and getattr(found, self.named) != name:
+        called = getattr(found, self.named, None) if self.named else name
+        if called != name:
             raise DataError(
                 f"The entry point {name!r} of the package {places[name].package} leads to a {self.what} "
-                f"whose name is {getattr(found, self.named)!r}. The two names must agree: change one of them."
+                f"whose {self.named} is {called!r}. The two names must agree: change one of them."
             )
         return found
 

@@ -6,6 +6,7 @@ import ast
 import json as jsons
 import tomllib
 from collections.abc import Callable, Mapping
+from importlib.abc import InspectLoader
 from importlib.util import find_spec
 from typing import Annotated, Any, Literal
 
@@ -17,10 +18,12 @@ from fidm.languages import WORDS
 from fidm.present.terminal import note, page, table_of, warn
 from fidm.registry import DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
 
-Kind = Literal["channels", "formats", "grounders", "languages", "tasks", "datasets"]
 
-
-def list_names(kind: Kind | None = None, *, json: Annotated[bool, Parameter(name="--json")] = False) -> int:
+def list_names(
+    kind: Literal["channels", "formats", "grounders", "languages", "tasks", "datasets"] | None = None,
+    *,
+    json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
     """List what can be named, with the package each comes from.
 
     Parameters
@@ -70,13 +73,15 @@ def _first_line(seam: str) -> Callable[[Place], str]:
 
 
 def _docstring(module: str, name: str) -> str:
-    """What stands below the head of a class or function; empty where it is not defined in this module."""
+    """What stands below the head of a class or function; empty where the module does not say."""
     try:
         spec = find_spec(module)
-    except ImportError:
+        loader = spec.loader if spec else None
+        source = loader.get_source(module) if isinstance(loader, InspectLoader) else None
+        tree = ast.parse(source or "")
+    except (ImportError, SyntaxError):  # loading it will say what is wrong
         return ""
-    source = spec.loader.get_source(module) if spec and hasattr(spec.loader, "get_source") else None
-    for node in ast.parse(source or "").body:
+    for node in tree.body:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
             return ast.get_docstring(node) or ""
     return ""

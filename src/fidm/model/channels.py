@@ -31,7 +31,7 @@ LOG_MOVES = "log_moves"
 """The name of the design column log(1 + n_moves)."""
 
 
-WORDS = ("label", "unit", "rests_on")
+NOT_SAVED = ("label", "unit", "rests_on")
 """The fields that say what a channel is called; they change no number, and a saved fit leaves them out."""
 
 LARGEST = 700.0
@@ -178,7 +178,7 @@ class Channel(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a saved fit has to know: the kind and every field but what it is called."""
-        known = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in WORDS}
+        known = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in NOT_SAVED}
         return {"kind": self.kind, **known, "design": list(self.design)}
 
 
