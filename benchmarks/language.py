@@ -38,7 +38,8 @@ from rich.table import Table
 import fidm
 from fidm.classify.language import participant_texts
 from fidm.files import whole_file
-from fidm.languages import PHRASES, language_text
+from fidm.languages import PHRASES
+from fidm.registry import LANGUAGES
 from fidm.simulate.talk import simulate_talks
 
 GATE = 20.0
@@ -69,7 +70,7 @@ def make_encoder(folder: Path, *, layers: int) -> int:
     transformers.utils.logging.disable_progress_bar()
     model = transformers.BertModel(transformers.BertConfig(vocab_size=TOKENS, num_hidden_layers=layers))
     model.save_pretrained(folder)
-    phrases = language_text("yue", PHRASES)
+    phrases = LANGUAGES.read("yue", PHRASES)
     letters = sorted({letter for letter in phrases.lower() if not letter.isspace()})
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
     (folder / "vocab.txt").write_text("\n".join(words) + "\n", "utf-8")

@@ -68,7 +68,9 @@ def draw(edges: dict[str, set[str]]) -> Figure:
     ax.set_xlim(0, 10)
     ax.set_ylim(-0.6, len(rows) - 0.4)
     place = {
-        part: ((i + 1) * 10 / (len(parts) + 1), row) for row, parts in rows.items() for i, part in enumerate(parts)
+        part: ((i + 1) * 10 / (len(parts) + 1), row)
+        for row, parts in rows.items()
+        for i, part in enumerate(parts)
     }
     for part, others in edges.items():
         below = {far for other in others for far in _reach(other, edges)}

@@ -66,22 +66,19 @@ SENSITIVITY_WORDS = "action sensitivity η"
 """What the parameter of a person's actions is called; it rests on steps."""
 
 CHANNEL_WORDS: Mapping[str, ChannelWords] = {
-    "duration": ChannelWords("speech duration", "s"),
-    "characters": ChannelWords("character count", "characters"),
-    "turns": ChannelWords("turn count", "turns"),
-    "pause": ChannelWords("pause length", "s", "pauses"),
-    "pause_presence": ChannelWords("pause presence", ""),
+    one.name: ChannelWords(one.label, one.unit, one.rests_on) for one in paper_channels()
 }
 """The paper's effort channels in words."""
 
 
-def channel_words(name: str, column: str = "") -> ChannelWords:
+def channel_words(name: str | Channel, column: str = "") -> ChannelWords:
     """Return what an effort channel is called, its unit, and what it rests on.
 
     Parameters
     ----------
-    name : str
-        The channel.
+    name : str or Channel
+        The channel. One with a ``label`` says itself what it is called; a name is that of the paper's
+        channel, or is taken as it is.
     column : str, optional
         The column it is observed in; one that ends in ``_s`` holds seconds.
 
@@ -91,7 +88,12 @@ def channel_words(name: str, column: str = "") -> ChannelWords:
     ChannelWords(name='character count', unit='characters', rests_on='segments')
     >>> channel_words("response_time", "response_time_s")
     ChannelWords(name='response time', unit='s', rests_on='segments')
+    >>> channel_words(Poisson("gaze", "n_shifts", label="gaze shift count", unit="shifts"))
+    ChannelWords(name='gaze shift count', unit='shifts', rests_on='segments')
     """
+    if isinstance(name, Channel):
+        own = ChannelWords(name.label, name.unit, name.rests_on)
+        return own if name.label else channel_words(name.name, name.column)
     known = CHANNEL_WORDS.get(name)
     return known or ChannelWords(name.replace("_", " "), "s" if column.endswith("_s") else "")
 

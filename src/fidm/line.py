@@ -37,7 +37,7 @@ from fidm.folder import StudyFolder, choose_part, read_talks, study_tasks
 from fidm.grounding.ground import Grounded, ground
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
-from fidm.grounding.settings import GroundingFile, read_settings
+from fidm.grounding.settings import ASKING, GroundingFile, read_settings
 from fidm.grounding.store import (
     ANSWERS,
     FOLDER,
@@ -53,6 +53,7 @@ from fidm.io.columns import count_reasons, excluded_people
 from fidm.io.dialogs import formats
 from fidm.io.study import Study, recover
 from fidm.record import plain
+from fidm.registry import GROUNDERS
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
@@ -60,8 +61,6 @@ from fidm.types import Progress
 
 API_KEY = "FIDM_API_KEY"
 """The environment variable that holds a server's key; a key on the command line could be seen by others."""
-
-By = Literal["rules", "llm", "hybrid"]
 
 
 def silent(_doing: str, _done: int, _of: int) -> None:
@@ -136,7 +135,7 @@ def ground_study(
     *,
     talks: Path | None = None,
     task: str | None = None,
-    by: By | None = None,
+    by: str | None = None,
     language: str | None = None,
     roles: Path | None = None,
     endpoint: str | None = None,
@@ -177,7 +176,7 @@ def ground_study(
             raise DataError(f"is not there. {hint}", source=str(place))
         if not len(dialogs):
             raise DataError("has no dialog that can be used.", source=str(place))
-        cache = None if chosen.by == "rules" else private_folder(study) / ANSWERS
+        cache = private_folder(study) / ANSWERS if chosen.by in ASKING else None
         grounder = chosen.grounder(cache=cache, allow_remote=allow_remote, api_key=os.environ.get(API_KEY))
         try:
             grounded = ground(
@@ -185,7 +184,7 @@ def ground_study(
                 loaded,
                 by=grounder,
                 settings=chosen.settings(),
-                workers=1 if chosen.by == "rules" else chosen.llm.workers,
+                workers=chosen.llm.workers if chosen.by in ASKING else 1,
                 on_progress=on_progress,
             )
             agreement = _agreement(grounder)
@@ -213,7 +212,8 @@ def _with_options(file: GroundingFile, asked: Mapping[str, Any], served: Mapping
     """The file's settings with what the caller says instead, of the grounder and of a model's server."""
     chosen = file.model_copy(update={key: value for key, value in asked.items() if value is not None})
     told = {key: value for key, value in served.items() if value is not None}
-    if told and chosen.by == "rules":
+    GROUNDERS.find(chosen.by)  # says which there are
+    if told and chosen.by not in ASKING:
         raise DataError(f"--{next(iter(told))} is for a language model; add --by llm or --by hybrid.")
     for key, most in (("samples", 64), ("workers", 256)):
         if key in told and not 1 <= int(told[key]) <= most:

@@ -1,25 +1,56 @@
-"""Things that are found by name: those that come with the package, and those of other installed packages."""
+"""Everything that is found by name, one catalogue per seam: what fidm has, and what other packages add.
+
+To add something to fidm, add its line below (a language is a folder of ``fidm/languages``, a task a file of
+``fidm/tasks/builtin``; neither needs a line). Another package adds its own with an entry point of the
+catalogue's group. Nothing is imported before it is asked for, so this module stands below all others.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import logging
+import pkgutil
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Generic, Protocol, TypeVar
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from fidm.errors import DataError
 
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
-class Named(Protocol):
-    """What has a name."""
+    from fidm.grounding.base import Grounder
+    from fidm.io.formats.base import Format
+    from fidm.model.channels import Channel
+    from fidm_studies import Dataset, Reanalysis
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
-T = TypeVar("T", bound=Named)
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where something is that has a name.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    package : str
+        The distribution it comes from, such as ``fidm``.
+    value : str
+        ``"module:attribute"``, or ``"module"`` where a package holds files.
+    """
+
+    name: str
+    package: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,41 +61,71 @@ class Catalogue(Generic[T]):
     ----------
     what : str
         What one of them is called in messages.
-    kind : type
-        What each of them must be.
     group : str
         The group of entry points by which other packages add theirs.
+    kind : str
+        What each of them must be, as ``"module:Class"``.
     built_in : mapping of str to str
-        Those that come with the package: where each is, as ``"module:name"``.
+        Those that come with fidm: where each is, as ``"module:attribute"``.
+    named : str
+        The attribute that must hold the name; empty where there is none.
+    classes : bool
+        Whether they are subclasses of ``kind`` rather than instances.
     """
 
     what: str
-    kind: type[T]
     group: str
+    kind: str
     built_in: Mapping[str, str]
+    named: str = "name"
+    classes: bool = False
+
+    def places(self) -> dict[str, Place]:
+        """Return where each is: first the built-in ones, which no other package can replace."""
+        found = self._own()
+        for one in self._others():
+            found.setdefault(one.name, one)
+        return found
 
     def names(self) -> tuple[str, ...]:
         """Return all names: the built-in ones, then those of other packages."""
-        return tuple(self._places())
+        return tuple(self.places())
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.built_in or name in self.places()
 
     def find(self, name: str) -> T:
         """Return the one of this name."""
-        places = self._places()
+        places = self._own() if name in self.built_in else self.places()
         if name not in places:
             close = difflib.get_close_matches(name, places, 1)
             hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(places)}."
             raise DataError(f"There is no {self.what} {name!r}. {hint}")
         found = self._load(places[name])
-        if not isinstance(found, self.kind):
+        called = getattr(found, self.named, None) if self.named else name
+        if called != name:
             raise DataError(
-                f"What is installed as the {self.what} {name!r} ({places[name].value}) is no "
-                f"{self.kind.__module__.rpartition('.')[0]}.{self.kind.__name__}."
+                f"The entry point {name!r} of the package {places[name].package} leads to a {self.what} "
+                f"whose {self.named} is {called!r}. The two names must agree: change one of them."
             )
-        if found.name != name:
-            raise DataError(
-                f"The entry point {name!r} of the package {_package(places[name])} leads to a {self.what} "
-                f"whose name is {found.name!r}. The two names must agree: change one of them."
-            )
+        return found
+
+    def resolve(self, text: str) -> T:
+        """Return the one of this name, or what ``"module:attribute"`` leads to, which runs that module.
+
+        Only for what a person wrote: a name out of a file that came from elsewhere is for :meth:`find`.
+        """
+        package = text.replace(":", ".").partition(".")[0]
+        return self._load(Place(text, package, text)) if ":" in text else self.find(text)
+
+    def loaded(self) -> dict[str, T]:
+        """Return all that can be loaded, by name; a package that is broken is logged and left out."""
+        found = {}
+        for name in self.names():
+            try:
+                found[name] = self.find(name)
+            except DataError as error:
+                logger.warning("%s", error)
         return found
 
     def ignored(self, name: str | None = None) -> tuple[str, ...]:
@@ -75,35 +136,168 @@ class Catalogue(Generic[T]):
         name : str, optional
             Look for this name alone.
         """
-        places = self._places()
+        places = self.places()
         return tuple(
-            f"The {self.what} {one.name!r} of the package {_package(one)} is ignored, because "
-            f"{_package(places[one.name])} has one of that name. It needs another name."
+            f"The {self.what} {one.name!r} of the package {one.package} is ignored, because "
+            f"{places[one.name].package} has one of that name. It needs another name."
             for one in self._others()
             if places[one.name] != one and name in (None, one.name)
         )
 
-    def _places(self) -> dict[str, EntryPoint]:
-        """Where each is; a built-in one cannot be replaced by another package."""
-        own = {name: EntryPoint(name, value, self.group) for name, value in self.built_in.items()}
-        for one in self._others():
-            own.setdefault(one.name, one)
-        return own
+    def _own(self) -> dict[str, Place]:
+        """Where the built-in ones are; fidm-studies counts as built in where it is installed."""
+        return {
+            name: Place(name, value.partition(".")[0].replace("_", "-"), value)
+            for name, value in self.built_in.items()
+        }
 
-    def _others(self) -> list[EntryPoint]:
+    def _others(self) -> tuple[Place, ...]:
         """What other packages add; of two with the same name, the one whose package comes first counts."""
-        return sorted(entry_points(group=self.group), key=lambda one: (one.name, _package(one), one.value))
+        return _added(self.group, tuple(sys.path))
 
-    def _load(self, place: EntryPoint) -> object:
-        """What an entry point leads to; of a package that is broken, its name is told."""
+    def _load(self, place: Place) -> T:
+        """What a place leads to; of a package that is broken, its name is told."""
         try:
-            return place.load()
-        except (ImportError, AttributeError) as error:
+            found, kind = pkgutil.resolve_name(place.value), pkgutil.resolve_name(self.kind)
+        except (ImportError, AttributeError, SyntaxError, ValueError) as error:
             raise DataError(
-                f"The {self.what} {place.name!r} of the package {_package(place)} cannot be loaded: {error}."
+                f"The {self.what} {place.name!r} of the package {place.package} cannot be loaded: {error}."
             ) from error
+        is_class = isinstance(found, type)
+        if not (is_class and issubclass(found, kind) if self.classes else isinstance(found, kind)):
+            raise DataError(
+                f"What is installed as the {self.what} {place.name!r} ({place.value}) is no "
+                f"{'subclass of ' * self.classes}{self.kind.replace(':', '.')}."
+            )
+        checked: T = found
+        return checked
 
 
-def _package(place: EntryPoint) -> str:
-    """The name of the package that an entry point belongs to."""
-    return place.dist.name if place.dist is not None else "fidm"
+@lru_cache(maxsize=64)
+def _added(group: str, _path: tuple[str, ...]) -> tuple[Place, ...]:
+    """The entry points of a group, sorted; looked for again where ``sys.path`` has changed."""
+    from importlib.metadata import entry_points  # slow to import, and not needed for what is built in
+
+    found = (
+        Place(one.name, one.dist.name if one.dist else "", one.value.partition("[")[0].replace(" ", ""))
+        for one in entry_points(group=group)
+    )
+    return tuple(sorted(found))
+
+
+class Files(Catalogue[ModuleType]):
+    """What there is of one kind, where a name leads to the package that holds its files."""
+
+    def path(self, name: str, file: str) -> Traversable:
+        """Return where a file of this name is, or would be."""
+        from importlib.resources import files
+
+        return files(self.find(name)) / file
+
+    def read(self, name: str, file: str) -> str:
+        """Return the text of a file."""
+        path = self.path(name, file)
+        if not path.is_file():
+            package = self.places()[name].package
+            raise DataError(f"The {self.what} {name!r} of the package {package} lacks the file {file}.")
+        return path.read_text("utf-8")
+
+
+_HERE = Path(__file__).parent
+_STUDIES = ("space_adventure", "justhink", "map_task") if find_spec("fidm_studies") else ()
+
+CHANNELS: Catalogue[type[Channel]] = Catalogue(
+    "channel",
+    "fidm.channels",
+    "fidm.model.channels:Channel",
+    {
+        "gamma": "fidm.model.amounts:Gamma",
+        "negative_binomial": "fidm.model.counts:NegativeBinomial",
+        "poisson": "fidm.model.counts:Poisson",
+        "log_normal": "fidm.model.amounts:LogNormal",
+        "bernoulli": "fidm.model.counts:Bernoulli",
+        "generalized_gamma": "fidm.model.amounts:GeneralizedGamma",
+        "weibull": "fidm.model.amounts:Weibull",
+        "shifted_negative_binomial": "fidm.model.counts:ShiftedNegativeBinomial",
+        "truncated_negative_binomial": "fidm.model.counts:TruncatedNegativeBinomial",
+        "zero_inflated_negative_binomial": "fidm.model.counts:ZeroInflatedNegativeBinomial",
+        "zero_inflated_poisson": "fidm.model.counts:ZeroInflatedPoisson",
+    },
+    named="kind",
+    classes=True,
+)
+"""Classes of effort channels, by the ``kind`` that saved fits name."""
+
+FORMATS: Catalogue[Format] = Catalogue(
+    "format",
+    "fidm.formats",
+    "fidm.io.formats.base:Format",
+    {
+        "chat": "fidm.io.formats.chat:FORMAT",
+        "elan": "fidm.io.formats.elan:FORMAT",
+        "textgrid": "fidm.io.formats.textgrid:FORMAT",
+        "srt": "fidm.io.formats.srt:FORMAT",
+        "vtt": "fidm.io.formats.vtt:FORMAT",
+        "whisper": "fidm.io.formats.whisper:FORMAT",
+        "csv": "fidm.io.formats.table:CSV",
+        "jsonl": "fidm.io.formats.table:JSONL",
+    },
+)
+"""File formats of dialogs; where two have the same suffix, the first reads it."""
+
+GROUNDERS: Catalogue[Callable[..., Grounder]] = Catalogue(
+    "grounder",
+    "fidm.grounders",
+    "collections.abc:Callable",
+    {
+        "rules": "fidm.grounding.rules.grounder:Rules",
+        "llm": "fidm.grounding.llm.grounder:LanguageModel",
+        "hybrid": "fidm.grounding.hybrid:Hybrid",
+    },
+    named="",
+)
+"""What makes a grounder; that of another package is called without arguments."""
+
+LANGUAGES = Files(
+    "language",
+    "fidm.languages",
+    "types:ModuleType",
+    {one.name: f"fidm.languages.{one.name}" for one in sorted((_HERE / "languages").glob("[a-z]*/"))},
+    named="",
+)
+"""Packages with the files of a language, by its code."""
+
+TASKS = Files(
+    "task",
+    "fidm.tasks",
+    "types:ModuleType",
+    {one.stem: "fidm.tasks.builtin" for one in sorted((_HERE / "tasks/builtin").glob("*.toml"))},
+    named="",
+)
+"""Packages that hold a task file, by its name without ``.toml``."""
+
+DATASETS: Catalogue[Dataset] = Catalogue(
+    "data set",
+    "fidm.datasets",
+    "fidm_studies:Dataset",
+    {name.replace("_", "-"): f"fidm_studies.{name}.dataset:DATASET" for name in _STUDIES},
+)
+"""Published data sets."""
+
+REANALYSES: Catalogue[Reanalysis] = Catalogue(
+    "study",
+    "fidm.reanalyses",
+    "fidm_studies:Reanalysis",
+    {name.replace("_", "-"): f"fidm_studies.{name}.analysis:REANALYSIS" for name in _STUDIES},
+)
+"""Analyses of published data sets."""
+
+SEAMS: Mapping[str, Catalogue[Any]] = {
+    "channels": CHANNELS,
+    "formats": FORMATS,
+    "grounders": GROUNDERS,
+    "languages": LANGUAGES,
+    "tasks": TASKS,
+    "datasets": DATASETS,
+}
+"""Where fidm can be extended: what ``fidm list`` lists."""

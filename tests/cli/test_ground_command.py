@@ -12,10 +12,10 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm import registry
 from fidm.cli.main import main
 from fidm.grounding.store import read_grounding
-from fidm.io.dialogs import BY_NAME, write
-from fidm.languages import WORDS, language_text
+from fidm.io.dialogs import write
 from fidm.simulate.talk import Talks, simulate_talks
 
 FORMATS = ("chat", "elan", "textgrid", "srt", "vtt", "whisper", "csv")
@@ -37,7 +37,7 @@ def study_of(folder: Path, talks: Talks, format: str, *, manifest: bool = True) 
     for transcript in talks.transcripts:
         write(
             transcript,
-            folder / "talks" / f"{transcript.participant}{BY_NAME[format].suffixes[0]}",
+            folder / "talks" / f"{transcript.participant}{registry.FORMATS.find(format).suffixes[0]}",
             format=format,
         )
     if manifest:
@@ -283,10 +283,8 @@ def test_settings_are_read_and_options_come_first(tmp_path: Path, capsys: pytest
 def test_a_language_file_in_the_study_is_found_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     study = study_of(tmp_path / "study", people("en"), "csv")
-    own = language_text("en", WORDS)
-    (study / "mine.toml").write_text(own, "utf-8")
+    (study / "mine.toml").write_text(registry.LANGUAGES.read("en", "words.toml"), "utf-8")
     (study / "grounding.toml").write_text('language = "mine.toml"\n', "utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["ground", str(study)]) == 0

@@ -76,7 +76,7 @@ def test_a_data_set_without_a_study_is_listed_and_shown(data, monkeypatch, capsy
     found = said(capsys)
     assert "numbers" in found
     assert "(a data set" in found
-    assert "'map-task' of the package toy is ignored, because fidm has one of that name" in found
+    assert "'map-task' of the package toy is ignored, because fidm-studies has one of that name" in found
     assert main(["studies", "show", "numbers", "--data", str(data)]) == 0
     assert "Named numbers A data set. Data set Named numbers." in said(capsys)
     assert main(["studies", "show", "map-task"]) == 0

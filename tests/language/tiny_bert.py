@@ -10,7 +10,8 @@ from typing import Any
 import torch
 import transformers
 
-from fidm.languages import PHRASES, language_text
+from fidm.languages import PHRASES
+from fidm.registry import LANGUAGES
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 POSITIONS = 64
@@ -18,7 +19,7 @@ POSITIONS = 64
 
 def vocabulary() -> list[str]:
     """The characters of the simulated people's Cantonese, Latin letters, and the usual specials."""
-    phrases = language_text("yue", PHRASES)
+    phrases = LANGUAGES.read("yue", PHRASES)
     letters = sorted({letter for letter in phrases.lower() if not letter.isspace()})
     latin = [chr(code) for code in range(ord("a"), ord("z") + 1)]
     return SPECIALS + letters + [f"##{letter}" for letter in latin] + sorted(set(latin) - set(letters))

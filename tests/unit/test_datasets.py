@@ -26,10 +26,10 @@ from real_studies import differences
 import fidm_studies
 from fidm.errors import DataError
 from fidm.record import Record
+from fidm.registry import DATASETS
 from fidm.report import parts
 from fidm_studies import Expectation, Findings, fetching, find_study, study_names
 from fidm_studies import dataset as base
-from fidm_studies.dataset import DATASETS
 from fidm_studies.fetching import address
 from fidm_studies.page import to_html, to_markdown
 from fidm_studies.running import run_study, write_study
@@ -343,7 +343,7 @@ def test_a_broken_package_is_named(tmp_path, monkeypatch):
     assert fidm_studies.find_dataset("map-task") is not DATASET
     assert DATASETS.ignored("gone") == ()
     assert DATASETS.ignored() == (
-        "The data set 'map-task' of the package toy is ignored, because fidm has one of that name. "
+        "The data set 'map-task' of the package toy is ignored, because fidm-studies has one of that name. "
         "It needs another name.",
     )
 

@@ -72,7 +72,7 @@ def test_unknown_suffixes_and_missing_files_are_problems(tmp_path):
     assert wrong(tmp_path, GOOD, "a.docx") == (None, "has a suffix that no known format has.")
     assert problems_of(tmp_path / "nowhere.csv") == [("nowhere.csv", None, "There is no such file.")]
     assert len(read(tmp_path / "a.docx", format="csv")) == 1
-    with pytest.raises(DataError, match="no format of this name"):
+    with pytest.raises(DataError, match="There is no format"):
         read(tmp_path, format="docx")
 
 

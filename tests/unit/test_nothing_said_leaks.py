@@ -22,8 +22,9 @@ from fidm.cli.main import main
 from fidm.grounding.ground import ground
 from fidm.grounding.review.audit import sample_audit, score_audit
 from fidm.grounding.store import read_grounding, write_grounding
-from fidm.io.dialogs import BY_NAME, read, write
+from fidm.io.dialogs import read, write
 from fidm.io.study import StudyWriter
+from fidm.registry import FORMATS
 from fidm.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
@@ -139,7 +140,7 @@ def good_study(root: Path) -> Path:
     (study / "talks").mkdir(parents=True)
     (study / "study.toml").write_text('schema = 1\ntasks = ["grocery"]\n', "utf-8")
     for i, name in enumerate(("chat", "elan", "textgrid", "srt", "vtt", "whisper", "csv", "jsonl")):
-        write(dialog(f"P{i}"), study / "talks" / f"P{i}{BY_NAME[name].suffixes[0]}", format=name)
+        write(dialog(f"P{i}"), study / "talks" / f"P{i}{FORMATS.find(name).suffixes[0]}", format=name)
     return study
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -19,7 +19,7 @@ def ground_study(
     *,
     talks: Path | None = None,
     task: str | None = None,
-    by: Literal["rules", "llm", "hybrid"] | None = None,
+    by: str | None = None,
     language: str | None = None,
     roles: Path | None = None,
     endpoint: str | None = None,
@@ -43,7 +43,8 @@ def ground_study(
     task
         A built-in task or the path of a task file; by default the one study.toml names.
     by
-        Who reads the dialogs: rules, a language model on this machine (llm), or it where rules are unsure.
+        Who reads the dialogs: rules, a language model on this machine (llm), the model where rules are unsure
+        (hybrid), or a grounder of another package; see fidm list grounders.
     language
         The dialogs' language (yue, en) or a language file; by default each file's own.
     roles

@@ -50,6 +50,11 @@ app.command(
     "fidm.cli.evidence:evidence", help="Say which actions and segments a profile rests on, down to the words."
 )
 app.command(
+    "fidm.cli.list:list_names",
+    name="list",
+    help="List channels, formats, grounders, languages, tasks and data sets by name.",
+)
+app.command(
     "fidm.cli.localize:localize",
     help="Test whether unexpected actions are where people go astray or pass by.",
 )

@@ -52,7 +52,6 @@ from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices, choices_of, count_inferred
 from fidm.model.channels import Channel
 from fidm.model.effort import (
-    KINDS,
     Levels,
     Observed,
     cohort_problems,
@@ -61,6 +60,7 @@ from fidm.model.effort import (
     paper_channels,
     refuse,
 )
+from fidm.registry import CHANNELS
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
@@ -485,7 +485,7 @@ def load_fit(
     task : TaskModel, or several, optional
         The tasks it was fitted on; left out, built-in ones of the same names.
     channels : sequence of Channel classes, optional
-        Channels of your own that the fit uses.
+        Channels of your own that the fit uses, unless an installed package has them.
     """
     where = Path(path)
     try:
@@ -503,7 +503,7 @@ def load_fit(
             source=str(where),
         )
     try:
-        return _fit_of(saved, task, {**KINDS, **{kind.kind: kind for kind in channels}}, str(where))
+        return _fit_of(saved, task, {kind.kind: kind for kind in channels}, str(where))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FitError(f"is damaged: {type(error).__name__} {error}.", source=str(where)) from None
 
@@ -513,15 +513,16 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
     _check_tasks(tasks, saved, source)
     channels, populations = [], {}
     for entry in saved["channels"]:
-        if entry["kind"] not in kinds:
+        kind = entry["kind"]
+        if kind not in kinds and kind not in CHANNELS:
             raise FitError(
-                f"uses a channel of the kind {entry['kind']!r}. Give its class: load_fit(…, channels=[…]).",
+                f"uses a channel of the kind {kind!r}. Give its class: load_fit(…, channels=[…]).",
                 source=source,
             )
         prior = {"mean": 0.0, "sd": math.inf} if entry["prior"] is None else entry["prior"]
         known = ("kind", "coefficients", "shape", "prior", "se", "warnings")
         options = {key: value for key, value in entry.items() if key not in known}
-        channel = kinds[entry["kind"]](**{**options, "design": tuple(entry["design"])})
+        channel = (kinds.get(kind) or CHANNELS.find(kind))(**{**options, "design": tuple(entry["design"])})
         levels = {column: tuple(names) for column, names in saved["levels"].items()}
         if list(entry["coefficients"]) != list(design_names(channel, levels)):
             raise ValueError(f"the coefficients of {channel.name} are not those of its design")

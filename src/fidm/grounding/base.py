@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from fidm.grounding.route.program import NOTHING, Program, same_program
 from fidm.grounding.route.terrain import Position, Terrain
@@ -147,6 +147,7 @@ class Proposal:
         return cls(readings or (Reading(NOTHING),), doubts, grounder)
 
 
+@runtime_checkable
 class Grounder(Protocol):
     """Anything that reads a segment and proposes a route program."""
 

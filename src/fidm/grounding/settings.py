@@ -2,7 +2,7 @@
 
     talks = "talks"             # where the dialogs are
     names = "file"              # P001.cha; or "folder": P001/visit1.cha
-    by = "rules"                # or "llm", "hybrid"
+    by = "rules"                # or "llm", "hybrid", or a grounder of another package
     language = "yue"            # or the path of a language file
 
     [speakers]                  # who is who, by the names the files use
@@ -24,9 +24,9 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.base import Grounder
@@ -34,10 +34,18 @@ from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.effort import Counting
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.segment import Kind, Segmenting
+from fidm.registry import GROUNDERS
 from fidm.tasks.explain import did_you_mean
 
 FILE = "grounding.toml"
-By = Literal["rules", "llm", "hybrid"]
+ASKING = ("llm", "hybrid")
+"""Grounders that ask a language model; [llm] is for them alone."""
+
+
+def _known_grounder(name: str) -> str:
+    if name not in GROUNDERS:
+        raise ValueError(f"must be one of {', '.join(GROUNDERS.names())}")
+    return name
 
 
 class _Table(BaseModel):
@@ -101,7 +109,7 @@ class GroundingFile(_Table):
 
     talks: str = "talks"
     names: Literal["file", "folder"] = "file"
-    by: By = "rules"
+    by: Annotated[str, AfterValidator(_known_grounder)] = "rules"
     language: str = ""
     context_turns: int = Field(6, ge=0, le=100)
     untimed: Literal["problem", "keep"] = "problem"
@@ -127,7 +135,9 @@ class GroundingFile(_Table):
         self, *, cache: Path | None, allow_remote: bool = False, api_key: str | None = None
     ) -> Grounder:
         """Return the grounder that is asked for; a language model's server is not called yet."""
-        rules = Rules(turns=self.rules.turns, sides=self.rules.sides, unknown=self.rules.unknown)
+        if self.by not in ("rules", *ASKING):
+            return _made(self.by)
+        rules = Rules(**self.rules.model_dump())
         if self.by == "rules":
             return rules
         from fidm.grounding.hybrid import Hybrid
@@ -152,6 +162,16 @@ class GroundingFile(_Table):
         if self.by == "llm":
             return model
         return Hybrid(rules, model, check_share=self.llm.check_share, model_weight=self.llm.model_weight)
+
+
+def _made(name: str) -> Grounder:
+    """A grounder of another package."""
+    made = GROUNDERS.find(name)()
+    if not isinstance(made, Grounder):
+        raise GroundingError(
+            f"What is installed as {name!r} makes no grounder: that has name, provenance, ground and close."
+        )
+    return made
 
 
 def read_settings(study: str | Path) -> GroundingFile:
@@ -182,7 +202,12 @@ def _explained(item: Any) -> Problem:
             table = table.model_fields[part].annotation
         known = list(table.model_fields)
         return Problem("is no known key.", ".".join(where), hint=did_you_mean(where[-1], known))
-    said = item["msg"].replace("Input should be", "must be").replace("valid list", 'list, as in ["prompt"]')
+    said = (
+        item["msg"]
+        .removeprefix("Value error, ")
+        .replace("Input should be", "must be")
+        .replace("valid list", 'list, as in ["prompt"]')
+    )
     return Problem(f"{said.rstrip('.')}.", ".".join(where))
 
 

@@ -34,7 +34,7 @@ import polars as pl
 from fidm.cohort import PROBLEM_SCHEMA
 from fidm.errors import DataError, Problem
 from fidm.files import whole_file
-from fidm.io.formats import chat, elan, srt, table, textgrid, vtt, whisper
+from fidm.io.formats import table
 from fidm.io.formats.base import (
     BrokenError,
     Flaw,
@@ -48,29 +48,14 @@ from fidm.io.formats.base import (
     tidy,
 )
 from fidm.io.formats.checks import KNOWN, Asked, load_roles, same_talk, transcripts_of
+from fidm.registry import FORMATS
 from fidm.talk import Transcript, Transcripts
 
 logger = logging.getLogger(__name__)
 
-FORMATS: tuple[Format, ...] = (
-    chat.FORMAT,
-    elan.FORMAT,
-    textgrid.FORMAT,
-    srt.FORMAT,
-    vtt.FORMAT,
-    whisper.FORMAT,
-    table.CSV,
-    table.JSONL,
-)
-BY_SUFFIX = {suffix: one for one in FORMATS for suffix in one.suffixes}
-BY_NAME = {one.name: one for one in FORMATS}
-TABLES = ("csv", "jsonl")
-UTF16 = ("textgrid",)
-"""Formats whose usual program writes UTF-16."""
-
 
 def formats() -> tuple[Format, ...]:
-    """Return the file formats of dialogs: their names, suffixes, and what each keeps.
+    """Return the file formats of dialogs, with those of other packages: names, suffixes, what each keeps.
 
     Examples
     --------
@@ -78,7 +63,16 @@ def formats() -> tuple[Format, ...]:
     >>> [one.name for one in formats() if "pauses" in one.keeps]
     ['chat', 'whisper', 'jsonl']
     """
-    return FORMATS
+    return tuple(FORMATS.loaded().values())
+
+
+def _suffixes() -> dict[str, Format]:
+    """Which format reads files of a suffix; of two, the first."""
+    found: dict[str, Format] = {}
+    for one in formats():
+        for suffix in one.suffixes:
+            found.setdefault(suffix, one)
+    return found
 
 
 def read(
@@ -157,16 +151,17 @@ def read(
     if names not in ("file", "folder") or (names == "folder" and participant is not None):
         raise DataError("names must be 'file' or 'folder'; with 'folder', participant= must be left out.")
     in_folders = names == "folder"
-    forced = _format(format) if format is not None else None
+    forced = FORMATS.find(format) if format is not None else None
     known = load_roles(roles)
     roles_file = None if roles is None or isinstance(roles, Mapping) else Path(roles)
-    suffixes = forced.suffixes if forced else tuple(BY_SUFFIX)
-    files = find_files(source, suffixes, but=roles_file)
+    by_suffix = dict.fromkeys(forced.suffixes, forced) if forced else _suffixes()
+    files = find_files(source, tuple(by_suffix), but=roles_file)
     if isinstance(participant, str) and (len(files) != 1 or not clean(participant)):
         raise DataError(
             f"participant= names one file, and there are {len(files)}. Give a function from the path instead."
         )
-    options = Options(_columns(columns, files, forced), frozenset(KNOWN) | frozenset(known))
+    read_by = [forced or by_suffix.get(path.suffix.casefold()) for path, _ in files]
+    options = Options(_columns(columns, read_by), frozenset(KNOWN) | frozenset(known))
     done: list[tuple[str, list[Transcript]]] = []
     problems: list[tuple[str, str, Flaw]] = []
     for count, (path, name) in enumerate(files, 1):
@@ -178,8 +173,8 @@ def read(
             known, language, untimed, participant if isinstance(participant, str) else None, name_of
         )
         try:
-            one = forced or _by_suffix(path)
-            raw = one.read_text(read_file(path, takes_utf16=one.name in UTF16), options)
+            one = forced or _by_suffix(path, by_suffix)
+            raw = one.read_text(read_file(path, takes_utf16=one.takes_utf16), options)
             found, flaws = transcripts_of(raw, asked, source=str(path), format=one.name)
             if in_folders:
                 found = [_placed(item, path) for item in found]
@@ -216,7 +211,7 @@ def write(transcript: Transcript, path: str | Path, *, format: str | None = None
     """
     target = Path(path)
     try:
-        one = _format(format) if format is not None else _by_suffix(target)
+        one = FORMATS.find(format) if format is not None else _by_suffix(target, _suffixes())
     except BrokenError as broken:
         raise DataError(f"{broken.flaw.what} {broken.flaw.hint}", source=str(target)) from None
     whole = replace(transcript, turns=tuple(tidy(turn) for turn in transcript))
@@ -234,19 +229,13 @@ def write(transcript: Transcript, path: str | Path, *, format: str | None = None
         part.write_bytes(text.encode("utf-8"))
 
 
-def _format(name: str) -> Format:
-    if name not in BY_NAME:
-        raise DataError(f"There is no format of this name. There are {', '.join(BY_NAME)}.")
-    return BY_NAME[name]
-
-
-def _by_suffix(path: Path) -> Format:
-    found = BY_SUFFIX.get(path.suffix.casefold())
+def _by_suffix(path: Path, known: Mapping[str, Format]) -> Format:
+    found = known.get(path.suffix.casefold())
     if found is None:
         raise BrokenError(
             "has a suffix that no known format has.",
             None,
-            f"Known are {', '.join(BY_SUFFIX)}; or name the format with format=.",
+            f"Known are {', '.join(known)}; or name the format with format=.",
         )
     return found
 
@@ -265,17 +254,14 @@ def _placed(item: Transcript, path: Path) -> Transcript:
     return replace(item, participant=path.parent.name, episode=path.stem)
 
 
-def _columns(
-    columns: Mapping[str, str] | None, files: list[tuple[Path, str]], forced: Format | None
-) -> dict[str, str]:
+def _columns(columns: Mapping[str, str] | None, read_by: list[Format | None]) -> dict[str, str]:
     if not columns:
         return {}
     known = (*table.NEEDED, *table.OPTIONAL)
     odd = [name for name in columns if name not in known]
     if odd:
         raise DataError(f"columns can rename {', '.join(known)}; there is no {odd[0]!r}.")
-    suffixes = forced.suffixes if forced else {path.suffix.casefold() for path, _ in files}
-    if not any(one.name in TABLES for suffix, one in BY_SUFFIX.items() if suffix in suffixes):
+    if not any(one is not None and one.takes_columns for one in read_by):
         raise DataError("columns is for tables (CSV and JSONL), and there is none among the files.")
     return dict(columns)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -30,6 +30,9 @@ from fidm.types import Floats
 LOG_MOVES = "log_moves"
 """The name of the design column log(1 + n_moves)."""
 
+
+NOT_SAVED = ("label", "unit", "rests_on")
+"""The fields that say what a channel is called; they change no number, and a saved fit leaves them out."""
 
 LARGEST = 700.0
 """Predictors beyond this stand for e^700: larger ones are no numbers any more."""
@@ -48,11 +51,20 @@ class Channel(ABC):
     design : tuple of str
         What it is conditioned on: ``"log_moves"`` for log(1 + ``n_moves``), or names of columns of the
         segments. Text columns become one indicator per level but the first.
+    label : str
+        What it is called in figures and sentences, so that "is" can follow; by default its name.
+    unit : str
+        What an observation is counted in; empty where it has no unit.
+    rests_on : str
+        What its observations are, several of them: ``"segments"`` or ``"pauses"``.
     """
 
     name: str
     column: str
     design: tuple[str, ...] = (LOG_MOVES,)
+    label: str = field(default="", kw_only=True, repr=False, compare=False)
+    unit: str = field(default="", kw_only=True, repr=False, compare=False)
+    rests_on: str = field(default="segments", kw_only=True, repr=False, compare=False)
 
     kind: ClassVar[str]
     """The name of the distribution in saved fits."""
@@ -165,8 +177,8 @@ class Channel(ABC):
         return y
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a saved fit has to know: the kind and every field."""
-        known = {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return what a saved fit has to know: the kind and every field but what it is called."""
+        known = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in NOT_SAVED}
         return {"kind": self.kind, **known, "design": list(self.design)}
 
 

@@ -11,17 +11,9 @@ from numpy.typing import NDArray
 
 from fidm.cohort import Cohort, no_problems
 from fidm.errors import DataError, Problem
-from fidm.model.amounts import Gamma, GeneralizedGamma, LogNormal, Weibull
+from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.channels import LOG_MOVES, Channel
-from fidm.model.counts import (
-    Bernoulli,
-    NegativeBinomial,
-    Poisson,
-    ShiftedNegativeBinomial,
-    TruncatedNegativeBinomial,
-    ZeroInflatedNegativeBinomial,
-    ZeroInflatedPoisson,
-)
+from fidm.model.counts import Bernoulli, NegativeBinomial
 from fidm.tasks.stack import Followed, TaskSet, problem_rows, trace_problems
 from fidm.types import Floats, Integers
 
@@ -183,31 +175,12 @@ def _indicators(segments: pl.DataFrame, column: str, levels: tuple[str, ...]) ->
 def paper_channels() -> tuple[Channel, ...]:
     """Return the channels of the paper: duration, characters, turns, pause, and whether there was a pause."""
     return (
-        Gamma("duration", "duration_s"),
-        NegativeBinomial("characters", "n_characters"),
-        NegativeBinomial("turns", "n_turns"),
-        LogNormal("pause", "pause_s", zeros="left_out"),
-        Bernoulli("pause_presence", "pause_s"),
+        Gamma("duration", "duration_s", label="speech duration", unit="s"),
+        NegativeBinomial("characters", "n_characters", label="character count", unit="characters"),
+        NegativeBinomial("turns", "n_turns", label="turn count", unit="turns"),
+        LogNormal("pause", "pause_s", zeros="left_out", label="pause length", unit="s", rests_on="pauses"),
+        Bernoulli("pause_presence", "pause_s", label="pause presence"),
     )
-
-
-KINDS: dict[str, type[Channel]] = {
-    channel.kind: channel
-    for channel in (
-        Gamma,
-        NegativeBinomial,
-        Poisson,
-        LogNormal,
-        Bernoulli,
-        GeneralizedGamma,
-        Weibull,
-        ShiftedNegativeBinomial,
-        TruncatedNegativeBinomial,
-        ZeroInflatedNegativeBinomial,
-        ZeroInflatedPoisson,
-    )
-}
-"""The channels a saved fit can name; channels of your own are handed to :func:`fidm.load_fit`."""
 
 
 def cohort_problems(

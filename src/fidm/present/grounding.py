@@ -51,7 +51,8 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
     _show_doubts(found, console)
     if found.by != "rules":
         warn(
-            console, "How often the model is right on your dialogs is not known yet: fidm audit sample STUDY."
+            console,
+            f"How often {found.by} is right on your dialogs is not known yet: fidm audit sample STUDY.",
         )
     if found.problems.height:
         left_out = count(found.problems["table"].n_unique(), "file")

@@ -250,7 +250,7 @@ def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[st
     of_channel = {channel.name: channel for channel in known.fit.channels}
     channels = []
     for name in known.found.channels:
-        said = words.channel_words(name, of_channel[name].column)
+        said = words.channel_words(of_channel[name])
         yes_no = name in known.found.yes_no
         channels.append({"name": name, "words": said.name, "unit": said.unit or None, "yes_no": yes_no})
     tops = known.found.counted["unexpectedness"].filter(known.found.counted["unexpectedness"].is_finite())

@@ -20,7 +20,8 @@ import numpy as np
 
 from fidm.errors import DataError
 from fidm.grounding.route.program import EXIT, FINISH, Instruction, Program
-from fidm.languages import PHRASES, language_text, languages_with
+from fidm.languages import PHRASES, languages_with
+from fidm.registry import LANGUAGES
 from fidm.talk import Role, Turn
 from fidm.tasks.spec import TaskSpec
 
@@ -34,7 +35,7 @@ def languages() -> tuple[str, ...]:
 def _tables(language: str) -> Mapping[str, Any]:
     if language not in languages():
         raise DataError(f"Simulated people do not speak {language!r}. Known: {', '.join(languages())}.")
-    return tomllib.loads(language_text(language, PHRASES))
+    return tomllib.loads(LANGUAGES.read(language, PHRASES))
 
 
 def count_characters(text: str) -> int:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fidm.errors import Problem, TaskError
+from fidm.registry import TASKS
 from fidm.tasks.explain import did_you_mean, explain, located, shown, toml_hint
 from fidm.tasks.grid import map_problems
 from fidm.types import Normaliser
@@ -189,21 +189,20 @@ class TaskSpec(_Table):
 
 
 def builtin_tasks() -> tuple[str, ...]:
-    """Return the names of the tasks that come with the package."""
-    folder = resources.files("fidm.tasks") / "builtin"
-    return tuple(sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml")))
+    """Return the names of the tasks that need no path: those of fidm, then those of other packages."""
+    return TASKS.names()
 
 
 def builtin_text(name: str) -> str:
     """Return the text of a built-in task's file, to read or to start one's own from."""
-    if name not in builtin_tasks():
+    if name not in TASKS:
         hint = did_you_mean(name, builtin_tasks())
         raise TaskError(f"There is no built-in task {name!r}. {hint}")
-    return (resources.files("fidm.tasks") / "builtin" / f"{name}.toml").read_text("utf-8")
+    return TASKS.read(name, f"{name}.toml")
 
 
 def read_task(source: str | Path) -> TaskSpec:
-    """Read a task file, or a task that comes with the package, and check it.
+    """Read a task file, or a task of an installed package, and check it.
 
     Parameters
     ----------
@@ -215,8 +214,11 @@ def read_task(source: str | Path) -> TaskSpec:
     TaskError
         With every problem of the file, each naming its key and, where known, its line.
     """
-    if isinstance(source, str) and source in builtin_tasks():
-        return parse_task(builtin_text(source), source=source)
+    if isinstance(source, str) and source in TASKS:
+        spec = parse_task(builtin_text(source), source=source)
+        if spec.name != source:
+            raise TaskError(f"says name = {spec.name!r}. A task is called like its file.", source=source)
+        return spec
     if not str(source).strip():
         raise TaskError(f"A task needs a name or a path. Built in: {', '.join(builtin_tasks())}.")
     path = Path(source)

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from fidm.record import Record, plain
-from fidm.registry import Catalogue
+from fidm.registry import REANALYSES
 from fidm.types import Progress
 from fidm_studies.dataset import Loaded, no_progress
 
@@ -158,18 +158,6 @@ class Reanalysis:
         return f"Reanalysis({self.name!r} of the data set {self.dataset!r})"
 
 
-STUDIES = Catalogue(
-    what="study",
-    kind=Reanalysis,
-    group="fidm.reanalyses",
-    built_in={
-        "space-adventure": "fidm_studies.space_adventure.analysis:REANALYSIS",
-        "justhink": "fidm_studies.justhink.analysis:REANALYSIS",
-        "map-task": "fidm_studies.map_task.analysis:REANALYSIS",
-    },
-)
-
-
 def study_names() -> tuple[str, ...]:
     """Return the names of all studies: the built-in ones, then those of other packages.
 
@@ -178,7 +166,7 @@ def study_names() -> tuple[str, ...]:
     >>> study_names()[:3]
     ('space-adventure', 'justhink', 'map-task')
     """
-    return STUDIES.names()
+    return REANALYSES.names()
 
 
 def find_study(name: str) -> Reanalysis:
@@ -189,4 +177,4 @@ def find_study(name: str) -> Reanalysis:
     name : str
         One of :func:`study_names`.
     """
-    return STUDIES.find(name)
+    return REANALYSES.find(name)

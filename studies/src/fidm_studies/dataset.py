@@ -23,7 +23,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, Problem
-from fidm.registry import Catalogue
+from fidm.registry import DATASETS
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress
 
@@ -299,18 +299,6 @@ def require_files(paths: Iterable[Path]) -> None:
     ]
     if problems:
         raise DataError("Files cannot be read. Are these the published ones?", problems=problems)
-
-
-DATASETS = Catalogue(
-    what="data set",
-    kind=Dataset,
-    group="fidm.datasets",
-    built_in={
-        "space-adventure": "fidm_studies.space_adventure.dataset:DATASET",
-        "justhink": "fidm_studies.justhink.dataset:DATASET",
-        "map-task": "fidm_studies.map_task.dataset:DATASET",
-    },
-)
 
 
 def dataset_names() -> tuple[str, ...]:

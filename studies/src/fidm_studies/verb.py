@@ -17,8 +17,9 @@ from fidm.cli.shared import finish, require_writable
 from fidm.errors import DataError
 from fidm.present.terminal import Bars, aside, count, note, page, printable, progress_bar, table_of, warn
 from fidm.record import to_json
-from fidm_studies.analysis import STUDIES, Expectation, Reanalysis, find_study, study_names
-from fidm_studies.dataset import DATASETS, Dataset, dataset_names, find_dataset
+from fidm.registry import DATASETS, REANALYSES
+from fidm_studies.analysis import Expectation, Reanalysis, find_study, study_names
+from fidm_studies.dataset import Dataset, dataset_names, find_dataset
 from fidm_studies.fetching import DOWNLOADING
 from fidm_studies.fetching import download as fetch
 from fidm_studies.places import CHANGED, MISSING, UNKNOWN, VARIABLE, data_folder, dataset_folder, mending
@@ -218,7 +219,7 @@ def show(name: str, *, data: Data = None, json: bool = False) -> int:
     add_term(grid, "Files", files)
     add_term(grid, "", _looked(data))
     console.print(grid)
-    warn(console, *DATASETS.ignored(dataset.name), *STUDIES.ignored(name))
+    warn(console, *DATASETS.ignored(dataset.name), *REANALYSES.ignored(name))
     console.print(STATEMENT, style="dim")
     return 0
 
@@ -361,7 +362,7 @@ def _study(name: str) -> Reanalysis:
 def _all_there_is() -> tuple[list[tuple[str, Reanalysis | None, Dataset]], list[str]]:
     """Every study with its data set, the data sets without a study, and what is wrong with some."""
     found: list[tuple[str, Reanalysis | None, Dataset]] = []
-    problems = [*DATASETS.ignored(), *STUDIES.ignored()]
+    problems = [*DATASETS.ignored(), *REANALYSES.ignored()]
     for name in study_names():
         try:
             study = find_study(name)

@@ -18,7 +18,8 @@ from typing import Any
 
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.route.program import EXIT, FINISH, START
-from fidm.languages import WORDS, language_text, languages_with
+from fidm.languages import WORDS, languages_with
+from fidm.registry import LANGUAGES
 from fidm.tasks.spec import TaskSpec
 
 FORMAT = 1
@@ -287,13 +288,13 @@ def _form(written: str, spaced: bool) -> str:
 
 
 def languages() -> tuple[str, ...]:
-    """Return the codes of the languages that come with the package."""
+    """Return the codes of the languages that can be read: those of fidm, then those of other packages."""
     return languages_with(WORDS)
 
 
 @lru_cache(maxsize=16)
 def load_language(source: str) -> Language:
-    """Load a language that comes with the package, or one from a file.
+    """Load a language by its code, or from a file.
 
     Parameters
     ----------
@@ -301,7 +302,7 @@ def load_language(source: str) -> Language:
         A code such as ``"yue"``, or the path of a TOML file.
     """
     if source in languages():
-        text = language_text(source, WORDS)
+        text = LANGUAGES.read(source, WORDS)
     else:
         try:
             text = Path(source).read_text("utf-8-sig")

@@ -134,6 +134,10 @@ class Format:
         ``participant`` (with the episode).
     read_text, write_text : callable
         From the text of a file, and to it.
+    takes_utf16 : bool
+        Whether its usual program writes UTF-16.
+    takes_columns : bool
+        Whether its columns can have other names (``columns=``).
     """
 
     name: str
@@ -142,6 +146,8 @@ class Format:
     keeps: tuple[str, ...]
     read_text: Callable[[str, Options], RawFile] = field(repr=False)
     write_text: Callable[[Transcript], str] = field(repr=False)
+    takes_utf16: bool = False
+    takes_columns: bool = False
 
 
 def clean(text: str) -> str:

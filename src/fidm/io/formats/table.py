@@ -194,7 +194,7 @@ def _written(transcript: Transcript) -> Iterator[dict[str, Any]]:
 
 
 _BASIC = ("times", "untimed", "empty", "roles", "language", "participant")
-CSV = Format("csv", "CSV", (".csv",), _BASIC, read_csv, write_csv)
+CSV = Format("csv", "CSV", (".csv",), _BASIC, read_csv, write_csv, takes_columns=True)
 JSONL = Format(
     "jsonl",
     "JSONL",
@@ -202,4 +202,5 @@ JSONL = Format(
     (*_BASIC, "words", "pauses", "fillers", "retracings", "events"),
     read_jsonl,
     write_jsonl,
+    takes_columns=True,
 )

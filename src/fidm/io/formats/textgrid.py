@@ -177,4 +177,12 @@ def _quoted(text: str) -> str:
     return '"' + text.replace('"', '""') + '"'
 
 
-FORMAT = Format("textgrid", "TextGrid", (".textgrid",), ("times", "events"), read_text, write_text)
+FORMAT = Format(
+    "textgrid",
+    "TextGrid",
+    (".textgrid",),
+    ("times", "events"),
+    read_text,
+    write_text,
+    takes_utf16=True,
+)

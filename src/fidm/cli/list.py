@@ -1,0 +1,108 @@
+"""``fidm list``: what fidm knows by name, and which installed package each comes from."""
+
+from __future__ import annotations
+
+import ast
+import json as jsons
+import tomllib
+from collections.abc import Callable, Mapping
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+from rich.text import Text
+
+from fidm.errors import DataError
+from fidm.languages import WORDS
+from fidm.present.terminal import note, page, table_of, warn
+from fidm.registry import DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
+
+
+def list_names(
+    kind: Literal["channels", "formats", "grounders", "languages", "tasks", "datasets"] | None = None,
+    *,
+    json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
+    """List what can be named, with the package each comes from.
+
+    Parameters
+    ----------
+    kind
+        What to list; everything by default.
+    json
+        Print the lists as JSON.
+    """
+    found = {name: _entries(name) for name in ([kind] if kind else SEAMS)}
+    if json:
+        print(jsons.dumps(found, indent=2, ensure_ascii=False))
+        return 0
+    console = page()
+    for name, listed in found.items():
+        console.print(Text("data sets" if name == "datasets" else name, "bold"))
+        rows = [(one["name"], one["what"], one["package"]) for one in listed["entries"]]
+        console.print(table_of(("name", "what it is", "package"), rows, left=3) if rows else "")
+        warn(console, *listed["problems"])
+        if name == "datasets" and not find_spec("fidm_studies"):
+            note(console, "Published data sets come with another package: pip install fidm-studies")
+    return 0
+
+
+def _entries(seam: str) -> dict[str, Any]:
+    """What a catalogue holds, for programs; what cannot be used is a problem, not an entry."""
+    entries, problems = [], []
+    for place in SEAMS[seam].places().values():
+        try:
+            what = DESCRIBED[seam](place)
+        except DataError as error:
+            problems.append(str(error))
+        else:
+            entries.append({"name": place.name, "what": what, "package": place.package})
+    return {"entries": entries, "problems": [*problems, *SEAMS[seam].ignored()]}
+
+
+def _first_line(seam: str) -> Callable[[Place], str]:
+    """Describe a class by its docstring, read without importing it: channels bring whole libraries."""
+
+    def described(place: Place) -> str:
+        module, _, name = place.value.partition(":")
+        said = _docstring(module, name) or SEAMS[seam].find(place.name).__doc__ or ""
+        return said.strip().partition("\n")[0]
+
+    return described
+
+
+def _docstring(module: str, name: str) -> str:
+    """What stands below the head of a class or function; empty where the module does not say."""
+    try:
+        spec = find_spec(module)
+        loader = spec.loader if spec else None
+        source = loader.get_source(module) if isinstance(loader, InspectLoader) else None
+        tree = ast.parse(source or "")
+    except (ImportError, SyntaxError):  # loading it will say what is wrong
+        return ""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name:
+            return ast.get_docstring(node) or ""
+    return ""
+
+
+def _format(place: Place) -> str:
+    one = FORMATS.find(place.name)
+    return f"{one.title} ({', '.join(one.suffixes)})"
+
+
+def _in_file(text: str, key: str) -> str:
+    """What a TOML file calls itself; whether the rest of it is right is not looked at."""
+    return str(tomllib.loads(text).get(key, ""))
+
+
+DESCRIBED: Mapping[str, Callable[[Place], str]] = {
+    "channels": _first_line("channels"),
+    "formats": _format,
+    "grounders": _first_line("grounders"),
+    "languages": lambda place: _in_file(LANGUAGES.read(place.name, WORDS), "name"),
+    "tasks": lambda place: _in_file(TASKS.read(place.name, f"{place.name}.toml"), "title"),
+    "datasets": lambda place: DATASETS.find(place.name).title,
+}
+"""How an entry of each catalogue is described."""
