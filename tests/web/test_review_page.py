@@ -2,6 +2,7 @@
 
 import re
 import signal
+from contextlib import contextmanager
 
 import polars as pl
 import pytest
@@ -254,6 +255,53 @@ def test_a_comment_waits_at_its_segment(watched, server):
     assert page.evaluate("!window.dispatchEvent(new Event('beforeunload', { cancelable: true }))")
     page.fill("#comment", "")
     assert page.evaluate("window.dispatchEvent(new Event('beforeunload', { cancelable: true }))")
+
+
+HOLD = """path => {
+    const real = window.fetch;
+    const told = new Promise(done => { window.letGo = () => { window.fetch = real; done(); }; });
+    window.fetch = (...asked) => (asked[0].startsWith(path) ? told.then(() => real(...asked)) : real(...asked));
+}"""
+
+
+@contextmanager
+def held(page, path):
+    """What the page asks for at one path in the meantime is answered at the end."""
+    page.evaluate(HOLD, path)
+    yield
+    with page.expect_response(f"**{path}*") as answer:
+        page.evaluate("letGo()")
+    answer.value.finished()
+    page.evaluate("fetch('/dom.js').then(found => found.text())")  # behind it, so that it has been read
+
+
+def test_while_something_is_on_its_way_nothing_is_lost_or_mistaken_for_it(watched, server, study):
+    page = enter(watched, server, "Flo", "P7")
+    with held(page, "/api/dialog"):
+        page.fill("#search", "P6")
+        page.fill("#search", "nobody")
+    expect(page.locator("#talk-title")).to_have_text("No segment is open")  # P6 comes too late
+    expect(page.locator("#accept")).to_be_disabled()
+    search(page, "P7")
+    shown(page, "P7, segment 1 of 3")
+    with held(page, "/api/list"):
+        page.select_option("#order", "doubtful")
+        expect(page.locator("#accept")).to_be_disabled()
+        page.locator("#segment").press("a")
+    shown(page, "P7, segment 2 of 3")
+    with held(page, "/api/dialog"):
+        page.select_option("#order", "order")
+        expect(page.locator(".row .what").first).to_have_text("P7 · 1")
+        page.fill("#comment", "hard to hear")  # still at the one that is shown
+    shown(page, "P7, segment 1 of 3")
+    page.locator(".row").nth(1).click()
+    expect(page.locator("#comment")).to_have_value("hard to hear")
+    page.click("#edit")
+    page.fill("#route", "W")
+    page.select_option("#order", "doubtful")
+    expect(page.locator("#trouble")).to_contain_text("Save the edit or leave it")
+    expect(page.locator("#order")).to_have_value("order")
+    assert [one for one in Trail(study).decisions if one.reviewer == "Flo"] == []
 
 
 def test_nobody_goes_by_two_names_unasked(watched, server):
