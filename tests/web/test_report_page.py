@@ -6,6 +6,7 @@ import copy
 import io
 import math
 import random
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -92,12 +93,18 @@ def page(kept: tuple[Page, list[str]]) -> Iterator[Page]:
     found, errors = kept
     errors.clear()
     found.goto("about:blank")
+    found.mouse.move(0, 0)  # not where the test before left it
     yield found
     assert errors == []
 
 
 @pytest.fixture
 def opened(page: Page, address: str) -> Page:
+    return go(page, address)
+
+
+def go(page: Page, address: str) -> Page:
+    """Open the first person of a report."""
     page.goto(f"{address}#person-1")
     expect(page.locator("#person-1 .episode")).to_be_visible()
     return page
@@ -111,15 +118,31 @@ def words(page: Page, i: int) -> Locator:
     return page.locator(f"#person-1 .said[data-steps~='{i}']")
 
 
-def lit(page: Page, kind: str) -> list[str]:
-    """The steps or segments of one kind of element that are lit."""
-    return page.eval_on_selector_all(
-        f"#person-1 {kind}.lit", "all => all.map(e => e.dataset.step ?? e.dataset.steps ?? e.dataset.segment)"
-    )
+def expect_lit(page: Page, kind: str, *wanted: str, by: str = "data-step") -> None:
+    """Wait until these steps (or segments) of one kind of element are lit, and no others of that kind."""
+    found = page.locator(f"#person-1 {kind}.lit")
+    expect(found).to_have_count(len(wanted))
+    for i, name in enumerate(wanted):
+        expect(found.nth(i)).to_have_attribute(by, name)
 
 
-def lit_words(page: Page) -> list[str]:
-    return page.locator("#person-1 .said.lit").all_text_contents()
+def expect_lit_words(page: Page, *wanted: str) -> None:
+    """Wait until these words are lit, and no others."""
+    found = page.locator("#person-1 .said.lit")
+    expect(found).to_have_text(list(wanted))
+    assert found.all_text_contents() == list(wanted)  # to the letter: the wait does not mind spaces
+
+
+def open_tables(page: Page, *names: str) -> None:
+    """Open tables of the first person, which are filled a moment later."""
+    for name in names:
+        page.get_by_text(f"Table of 6 {name}").click()
+        expect(page.locator(f"#person-1 table.{name} tbody tr")).to_have_count(6)
+
+
+def expect_filled(page: Page) -> None:
+    """Wait until every open table is filled."""
+    expect(page.locator("details.table[open]:not(:has(table))")).to_have_count(0)
 
 
 # ---------------------------------------------------------------------- opening
@@ -132,15 +155,18 @@ def test_a_report_opens_without_a_network_and_renders_nobody_before_being_asked(
         "window.parsed = 0; const p = JSON.parse; JSON.parse = t => (window.parsed += 1, p(t));"
     )
     page.goto(address)
-    assert page.locator("details.person").count() == 3
-    assert page.locator(".person-body").count() == 0
+    expect(page.locator("details.person")).to_have_count(3)
+    expect(page.locator(".person-body")).to_have_count(0)
     assert page.evaluate("window.parsed") == 1  # what everybody shares, and nobody's own part
     page.locator("#person-2 > summary").click()
     expect(page.locator("#person-2 .episode")).to_be_visible()
     assert (page.locator(".person-body").count(), page.evaluate("window.parsed")) == (1, 2)
-    page.locator("#person-2 > summary").click()
-    page.locator("#person-2 > summary").click()
-    assert page.locator("#person-2 .person-body").count() == 1  # and not once more
+    second = page.locator("#person-2")
+    second.evaluate("e => e.addEventListener('toggle', () => { e.dataset.heard = e.open; })")
+    for is_open in ("false", "true"):
+        second.locator("> summary").click()
+        expect(second).to_have_attribute("data-heard", is_open)
+    expect(second.locator(".person-body")).to_have_count(1)  # and not once more
     assert [url for url in watched.requests if not url.startswith(("file:", "data:"))] == []
 
 
@@ -158,29 +184,32 @@ def test_an_address_opens_a_person_even_one_a_filter_hides(page, address):
 
 def test_pointing_at_a_step_lights_its_words_beyond_letters_of_two_units(opened):
     bar(opened, STEP_OF["ASTRAL"]).hover()
-    assert lit_words(opened) == ["go up two squares"]
-    assert lit(opened, "svg.map .step") == lit(opened, ".chart .bar[data-step]") == ["1"]
-    assert set(lit(opened, ".chart .bar[data-segment]")) == {"1"}
+    expect_lit_words(opened, "go up two squares")
+    expect_lit(opened, "svg.map .step", "1")
+    expect_lit(opened, ".chart .bar[data-step]", "1")
+    expect(opened.locator("#person-1 .chart .bar[data-segment='1'].lit")).not_to_have_count(0)
+    expect(opened.locator("#person-1 .chart .bar[data-segment].lit:not([data-segment='1'])")).to_have_count(0)
     assert opened.locator("#person-1 .turn.lit .text").all_text_contents() == [ASTRAL]
     expect(opened.locator("#person-1 .now")).to_contain_text("Step 2 of 6, segment 2: N")
-    assert opened.locator("#person-1 .figure").count() == 1
+    expect(opened.locator("#person-1 .figure")).to_have_count(1)
     opened.mouse.move(0, 0)
-    assert lit_words(opened) == []
-    assert opened.locator("#person-1 .figure").count() == 0
+    expect_lit_words(opened)
+    expect(opened.locator("#person-1 .figure")).to_have_count(0)
 
 
 def test_pointing_at_words_lights_their_steps(opened):
     words(opened, 1).hover()
-    assert lit(opened, "svg.map .step") == lit(opened, ".chart .bar[data-step]") == ["1", "2"]
+    expect_lit(opened, "svg.map .step", "1", "2")
+    expect_lit(opened, ".chart .bar[data-step]", "1", "2")
     expect(opened.locator("#person-1 .now")).to_contain_text("Segment 2, steps 2–3: MOVE up 2")
 
 
 def test_pointing_at_the_map_and_at_effort_lights_the_rest(opened):
     opened.locator("#person-1 svg.map .step[data-step='4'] .reach").hover(force=True)
-    assert lit_words(opened) == ["go down one square"]
+    expect_lit_words(opened, "go down one square")
     opened.locator("#person-1 .effort .bar[data-segment='1']").first.hover()
-    assert lit(opened, ".chart .bar[data-step]") == ["1", "2"]
-    assert lit_words(opened) == ["go up two squares"]
+    expect_lit(opened, ".chart .bar[data-step]", "1", "2")
+    expect_lit_words(opened, "go up two squares")
 
 
 def test_what_was_said_is_text_and_nothing_else(opened, data):
@@ -189,7 +218,7 @@ def test_what_was_said_is_text_and_nothing_else(opened, data):
     assert opened.locator("#people script, #people b").count() == 0
     expect(opened.locator("#person-2 > summary")).to_contain_text("<b>P02</b>")
     bar(opened, STEP_OF["SCRIPT"]).hover()
-    assert lit_words(opened) == ["go up one square"]
+    expect_lit_words(opened, "go up one square")
     hebrew = opened.locator("#person-1 .turn .text").nth(6)
     assert hebrew.evaluate("e => [getComputedStyle(e).direction, e.dir, e.lang]") == ["rtl", "auto", "en"]
 
@@ -197,76 +226,77 @@ def test_what_was_said_is_text_and_nothing_else(opened, data):
 def test_a_click_pins_and_releases(opened):
     bar(opened, 4).click()
     bar(opened, 0).hover()
-    assert lit(opened, ".chart .bar[data-step]") == ["4"]
+    expect(opened.locator("#person-1 .chart .bar[data-step='0']:hover")).to_have_count(1)
+    expect_lit(opened, ".chart .bar[data-step]", "4")
     words(opened, 0).click()
-    assert lit(opened, ".chart .bar[data-step]") == ["0"]
+    expect_lit(opened, ".chart .bar[data-step]", "0")
     words(opened, 0).click()
     opened.mouse.move(0, 0)
-    assert lit(opened, ".chart .bar") == []
+    expect_lit(opened, ".chart .bar")
     bar(opened, 4).click()
     opened.mouse.move(0, 0)
     opened.get_by_role("button", name="Release the pinned step").click()
-    assert lit(opened, ".chart .bar") == []
+    expect_lit(opened, ".chart .bar")
 
 
 def test_a_click_on_the_map_goes_on_with_keys(opened):
     opened.locator("#person-1 svg.map .step[data-step='4'] .reach").click(force=True)
     opened.mouse.move(0, 0)
     opened.keyboard.press("ArrowLeft")
-    assert lit(opened, "svg.map .step") == ["3"]
+    expect_lit(opened, "svg.map .step", "3")
     opened.keyboard.press("Escape")
-    assert lit(opened, "svg.map .step") == []
+    expect_lit(opened, "svg.map .step")
 
 
 def test_touching_works(watched, address):
-    page = watched.page(has_touch=True, viewport={"width": 800, "height": 1100})
-    page.goto(f"{address}#person-1")
+    page = go(watched.page(has_touch=True, viewport={"width": 800, "height": 1100}), address)
     words(page, 4).tap()
-    assert lit(page, "svg.map .step") == ["4"]
+    expect_lit(page, "svg.map .step", "4")
     bar(page, 0).tap()
-    assert lit_words(page) == ["go left one square"]
+    expect_lit_words(page, "go left one square")
 
 
 def test_everything_is_reached_with_the_keyboard(opened):
     bar(opened, 0).focus()
     opened.keyboard.press("ArrowRight")
-    assert lit(opened, ".chart .bar[data-step]") == ["1"]
-    assert lit_words(opened) == ["go up two squares"]
+    expect_lit(opened, ".chart .bar[data-step]", "1")
+    expect_lit_words(opened, "go up two squares")
     opened.keyboard.press("End")
-    assert lit(opened, ".chart .bar[data-step]") == ["5"]
+    expect_lit(opened, ".chart .bar[data-step]", "5")
     opened.keyboard.press("Enter")
     opened.keyboard.press("ArrowLeft")  # what is pinned moves along
-    assert "pinned" in opened.locator("#person-1 .episode").get_attribute("class")
-    assert lit(opened, "svg.map .step") == ["4"]
+    expect(opened.locator("#person-1 .episode")).to_have_class(re.compile(r"\bpinned\b"))
+    expect_lit(opened, "svg.map .step", "4")
     opened.keyboard.press("Escape")
-    assert lit(opened, ".chart .bar") == []
+    expect_lit(opened, ".chart .bar")
     opened.keyboard.press("Home")
-    assert lit(opened, ".chart .bar[data-step]") == ["0"]
+    expect_lit(opened, ".chart .bar[data-step]", "0")
     opened.keyboard.press("Tab")  # one stop for all bars, then the list of turns and its words
     opened.keyboard.press("Tab")
-    assert opened.evaluate("document.activeElement.className.split(' ')[0]") == "said"
+    expect(opened.locator("#person-1 .said:focus")).to_have_count(1)
     opened.keyboard.press("ArrowRight")
     opened.keyboard.press(" ")
-    assert lit(opened, ".chart .bar[data-step]") == ["1", "2"]
+    expect_lit(opened, ".chart .bar[data-step]", "1", "2")
 
 
 def test_slider_and_play_walk_the_route(watched, address):
     page = watched.page()
-    page.clock.install()
-    page.goto(f"{address}#person-1")
+    page.clock.install(time=0)
+    go(page, address)
+    page.clock.pause_at(3600)  # from now on time passes only where the test says so
     slider = page.get_by_label("Step along the route")
     slider.focus()
     page.keyboard.press("ArrowRight")
-    assert lit(page, ".chart .bar[data-step]") == ["1"]
-    assert "Step 2 of 6" in (slider.get_attribute("aria-valuetext") or "")
+    expect_lit(page, ".chart .bar[data-step]", "1")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile("Step 2 of 6"))
     page.get_by_role("button", name="Step on").click()
-    assert slider.input_value() == "3"
+    expect(slider).to_have_value("3")
     page.get_by_role("button", name="Play the route").click()
-    assert lit(page, ".chart .bar[data-step]") == ["3"]
+    expect_lit(page, ".chart .bar[data-step]", "3")
     page.clock.run_for(750)
-    assert lit(page, ".chart .bar[data-step]") == ["4"]
+    expect_lit(page, ".chart .bar[data-step]", "4")
     page.clock.run_for(5_000)
-    assert lit(page, ".chart .bar[data-step]") == ["5"]
+    expect_lit(page, ".chart .bar[data-step]", "5")
     expect(page.get_by_role("button", name="Play the route")).to_have_text("Play")
 
 
@@ -307,12 +337,12 @@ def test_who_decided_and_why_is_shown_as_text(page, data, tmp_path):
             "settles": False, "in_force": True, "comment": "<b>left</b>, not right"}  # fmt: skip
     hidden = {**made, "reviewer": "reviewer 2", "at": None, "comment": None, "in_force": False}
     seen["people"][0]["episodes"][0]["segments"][1]["reviews"] = [made, hidden]
-    page.goto(f"{put(tmp_path, seen)}#person-1")
+    go(page, put(tmp_path, seen))
     decisions = page.locator("#person-1 .turn .decision")
     said = ["Ann, 2026-01-05 10:20 UTC: corrected (“<b>left</b>, not right”).",
             "reviewer 2: corrected, not in force."]  # fmt: skip
     assert decisions.all_text_contents() == said
-    page.get_by_text("Table of 6 segments").click()
+    open_tables(page, "segments")
     row = page.locator("#person-1 table.segments tbody tr").nth(1)
     expect(row.locator("td").last).to_have_text(" ".join(said))
     assert page.locator("#people b").count() == 0
@@ -323,8 +353,8 @@ def test_places_are_called_as_on_the_map_and_remarks_stay_in_the_background(page
     steps = named["people"][0]["episodes"][0]["steps"]
     steps["action"][0], steps["where"][0] = "BUY egg_tofu", "row 2, column 3, completed: egg_tofu, meat"
     steps["where"][1] = "row 2, column 4, completed: egg_tofu, meat"
-    page.goto(f"{put(tmp_path, named)}#person-1")
-    page.get_by_text("Table of 6 steps").click()
+    go(page, put(tmp_path, named))
+    open_tables(page, "steps")
     rows = page.locator("#person-1 table.steps tbody tr")
     assert rows.nth(0).locator("td").all_text_contents()[1] == "BUY egg and tofu"
     assert (
@@ -352,7 +382,7 @@ def test_infinite_numbers_are_shown_as_such(page, data, tmp_path):
     steps["unexpectedness"][1], steps["probability"][1], steps["counts"][1] = None, 0.0, False
     person["profile"][0] |= {"estimate": None, "low": 12.0, "high": None, "status": "no_maximum"}
     endless["shared"]["parameters"][0] |= {"n": 2, "n_infinite": 1}
-    page.goto(f"{put(tmp_path, endless)}#person-1")
+    go(page, put(tmp_path, endless))
     expect(page.locator("#person-1 > summary .eta")).to_have_text("η ∞ (from 12.0)")
     expect(page.locator("#person-1 table.profile td:nth-child(3)").first).to_have_text("∞")
     expect(page.locator("#person-1 .person-body")).to_contain_text(
@@ -362,7 +392,7 @@ def test_infinite_numbers_are_shown_as_such(page, data, tmp_path):
     expect(page.locator("#person-1 .now")).to_contain_text(
         "N, probability 0.0 %, unexpectedness ∞, not counted"
     )
-    page.get_by_text("Table of 6 steps").click()
+    open_tables(page, "steps")
     cells = page.locator("#person-1 table.steps tbody tr").nth(1).locator("td")
     assert cells.all_text_contents()[5] == "∞"
 
@@ -372,7 +402,7 @@ def test_times_nobody_recorded_are_left_out(page, data, tmp_path):
     episode = untimed["people"][0]["episodes"][0]
     for one in (*episode["turns"], *episode["segments"]):
         one |= {"start_s": None, "end_s": None}
-    page.goto(f"{put(tmp_path, untimed)}#person-1")
+    go(page, put(tmp_path, untimed))
     assert set(page.locator("#person-1 .turn .when").all_text_contents()) == {""}
 
 
@@ -385,7 +415,7 @@ def test_a_very_long_id_makes_nothing_wider(page, data, tmp_path):
         table for section in long["sections"] for table in section["tables"] if table["id"] == "estimates"
     )
     estimates["rows"][0][0] = name
-    page.goto(f"{put(tmp_path, long)}#person-1")
+    go(page, put(tmp_path, long))
     expect(page.locator("#person-1 > summary .id")).to_have_text(name)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     cell = page.locator("#table-estimates tbody th").first
@@ -405,8 +435,7 @@ def test_figures_and_tables_show_the_data(opened, data):
     ]
     assert estimates == pytest.approx([row["estimate"] for row in person["profile"]], rel=0.05)
     assert opened.locator("svg.strip .dot").count() == len(person["profile"])
-    opened.get_by_text("Table of 6 steps").click()
-    opened.get_by_text("Table of 6 segments").click()
+    open_tables(opened, "steps", "segments")
     rows = opened.locator("#person-1 .table tbody tr[data-step]")
     assert rows.locator("th").all_text_contents() == [str(step) for step in steps["step"]]
     assert rows.locator("td:nth-child(3)").all_text_contents() == steps["action"]
@@ -424,7 +453,7 @@ def test_figures_and_tables_show_the_data(opened, data):
     assert [not hatched for hatched, _ in drawn] == counted
     assert all(fill == way for (hatched, fill), way in zip(drawn, ways, strict=True) if not hatched)
     rows.nth(4).hover()
-    assert lit_words(opened) == ["go down one square"]
+    expect_lit_words(opened, "go down one square")
     segments = opened.locator("#person-1 .table table.segments tbody tr[data-segment]")
     efforts = opened.locator("#person-1 .table table.efforts tbody tr")
     assert efforts.count() == segments.count() == 6
@@ -436,8 +465,8 @@ def test_figures_and_tables_show_the_data(opened, data):
         f"{first['observed']:.0f}", number_text(first["expected"]), number_text(first["residual"]),
     ]  # fmt: skip
     segments.nth(1).locator("button").click()
-    assert lit(opened, ".chart .bar[data-step]") == ["1", "2"]
-    assert rows.evaluate_all("all => all.filter(e => e.classList.contains('lit')).length") == 2
+    expect_lit(opened, ".chart .bar[data-step]", "1", "2")
+    expect(opened.locator("#person-1 .table tbody tr[data-step].lit")).to_have_count(2)
 
 
 def test_without_words_map_or_dialogs_there_is_still_a_section(page, data, tmp_path):
@@ -450,10 +479,11 @@ def test_without_words_map_or_dialogs_there_is_still_a_section(page, data, tmp_p
     page.goto(put(tmp_path, bare))
     for n in (1, 2, 3):
         page.locator(f"#person-{n} > summary").click()
+        expect(page.locator(f"#person-{n} .episode")).to_be_visible()
     expect(page.locator("#person-1 .turn .when").first).to_have_text("0:00–0:02")
     assert page.locator("#person-1 .turn .text").count() == 0
     bar(page, 1).hover()
-    assert lit(page, ".turn") == ["1"]
+    expect_lit(page, ".turn", "1", by="data-segment")
     expect(page.locator("#person-2 .chart .bar").first).to_be_visible()
     assert page.locator("#person-2 svg.map, #person-2 .turns").count() == 0
     expect(page.locator("#person-3 .episode")).to_contain_text("There are no steps in this episode.")
@@ -478,11 +508,9 @@ def crowd(data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> str
     return put(tmp_path_factory.mktemp("crowd"), many)
 
 
-def shown(page: Page) -> list[str]:
-    return page.eval_on_selector_all(
-        "details.person:not([hidden])",
-        "all => all.map(e => e.querySelector('summary').firstElementChild.textContent)",
-    )
+def expect_shown(page: Page, *wanted: str) -> None:
+    """Wait until the list has these people in this order, and nobody else."""
+    expect(page.locator("details.person:not([hidden]) > summary > :first-child")).to_have_text(list(wanted))
 
 
 def test_people_are_found_filtered_and_sorted(watched, crowd):
@@ -497,15 +525,16 @@ def test_people_are_found_filtered_and_sorted(watched, crowd):
     expect(count).to_have_text("10 of 400 people")
     page.get_by_label("Diagnosis").select_option(label="mci")
     page.get_by_label("Remarks").select_option(label="odd")
-    assert shown(page) == ["Q035"]
+    expect_shown(page, "Q035")
     page.get_by_label("Remarks").select_option(label="without remarks")
-    assert shown(page) == ["Q031", "Q033", "Q037", "Q039"]
+    expect_shown(page, "Q031", "Q033", "Q037", "Q039")
     page.get_by_label("Sort by").select_option("action_sensitivity")
-    assert shown(page) == ["Q039", "Q037", "Q033", "Q031"]
+    expect_shown(page, "Q039", "Q037", "Q033", "Q031")
     page.get_by_label("Order").select_option("down")
-    assert shown(page) == ["Q031", "Q033", "Q037", "Q039"]
+    expect_shown(page, "Q031", "Q033", "Q037", "Q039")
     page.get_by_label("Find by id").fill("")
-    assert shown(page)[-1] == "Q007"  # no number: last either way
+    last = page.locator("details.person:not([hidden])").last.locator("> summary > :first-child")
+    expect(last).to_have_text("Q007")  # no number: last either way
     page.get_by_label("Find by id").fill("nobody")
     expect(count).to_have_text("0 of 400 people")
     assert (page.evaluate("window.parsed"), page.locator(".person-body").count()) == (1, 0)
@@ -541,12 +570,14 @@ def test_nothing_is_wider_than_the_screen_or_the_paper(page, wide):
     page.get_by_label("with tables").check()
     page.get_by_role("button", name="Open all for printing").click()
     expect(page.get_by_text("open. Print")).to_be_visible()
+    expect_filled(page)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     inside = "all => all.filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.ariaLabel)"
     assert page.eval_on_selector_all(".table-holder", inside) == []
     try:
         page.emulate_media(media="print")
         page.set_viewport_size({"width": PAPER_PX, "height": 1000})
+        page.wait_for_function("wide => innerWidth === wide && matchMedia('print').matches", arg=PAPER_PX)
         assert page.evaluate(WIDER) == []
     finally:
         page.emulate_media(media="null")
@@ -583,7 +614,8 @@ def test_every_printed_page_says_what_a_report_is_not(page, address, data):
     page.get_by_label("with tables").check()
     page.get_by_role("button", name="Open all for printing").click()
     expect(page.get_by_text("3 open.")).to_be_visible()
-    assert page.locator(".episode").count() == 3
+    expect(page.locator(".episode")).to_have_count(3)
+    expect_filled(page)
     expect(page.locator("#person-1 .table tbody tr[data-step]").first).to_be_visible()
     printed = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True)))
     texts = [sheet.extract_text() for sheet in printed.pages]
@@ -600,21 +632,22 @@ def test_every_printed_page_says_what_a_report_is_not(page, address, data):
             last = list(segment["effort"].values())[-1]["residual"]
             assert number_text(last) in whole
     page.get_by_role("button", name="Close all").click()
-    assert page.locator("details.person[open]").count() == 0
+    expect(page.locator("details.person[open]")).to_have_count(0)
 
 
 def test_without_margin_boxes_the_statement_is_at_the_foot_of_the_text(page, address):
     page.goto(address)
     page.evaluate("document.documentElement.classList.remove('margin-boxes')")
     page.locator("#person-3 > summary").click()
+    expect(page.locator("#person-3 .episode")).to_be_visible()
     printed = PdfReader(io.BytesIO(page.pdf(prefer_css_page_size=True)))
     assert all(sheet.extract_text().count(STATEMENT) >= 2 for sheet in printed.pages)
 
 
 def test_nobody_is_kept_out(opened, axe: Callable[[Page], list[str]]):
-    opened.get_by_text("Table of 6 steps").click()
-    opened.get_by_text("Table of 6 segments").click()
+    open_tables(opened, "steps", "segments")
     bar(opened, 1).click()
+    expect_lit_words(opened, "go up two squares")
     assert axe(opened) == []
 
 

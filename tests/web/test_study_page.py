@@ -21,4 +21,5 @@ def test_a_study_page_fits_and_keeps_nobody_out(watched, axe, tmp_path):
     assert page.evaluate("document.querySelector('figure img').naturalWidth") > 100
     for width in (360, 1366):
         page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function("width => innerWidth === width", arg=width)
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

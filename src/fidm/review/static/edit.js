@@ -104,7 +104,7 @@ export class Editor {
   // (onlyIfGood) leaves no trace otherwise; what somebody typed stays in the field, to be mended.
   async take(text, { isUndo = false, keepField = null, onlyIfGood = false } = {}) {
     const asked = (this.asked += 1);
-    let before = $("route").value;
+    let before = keepField ?? $("route").value;
     const put = () => {
       if ($("route").value !== before) return;  // somebody has typed on meanwhile: that is read next
       this.text = text;

@@ -93,6 +93,7 @@ class Page {
 
   async load({ keep = true } = {}) {
     const loading = (this.loading += 1);
+    if (!this.editor.isDirty) this.drop();
     const found = await this.trying(() => get("/api/list", { sample: this.sample }));
     if (!found || loading !== this.loading) return;  // something else was asked for meanwhile
     this.head = found.head;
@@ -101,7 +102,7 @@ class Page {
     this.showHeader(found.header);
     $("status").disabled = Boolean(this.sample);
     const kept = JSON.parse(sessionStorage.getItem(PLACE) || "null");
-    this.dialog = null;
+    this.outdate();
     if (keep && !this.list.current && kept) {
       const same = (row) => row.participant === kept.participant && row.episode === kept.episode && row.segment === kept.segment;
       const known = found.rows.find(same);
@@ -127,7 +128,7 @@ class Page {
     this.showHeader(found.header);
     this.list.update(found.rows);
     if (!this.editor.isOpen && this.list.current) {
-      this.dialog = null;
+      this.outdate();
       this.open(this.list.current, { quiet: true });
     }
   }
@@ -147,11 +148,9 @@ class Page {
       return;
     }
     if (!quiet) this.say("");  // before anything is waited for: what is said from now on stays
-    this.editor.close();
+    const opening = this.drop();
     const settling = this.isSettling;
     const key = [row.participant, row.episode, this.sample, settling, reviewer.name].join("\n");
-    const opening = (this.opening += 1);
-    this.allow(false);  // nobody decides on what is not shown yet
     if (!this.dialog || this.dialog.key !== key) {
       const query = { participant: row.participant, episode: row.episode, sample: this.sample, settling: settling ? "1" : "" };
       const found = await this.trying(() => get("/api/dialog", query));
@@ -168,13 +167,24 @@ class Page {
     this.list.find({ participant: this.dialog.participant, episode: this.dialog.episode, segment });
   }
 
-  clear() {
-    this.segment = null;
+  // Something else is to be shown: an answer that comes late is not, and nobody decides on what is still there.
+  drop() {
     this.editor.close();
+    this.allow(false);
+    return (this.opening += 1);
+  }
+
+  // The dialog is asked for again when it is next opened; until then it is what can be pointed at and written about.
+  outdate() {
+    if (this.dialog) this.dialog.key = "";
+  }
+
+  clear() {
+    this.drop();
+    this.segment = null;
     $("talk-title").textContent = "No segment is open";
     for (const id of ["talk-facts", "status-line", "chips", "doubts", "verdicts", "others", "turns"]) $(id).replaceChildren();
     this.walk.show({ start: null, steps: [], earlier: [] });
-    this.allow(false);
     this.showSettling({ overrules: null });
     this.showProblems([]);
     $("comment").value = "";
@@ -451,6 +461,11 @@ class Page {
 
   reorder() {
     const chosen = $("order").value;
+    if (this.editor.isDirty) {
+      this.trouble("Save the edit or leave it first.");
+      this.offerBack();
+      return;
+    }
     if (chosen === "draw") { $("draw").showModal(); return; }
     this.keepOrder(chosen);
     this.load({ keep: false });
