@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+
+from fidm.languages import PHRASES, language_text
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 POSITIONS = 64
@@ -17,7 +18,7 @@ POSITIONS = 64
 
 def vocabulary() -> list[str]:
     """The characters of the simulated people's Cantonese, Latin letters, and the usual specials."""
-    phrases = (resources.files("fidm.simulate.speaking") / "yue.toml").read_text("utf-8")
+    phrases = language_text("yue", PHRASES)
     letters = sorted({letter for letter in phrases.lower() if not letter.isspace()})
     latin = [chr(code) for code in range(ord("a"), ord("z") + 1)]
     return SPECIALS + letters + [f"##{letter}" for letter in latin] + sorted(set(latin) - set(letters))
