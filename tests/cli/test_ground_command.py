@@ -15,6 +15,7 @@ import fidm
 from fidm.cli.main import main
 from fidm.grounding.store import read_grounding
 from fidm.io.dialogs import BY_NAME, write
+from fidm.languages import WORDS, language_text
 from fidm.simulate.talk import Talks, simulate_talks
 
 FORMATS = ("chat", "elan", "textgrid", "srt", "vtt", "whisper", "csv")
@@ -282,11 +283,8 @@ def test_settings_are_read_and_options_come_first(tmp_path: Path, capsys: pytest
 def test_a_language_file_in_the_study_is_found_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from importlib import resources
-
     study = study_of(tmp_path / "study", people("en"), "csv")
-    own = (resources.files("fidm.grounding") / "languages" / "en.toml").read_text("utf-8")
-    (study / "mine.toml").write_text(own, "utf-8")
+    (study / "mine.toml").write_text(language_text("en", WORDS), "utf-8")
     (study / "grounding.toml").write_text('language = "mine.toml"\n', "utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["ground", str(study)]) == 0

@@ -18,7 +18,7 @@ import fidm
 from fidm.errors import DataError, GroundingError
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, ground
-from fidm.grounding.review.apply import apply as review
+from fidm.grounding.review import apply as review
 from fidm.grounding.review.apply import apply_review, bring_up_to_date, read_proposed, reviewed_grounding
 from fidm.grounding.review.audit import sample_audit, score_audit
 from fidm.grounding.review.edits import parse_edit

@@ -7,7 +7,8 @@ provenance of tables that were made with it; whoever writes it down elsewhere ca
 before it has changed.
 
 A line is written in one piece and is on the disk before anybody is told so. Several processes may add lines
-at once. What a process that was killed left of a line nobody was told about goes to ``review.torn-1``, ….
+at once; whoever adds or reads holds ``review.lock`` meanwhile. What a process that was killed left of a line
+nobody was told about goes to ``review.torn-1``, ….
 
 One entry of the trail of decisions, and the line it is written as.
 
@@ -24,8 +25,7 @@ import os
 import stat
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +34,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from fidm.errors import DataError, GroundingError
+from fidm.files import locked
 from fidm.grounding.store import FOLDER, private_folder
 
 MOST_COMMENT, MOST_REVIEWER = 2000, 80
@@ -215,7 +216,7 @@ def line_hash(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-FILE, HEAD = "review.jsonl", "review.head"
+FILE, HEAD, LOCK = "review.jsonl", "review.head", "review.lock"
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
 NOTHING_YET = "0" * 64
 """The head of a trail without a single entry."""
@@ -312,7 +313,7 @@ class Trail:
             except OSError as error:
                 raise _unreadable(self.path, error) from None
             try:
-                with _locked(held, shared=True):
+                with locked(self.path.with_name(LOCK), only_reads=True):
                     return self._take(held)
             except OSError as error:
                 raise _unreadable(self.path, error) from None
@@ -340,7 +341,7 @@ class Trail:
             try:
                 if os.name == "posix":
                     os.fchmod(held, 0o600)
-                with _locked(held):
+                with locked(self.path.with_name(LOCK)):
                     self._take(held)
                     self._put_aside(held)
                     if check is not None:
@@ -445,8 +446,10 @@ def verify_trail(study: str | Path, *, expect: str | None = None) -> Verified:
         raise _unreadable(path, error) from None
     else:
         try:
-            with _locked(held, shared=True):
+            with locked(path.with_name(LOCK), only_reads=True):
                 content, kept = _read_from(held, 0), _kept_head(study)
+        except OSError as error:
+            raise _unreadable(path, error) from None
         finally:
             os.close(held)
     *lines, torn = content.split(b"\n")
@@ -549,20 +552,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(held)
     finally:
         os.close(held)
-
-
-@contextmanager
-def _locked(held: int, *, shared: bool = False) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:  # a system without such locks
-        yield
-        return
-    fcntl.flock(held, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(held, fcntl.LOCK_UN)
 
 
 def _broken(path: Path, what: str) -> GroundingError:
