@@ -25,7 +25,8 @@ import os
 import stat
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -305,20 +306,14 @@ class Trail:
         """Read what others have added; return how many entries are new."""
         with self._guard:
             try:
-                held = _open(self.path, os.O_RDONLY)
+                with _reading(self.path) as held:
+                    return self._take(held)
             except FileNotFoundError:
                 if self._read or _kept_head(self.study) is not None:
                     raise _broken(self.path, "is not there any more") from None
                 return 0
             except OSError as error:
                 raise _unreadable(self.path, error) from None
-            try:
-                with locked(self.path.with_name(LOCK), only_reads=True):
-                    return self._take(held)
-            except OSError as error:
-                raise _unreadable(self.path, error) from None
-            finally:
-                os.close(held)
 
     def append(self, entry: AnEntry, *, check: Callable[[], None] | None = None) -> AnEntry:
         """Add an entry; when this returns it is on the disk.
@@ -437,21 +432,12 @@ def verify_trail(study: str | Path, *, expect: str | None = None) -> Verified:
     if not Path(study).is_dir():
         raise DataError("is not a folder.", source=str(study))
     path = folder / FILE
-    kept = _kept_head(study)
+    content, kept = b"", _kept_head(study)
     try:
-        held = _open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        content = b""
+        with suppress(FileNotFoundError), _reading(path) as held:
+            content, kept = _read_from(held, 0), _kept_head(study)
     except OSError as error:
         raise _unreadable(path, error) from None
-    else:
-        try:
-            with locked(path.with_name(LOCK), only_reads=True):
-                content, kept = _read_from(held, 0), _kept_head(study)
-        except OSError as error:
-            raise _unreadable(path, error) from None
-        finally:
-            os.close(held)
     *lines, torn = content.split(b"\n")
     problems, notes, entries, hashes = [], [], [], [NOTHING_YET]
     for number, line in enumerate(lines, start=1):
@@ -480,6 +466,17 @@ def verify_trail(study: str | Path, *, expect: str | None = None) -> Verified:
     if aside:
         notes.append(f"{aside} unfinished {'line was' if aside == 1 else 'lines were'} put aside.")
     return Verified(len(lines), hashes[-1], tuple(problems), tuple(notes), tuple(entries))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[int]:
+    """Open the trail and read it while nobody adds to it."""
+    held = _open(path, os.O_RDONLY)
+    try:
+        with locked(path.with_name(LOCK), only_reads=True):
+            yield held
+    finally:
+        os.close(held)
 
 
 def _read_from(held: int, place: int) -> bytes:
