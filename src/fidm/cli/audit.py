@@ -14,11 +14,11 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, sample_audit, score_audit
 from fidm.grounding.review.trail import Sample, Trail, verify_trail
-from fidm.present.terminal import count, note, page, printable, table_of, warn
+from fidm.present.terminal import note, page, printable, table_of, warn
 
 
 def sample(

@@ -19,13 +19,13 @@ from fidm.classify.language import Language, Texts, participant_texts
 from fidm.classify.result import Classification, Metric, Part, Setting
 from fidm.classify.tabular import SCORE
 from fidm.cli.opening import finish, open_study, read_talks, require_writable, results_folder
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.files import whole_file
 from fidm.grounding.store import VECTORS, private_folder
 from fidm.plot.classification import bar_handles, calibration_curve, classification_bars, roc_curves
 from fidm.present.classification import show
 from fidm.present.summary import summary
-from fidm.present.terminal import Bars, count, page, progress_bar, save_figure, warn
+from fidm.present.terminal import Bars, page, progress_bar, save_figure, warn
 from fidm.record import to_json, write_result
 from fidm.simulate.folders import SIMULATION
 

@@ -17,6 +17,7 @@ from fidm.cli.evidence import most_astray
 from fidm.cli.fit import show_summary
 from fidm.cli.simulate import formats_here, say_left_out
 from fidm.cohort import Cohort
+from fidm.errors import count
 from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.evidence.localization import Localization, localize
 from fidm.experiments.paper import LOCALIZATION
@@ -27,7 +28,7 @@ from fidm.grounding.store import write_grounding
 from fidm.io.dialogs import read
 from fidm.io.study import read_cohort
 from fidm.present.evidence import worse_actions
-from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of, warn
+from fidm.present.terminal import note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import write_result
 from fidm.report.report import write_report
 from fidm.simulate.twin import simulate_study

@@ -15,13 +15,13 @@ from cyclopts import Parameter
 from matplotlib.figure import Figure
 
 from fidm.cli.opening import find_fit, finish, open_study, results_folder
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.experiments.behind import places_behind
 from fidm.files import whole_file
 from fidm.plot.evidence import person_evidence
 from fidm.present.evidence import Person, show_everybody, show_person
-from fidm.present.terminal import aside, count, note, page, progress_bar, save_figure, warn
+from fidm.present.terminal import aside, note, page, progress_bar, save_figure, warn
 from fidm.record import to_json, write_result
 from fidm.tasks.model import TaskModel
 

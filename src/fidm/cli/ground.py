@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground
 from fidm.grounding.review.apply import Applied, apply_review
 from fidm.grounding.review.trail import Trail
@@ -25,7 +25,7 @@ from fidm.grounding.store import ANSWERS, alone_in, known_participants, private_
 from fidm.io.columns import count_reasons, excluded_people, say_reasons
 from fidm.io.dialogs import formats, read
 from fidm.io.study import recover
-from fidm.present.terminal import aside, count, page, progress_bar, warn
+from fidm.present.terminal import aside, page, progress_bar, warn
 from fidm.tasks.compile import load_task
 from fidm.tasks.spec import builtin_tasks
 

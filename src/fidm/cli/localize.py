@@ -9,12 +9,13 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from fidm.cli.opening import find_fit, finish, open_study, results_folder
+from fidm.errors import count
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import FEWEST, Localization, check_settings
 from fidm.evidence.localization import localize as run
 from fidm.experiments.paper import LOCALIZATION
 from fidm.plot.evidence import localization as draw
-from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of
+from fidm.present.terminal import note, page, progress_bar, save_figure, table_of
 from fidm.record import to_json, write_result
 
 NAMES = {

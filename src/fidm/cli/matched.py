@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from fidm.cli.opening import Opened, finish, open_study, results_folder
+from fidm.errors import count
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.matched import matched as run
 from fidm.experiments.paper import MATCHED_LARGEST_DIFFERENCE
 from fidm.plot.experiments import matched_auc
-from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of, warn
+from fidm.present.terminal import note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import to_json, write_result
 from fidm.tasks.compile import load_task
 

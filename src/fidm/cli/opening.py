@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.experiments.opening import part_of, read_people, study_fit, study_tasks
 from fidm.fit.fitted import Fit
 from fidm.grounding.review.apply import bring_up_to_date
@@ -19,7 +19,7 @@ from fidm.grounding.settings import read_settings
 from fidm.io.columns import count_reasons, say_reasons
 from fidm.io.dialogs import read
 from fidm.io.study import Study
-from fidm.present.terminal import Bars, aside, count, note, printable, warn
+from fidm.present.terminal import Bars, aside, note, printable, warn
 from fidm.simulate.folders import SIMULATION
 from fidm.talk import Transcripts
 from fidm.tasks.model import TaskModel

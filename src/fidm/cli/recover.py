@@ -9,12 +9,13 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from fidm.cli.opening import Opened, finish, open_study, results_folder
+from fidm.errors import count
 from fidm.experiments.paper import RECOVERY_DIAGONAL
 from fidm.experiments.recover import Recovery, number
 from fidm.experiments.recover import recover as run
 from fidm.plot.experiments import SHORT
 from fidm.plot.experiments import recovery as draw
-from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of, warn
+from fidm.present.terminal import note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import to_json, write_result
 from fidm.tasks.compile import load_task
 

@@ -12,7 +12,8 @@ from rich.console import Console
 
 from fidm.classify.classify import LABEL, NORMAL
 from fidm.cli.opening import require_writable
-from fidm.present.terminal import count, note, page, progress_bar, warn
+from fidm.errors import count
+from fidm.present.terminal import note, page, progress_bar, warn
 from fidm.report.opening import write_key
 from fidm.report.report import DEIDENTIFIED, NAME, Report, build_report, targets
 

@@ -15,9 +15,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.console import Console
 
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.grounding.review.apply import bring_up_to_date
-from fidm.present.terminal import count, note, page, progress_bar
+from fidm.present.terminal import note, page, progress_bar
 from fidm.tasks.compile import load_task
 
 

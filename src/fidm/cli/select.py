@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from fidm.cli.opening import finish, open_study, results_folder
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.experiments.select import select as run
 from fidm.plot.experiments import selection_map
-from fidm.present.terminal import count, note, page, progress_bar, save_figure, table_of, warn
+from fidm.present.terminal import note, page, progress_bar, save_figure, table_of, warn
 from fidm.record import to_json, write_result
 
 NONE_CHOSEN = 1

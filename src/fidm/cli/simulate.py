@@ -11,9 +11,9 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.io.columns import say_reasons
-from fidm.present.terminal import aside, count, note, page, progress_bar, table_of, warn
+from fidm.present.terminal import aside, note, page, progress_bar, table_of, warn
 from fidm.record import to_json
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy, simulate_study

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError
+from fidm.errors import DataError, FitError, count
 from fidm.experiments.learnable import fit_learnable
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, load_fit
@@ -102,7 +102,8 @@ def study_fit(
     path = use if use is not None else folder / "fit.json"
     if use is not None or path.exists():
         fit = load_fit(path, tasks)
-        said = f"learned earlier from {_participants(fit)}" + (f", {path}" if name_file else "")
+        file = f", {path}" if name_file else ""
+        said = f"learned earlier from {count(fit.n_learned, 'participant')}{file}"
         if use is None and _is_older(path, folder):
             said += ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
         return fit, said
@@ -115,14 +116,10 @@ def study_fit(
             raise
         fit, failures = fit_learnable(tasks, learners, paper_channels(), method="mle")
         alone = f". People are estimated one by one: {error.message.rstrip('.')}"
-    said = f"learned now from {_participants(fit)} ({part}){alone}"
+    said = f"learned now from {count(fit.n_learned, 'participant')} ({part}){alone}"
     for name, why in failures.items():
         said += f". {name} is left out: {why.rstrip('.')}"
     return fit, said
-
-
-def _participants(fit: Fit) -> str:
-    return f"{fit.n_learned:,} participant{'' if fit.n_learned == 1 else 's'}"
 
 
 def _is_older(fit: Path, folder: Path) -> bool:

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fidm.cli.opening import finish, require_writable
-from fidm.errors import DataError
-from fidm.present.terminal import Bars, aside, count, note, page, printable, progress_bar, table_of, warn
+from fidm.errors import DataError, count
+from fidm.present.terminal import Bars, aside, note, page, printable, progress_bar, table_of, warn
 from fidm.record import to_json
 from fidm_studies.analysis import STUDIES, Expectation, Reanalysis, find_study, study_names
 from fidm_studies.dataset import DATASETS, Dataset, dataset_names, find_dataset
