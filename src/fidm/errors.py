@@ -96,3 +96,14 @@ class GroundingError(FidmError):
 
 class FitError(FidmError):
     """A model could not be fitted to the data it was given."""
+
+
+def count(n: int, thing: str, things: str = "") -> str:
+    """Return how many there are, in words.
+
+    Examples
+    --------
+    >>> count(1, "person", "people"), count(1200, "step")
+    ('1 person', '1,200 steps')
+    """
+    return f"{n:,} {thing if n == 1 else things or thing + 's'}"

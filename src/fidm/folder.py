@@ -18,7 +18,7 @@ from fidm.classify import result as classified
 from fidm.classify.question import ask
 from fidm.classify.result import Classification, Flow
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FidmError, FitError
+from fidm.errors import DataError, FidmError, FitError, count
 from fidm.evidence.localization import Localization, table_schema
 from fidm.experiments.learnable import fit_learnable
 from fidm.experiments.reliability import Reliability, learned_numbers
@@ -152,7 +152,9 @@ class StudyFolder:
         path = use if use is not None else self.path / "fit.json"
         if use is not None or path.exists():
             fit = load_fit(path, self.tasks)
-            said = f"learned earlier from {_participants(fit)}" + (f", {path}" if name_file else "")
+            said = f"learned earlier from {count(fit.n_learned, 'participant')}" + (
+                f", {path}" if name_file else ""
+            )
             if use is None and _is_older(path, self.path):
                 said += (
                     ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
@@ -167,7 +169,7 @@ class StudyFolder:
                 raise
             fit, failures = fit_learnable(self.tasks, learners, paper_channels(), method="mle")
             alone = f". People are estimated one by one: {error.message.rstrip('.')}"
-        said = f"learned now from {_participants(fit)} ({part}){alone}"
+        said = f"learned now from {count(fit.n_learned, 'participant')} ({part}){alone}"
         for name, why in failures.items():
             said += f". {name} is left out: {why.rstrip('.')}"
         return fit, said
@@ -320,10 +322,6 @@ def read_talks(
         if on_progress is None
         else lambda done, of: on_progress("reading dialogs", done, of),
     )
-
-
-def _participants(fit: Fit) -> str:
-    return f"{fit.n_learned:,} participant{'' if fit.n_learned == 1 else 's'}"
 
 
 def _is_older(fit: Path, folder: Path) -> bool:

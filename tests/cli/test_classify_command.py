@@ -46,7 +46,7 @@ def people(n=60):
 def no_encoders(tmp_path_factory):
     """A machine to which nobody has fetched an encoder."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("HF_HUB_CACHE", str(tmp_path_factory.mktemp("hub")))
+        patch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path_factory.mktemp("hub")))
         patch.setenv("COLUMNS", "120")
         yield
 

@@ -315,7 +315,8 @@ def test_whatever_is_in_use_or_not_ours_stays(tmp_path):
     for place in other:
         place.mkdir()
         (place / "precious").write_text("x", "utf-8")
-    (other[1] / folders.LOCK).touch()  # of another study, whose name begins alike
+    for name in (folders.LOCK, folders.MARK):
+        (other[1] / name).touch()  # of another study, whose name begins alike
     with folders.new_folder(tmp_path / "study", overwrite=False) as place:
         place.mkdir()
         simulate_study(tmp_path / "study", n=2, dialogs=False)

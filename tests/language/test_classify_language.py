@@ -81,7 +81,7 @@ def test_a_folder_alone_lends_its_name_and_joins_the_papers_table(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     own = shutil.copytree(bert, tmp_path / "roberta-yue")
     assert main(["classify", str(copy), "--encoder", str(own), *OPTIONS]) == 0
     page = capsys.readouterr().out

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
@@ -267,9 +269,7 @@ def test_loading_leaves_the_settings_of_transformers_alone(
 def test_a_name_is_looked_up_where_hugging_face_puts_it(
     bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("HF_HUB_CACHE", raising=False)
-    monkeypatch.delenv("HUGGINGFACE_HUB_CACHE", raising=False)
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     name = "google-bert/bert-base-chinese"
     with pytest.raises(DataError) as caught:
         find_encoder(name)
@@ -284,9 +284,6 @@ def test_a_name_is_looked_up_where_hugging_face_puts_it(
         (snapshot / file.name).symlink_to(file)
     assert find_encoder(name) == snapshot
     assert fingerprint(snapshot) == fingerprint(bert)
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
-    monkeypatch.setenv("HF_HOME", "/nowhere")
-    assert find_encoder(name) == snapshot
     (snapshot / "model.safetensors").unlink()
     (snapshot / "model.safetensors").symlink_to(tmp_path / "gone")
     with pytest.raises(DataError, match=f"only in part. Fetch it again: hf download {name}"):
@@ -301,20 +298,44 @@ def test_a_name_is_looked_up_where_hugging_face_puts_it(
             find_encoder(wrong)
     with pytest.raises(DataError, match="is a file"):
         find_encoder(bert / "vocab.txt")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(DataError, match=r"needs huggingface_hub.*pip install 'fidm\[language\]'"):
+        find_encoder("a/b")
+    assert find_encoder(bert) == bert
 
 
-def test_it_is_looked_up_where_the_library_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import try_to_load_from_cache
-
-    place = tmp_path / "models--a--b"
+@pytest.mark.parametrize(
+    ("variable", "folder"), [("HF_HUB_CACHE", "."), ("HUGGINGFACE_HUB_CACHE", "."), ("HF_HOME", "hub")]
+)
+def test_variables_of_the_environment_say_where(variable: str, folder: str, tmp_path: Path) -> None:
+    place = tmp_path / folder / "models--a--b"
     (place / "snapshots" / "77").mkdir(parents=True)
     (place / "refs").mkdir()
     (place / "refs" / "main").write_text("77", "ascii")
     for name in ("config.json", "vocab.txt", "model.safetensors"):
         (place / "snapshots" / "77" / name).write_text("{}", "ascii")
-    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
-    theirs = try_to_load_from_cache("a/b", "config.json", cache_dir=tmp_path)
-    assert theirs == str(find_encoder("a/b") / "config.json")
+    code = "from fidm.classify.encoder import find_encoder; print(find_encoder('a/b'))"
+    others = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "HUGGING"))}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env={**others, variable: str(tmp_path)}, capture_output=True, text=True
+    )
+    assert said.stdout.strip() == str(place / "snapshots" / "77")
+
+
+def test_a_snapshot_need_not_hold_what_no_encoder_needs(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, commit = tmp_path / "models--a--b", "7" * 40
+    shutil.copytree(bert, place / "snapshots" / commit)
+    (place / "refs").mkdir()
+    (place / "refs" / "main").write_text(commit, "ascii")
+    (place / "trees").mkdir()  # what the whole of it is, as the library notes it when it fetches a part
+    parts = {name: {"size": 1, "blob_id": "0"} for name in ("config.json", "tf_model.h5")}
+    (place / "trees" / f"{commit}.json").write_text(
+        json.dumps({"format_version": 1, "files": parts}), "ascii"
+    )
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert find_encoder("a/b") == place / "snapshots" / commit
 
 
 def test_encoders_are_told_apart_by_content(bert: Path, tmp_path: Path) -> None:

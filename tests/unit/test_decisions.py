@@ -18,6 +18,7 @@ from fidm.grounding.review import trail as decisions
 from fidm.grounding.review.trail import (
     FILE,
     HEAD,
+    LOCK,
     NOTHING_YET,
     Decision,
     Outcome,
@@ -85,7 +86,7 @@ def test_only_the_owner_can_read_it(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     modes = {p.name: stat.S_IMODE(p.stat().st_mode) for p in (tmp_path / "grounding").iterdir()}
-    assert modes == {FILE: 0o600, HEAD: 0o600}
+    assert modes == dict.fromkeys((FILE, HEAD, LOCK), 0o600)
     assert stat.S_IMODE((tmp_path / "grounding").stat().st_mode) == 0o700
 
 
@@ -339,7 +340,7 @@ def test_a_disk_that_is_full_for_the_head_alone_loses_and_breaks_nothing(
     monkeypatch.undo()
     assert (tmp_path / "grounding" / FILE).read_bytes() == b""
     assert trail.append(decision("Ann")).number == 1
-    assert sorted(path.name for path in (tmp_path / "grounding").iterdir()) == [HEAD, FILE]
+    assert sorted(path.name for path in (tmp_path / "grounding").iterdir()) == [HEAD, FILE, LOCK]
     assert verify_trail(tmp_path).is_whole
 
 

@@ -14,6 +14,7 @@ from fidm.evidence.residuals import find_residuals
 from fidm.experiments.held_out import tuned
 from fidm.experiments.reliability import reliability
 from fidm.fit.effort_alone import fit_effort
+from fidm.stats import redraws
 
 
 @pytest.fixture(scope="module")
@@ -218,19 +219,30 @@ def test_people_who_belong_together_are_drawn_together(segments, fit):
         reliability(None, cohort, fit=fit, together="quad")
 
 
-def test_groups_are_drawn_alike_all_at_a_time_and_one_by_one():
-    from fidm.experiments.reliability import _drawn_together, _split_half
-
-    data = np.random.default_rng(1).normal(size=(3, 12))
+def test_groups_are_drawn_alike_all_at_a_time_and_one_by_one(monkeypatch):
     group = np.repeat(np.arange(6), 2)
     members = [np.flatnonzero(group == one) for one in range(6)]
     rng = np.random.default_rng(2)
-    slow = [
-        _split_half(data[:, None, np.concatenate([members[i] for i in rng.integers(0, 6, 6)])])[0]
-        for _ in range(30)
-    ]
-    quick = _drawn_together(data, group, _split_half, np.random.default_rng(2), 30)
-    np.testing.assert_array_equal(quick, np.stack(slow))
+    slow = [np.concatenate([members[i] for i in rng.integers(0, 6, 6)]) for _ in range(30)]
+    (quick,) = redraws(12, 30, np.random.default_rng(2), together=group)
+    np.testing.assert_array_equal(quick, slow)
+    monkeypatch.setattr("fidm.stats.AT_ONCE", 12 * 7)
+    pieces = list(redraws(12, 30, np.random.default_rng(2), together=group))
+    assert [len(one) for one in pieces] == [7, 7, 7, 7, 2]
+    np.testing.assert_array_equal(np.concatenate(pieces), slow)
+    alone, more = (
+        list(redraws(12, 30, np.random.default_rng(3), together=own)) for own in (None, np.arange(12))
+    )
+    np.testing.assert_array_equal(np.concatenate(alone), np.concatenate(more))
+
+
+def test_groups_of_different_sizes_are_drawn_whole():
+    group = np.array([0, 0, 0, 1, 2, 2])
+    for (rows,) in redraws(6, 20, np.random.default_rng(1), together=group):
+        often = np.bincount(rows, minlength=6)
+        assert often[0] == often[1] == often[2]
+        assert often[4] == often[5]
+        assert often[0] + often[3] + often[4] == 3
 
 
 def test_reliability_says_what_does_not_go_together(segments, fit):

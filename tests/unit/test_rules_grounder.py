@@ -193,11 +193,24 @@ def test_a_third_language_is_a_file(tmp_path):
 
 
 def test_all_that_is_wrong_in_a_language_file_is_said_at_once():
-    text = 'format = 2\nlanguage = "x"\nspaced = "no"\n[words]\nFLY = ["x"]\n[variants]\nab = "c"\n[places]\nmoon = ["m"]\n'
+    text = (
+        'format = 2\nlanguage = "x"\nspaced = "no"\nfillers = "uh"\n[words]\nFLY = ["x"]\n[variants]\nab = "c"\n'
+        '[places]\nmoon = ["m"]\n[numbers]\n1 = ["y"]\n2 = ["Y"]\n[compounds]\n"a b" = "FLY"\n'
+    )
     with pytest.raises(GroundingError) as caught:
         parse_language(text, source="x.toml")
     said = str(caught.value)
-    for part in ("format", "name", "spaced", "words.FLY", "variants.ab", "places.moon"):
+    for part in (
+        "format",
+        "name",
+        "spaced",
+        "fillers",
+        "words.FLY",
+        "variants.ab",
+        "places.moon",
+        "numbers.2 (line 13)",
+        "compounds.a b",
+    ):
         assert part in said
 
 

@@ -11,9 +11,10 @@ import pytest
 
 import fidm
 from fidm.errors import DataError, FidmError, TaskError
-from fidm.experiments.select import _Scored, cut, select
+from fidm.experiments.select import _Scored, select
 from fidm.model.effort import paper_channels
 from fidm.record import to_json
+from fidm.stats import deal
 
 COSTS, TEMPERATURES = (-0.02, -0.05), (0.03, 0.05, 0.12)
 TRUE = (-0.02, 0.05)
@@ -82,7 +83,7 @@ def test_where_every_point_is_degenerate_none_is_chosen(task, people):
 
 
 def test_the_score_is_that_of_left_out_people(task, people, found):
-    fold = cut(len(people), None, 5, 1)
+    fold = deal(len(people), 5, seed=[1, len(people)])
     total = count = 0.0
     for number in range(5):
         fit = fidm.Model(task, channels=()).fit(people[np.flatnonzero(fold != number)])
@@ -110,7 +111,7 @@ def test_the_area_is_that_of_features_learned_in_each_fold(task, people):
         StandardScaler(),
         LogisticRegression(C=1.0, class_weight="balanced", max_iter=1_000),
     )
-    folds = PredefinedSplit(cut(len(people), slow.astype(np.int8), 5, 1))
+    folds = PredefinedSplit(deal(len(people), 5, seed=[1, len(people)], classes=slow.astype(np.int8)))
     areas = cross_val_score(pipeline, cohort, slow, scoring="roc_auc", cv=folds)
     assert found.at(*TRUE).auc == pytest.approx(areas.mean(), abs=1e-9)
     assert found.by == "auc"
@@ -119,12 +120,12 @@ def test_the_area_is_that_of_features_learned_in_each_fold(task, people):
 
 def test_folds_are_even_and_groups_are_spread():
     group = np.array([0] * 13 + [1] * 7 + [-1] * 3, dtype=np.int8)
-    fold = cut(23, group, 5, 1)
+    fold = deal(23, 5, seed=[1, 23], classes=group)
     assert set(np.bincount(fold)) <= {4, 5}
     for value in (0, 1):
         each = np.bincount(fold[group == value], minlength=5)
         assert each.max() - each.min() <= 1
-    assert not np.array_equal(fold, cut(23, group, 5, 2))
+    assert not np.array_equal(fold, deal(23, 5, seed=[2, 23], classes=group))
 
 
 def test_tables_and_json_say_everything(found):

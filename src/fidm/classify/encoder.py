@@ -14,18 +14,16 @@ A text becomes one vector in four steps:
 A decoder-only model works too if transformers' ``AutoModel`` gives its ``last_hidden_state``; its tokens see
 only what came before them.
 
-Finding language encoders on this machine, and telling them apart by what is in their files.
+An encoder is looked for in a folder, or by its name where huggingface_hub keeps what it fetched, without a
+network and without PyTorch; one that is not on this machine is an error that says which command fetches it.
+Encoders are told apart by what is in their files.
 
-This needs neither PyTorch nor transformers, and nothing here can reach a network: an encoder that is not on
-this machine is an error that says which command fetches it.
-
-Vectors of what people said, kept in one SQLite file so that nobody is encoded twice.
-
-One row per text: its key is the hash of everything the vector depends on (the encoder's files, how the text
-is cut, how token vectors are pooled, and the text), its value the vector. The file holds no text. A vector
-can still betray what was said, and who has a text can find out whether it is in here, so the file belongs
-into the study's folder and can be read by its owner alone. Several threads and several processes may use it
-at once, and a killed run loses only what was under way.
+Vectors of what people said are kept in one SQLite file, so that nobody is encoded twice. One row per text:
+its key is the hash of everything the vector depends on (the encoder's files, how the text is cut, how token
+vectors are pooled, and the text), its value the vector. The file holds no text. A vector can still betray
+what was said, and who has a text can find out whether it is in here, so the file belongs into the study's
+folder and can be read by its owner alone. Several threads and several processes may use it at once, and a
+killed run loses only what was under way.
 """
 
 from __future__ import annotations
@@ -35,9 +33,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
-import os
 import pickle
-import re
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -187,8 +183,6 @@ VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.tikto
 SMALL_FILES = (".json", ".txt", ".model", ".tiktoken")
 """Endings of the files beside the weights that a vector may depend on."""
 
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-
 
 def find_encoder(model: str | Path) -> Path:
     """Return the folder of an encoder on this machine; an error says which command fetches it.
@@ -203,33 +197,30 @@ def find_encoder(model: str | Path) -> Path:
     if folder.is_dir():
         return _checked(folder, fetch="")
     name = str(model)
-    if isinstance(model, Path) or not _NAME.fullmatch(name):
-        what = "is a file" if folder.exists() else "is not there"
-        raise DataError(f"The encoder's folder {what}. Name a folder with config.json in it.", source=name)
-    fetch = f"hf download {name}"
-    place = hub_cache() / f"models--{name.replace('/', '--')}"
+    if isinstance(model, Path) or folder.exists():
+        raise _no_folder(name, "is a file" if folder.exists() else "is not there")
+    hub = _import("huggingface_hub")
     try:
-        commit = (place / "refs" / "main").read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        commit = ""
-    found = place / "snapshots" / commit
-    if not commit or not found.is_dir():
-        known = next((alias for alias, known in ENCODERS.items() if known == name), "NAME")
-        first = "" if has_extra() else " (after: pip install 'fidm[language]')"
-        raise DataError(
-            f"The encoder {name} is not on this machine, and fidm downloads nothing by itself. Fetch it once "
-            f"with: {fetch}{first}. Or put its files into a folder and name it: --encoder {known}=FOLDER."
-        )
-    return _checked(found, fetch=fetch)
+        found = hub.snapshot_download(name, local_files_only=True, allow_patterns=["config.json"])
+    except hub.errors.HFValidationError:  # it is no name
+        raise _no_folder(name, "is not there") from None
+    except (OSError, ValueError):
+        raise _not_here(name) from None
+    return _checked(Path(found), fetch=f"hf download {name}")
 
 
-def hub_cache() -> Path:
-    """Return the folder in which Hugging Face's tools keep what they fetch."""
-    for variable in ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"):
-        if os.environ.get(variable):
-            return Path(os.path.expandvars(os.environ[variable])).expanduser()
-    home = os.environ.get("HF_HOME") or f"{os.environ.get('XDG_CACHE_HOME') or '~/.cache'}/huggingface"
-    return Path(os.path.expandvars(home)).expanduser() / "hub"
+def _no_folder(name: str, what: str) -> DataError:
+    return DataError(f"The encoder's folder {what}. Name a folder with config.json in it.", source=name)
+
+
+def _not_here(name: str) -> DataError:
+    known = next((alias for alias, known in ENCODERS.items() if known == name), "NAME")
+    first = "" if has_extra() else " (after: pip install 'fidm[language]')"
+    return DataError(
+        f"The encoder {name} is not on this machine, and fidm downloads nothing by itself. Fetch it once "
+        f"with: hf download {name}{first}. Or put its files into a folder and name it: "
+        f"--encoder {known}=FOLDER."
+    )
 
 
 def has_extra() -> bool:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fidm.classify.tabular import words_of
 from fidm.cohort import Cohort
 from fidm.errors import DataError
+from fidm.stats import deal_classes
 from fidm.types import Integers
 
 UNKNOWN = -1
@@ -155,21 +156,13 @@ def cut(question: Question, rows: Integers, label: NDArray[np.int64], folds: int
     seed : int
         The same seed gives the same folds.
     """
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
-    fold = np.zeros(len(rows), dtype=np.int64)
-    if question.together is None:
-        cutter, groups = StratifiedKFold(folds, shuffle=True, random_state=seed), None
-    else:
-        cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-        groups = question.together[rows]
-        if len(np.unique(groups)) < folds:
-            raise DataError(
-                f"Those who belong together make {len(np.unique(groups))} groups; {folds} folds need at "
-                f"least {folds}."
-            )
-    for number, (_, tested) in enumerate(cutter.split(np.zeros(len(rows)), label, groups)):
-        fold[tested] = number
+    groups = None if question.together is None else question.together[rows]
+    if groups is not None and len(np.unique(groups)) < folds:
+        raise DataError(
+            f"Those who belong together make {len(np.unique(groups))} groups; {folds} folds need at least "
+            f"{folds}."
+        )
+    fold = deal_classes(label, folds, seed=seed, groups=groups)
     for number in range(folds):
         if len(np.unique(label[fold == number])) < len(np.unique(label)):
             raise DataError(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from fidm.cli.shared import print_json
-from fidm.errors import DataError
-from fidm.present.terminal import count, note, page, printable, table_of, warn
+from fidm.errors import DataError, count
+from fidm.present.terminal import note, page, printable, table_of, warn
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,8 +15,8 @@ from fidm.cli.shared import (
     say_simulated,
 )
 from fidm.defaults import FOLDS, LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
-from fidm.errors import DataError
-from fidm.present.terminal import count, page, progress_bar, warn
+from fidm.errors import DataError, count
+from fidm.present.terminal import page, progress_bar, warn
 
 
 def classify(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fidm.present.terminal import count, note, page, progress_bar, warn
+from fidm.errors import count
+from fidm.present.terminal import note, page, progress_bar, warn
 
 TASK = "grocery"
 

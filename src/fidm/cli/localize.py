@@ -6,7 +6,8 @@ from pathlib import Path
 
 from fidm.cli.shared import ReadingFit, Writing, finish, print_result
 from fidm.defaults import LOCALIZE_BOOTSTRAP
-from fidm.present.terminal import count, note, page, progress_bar
+from fidm.errors import count
+from fidm.present.terminal import note, page, progress_bar
 
 
 def localize(

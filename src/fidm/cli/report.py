@@ -13,8 +13,9 @@ from fidm.cli.shared import (
     require_writable,
 )
 from fidm.defaults import LABEL, NORMAL
+from fidm.errors import count
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.terminal import count, note, page, progress_bar, warn
+from fidm.present.terminal import note, page, progress_bar, warn
 
 if TYPE_CHECKING:
     from rich.console import Console

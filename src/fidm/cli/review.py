@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.terminal import count, note, page, progress_bar
+from fidm.present.terminal import note, page, progress_bar
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.terminal import Bars, aside, count, note, printable, warn
+from fidm.present.terminal import Bars, aside, note, printable, warn
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.evidence.residuals import find_residuals
 from fidm.evidence.surprisal import Surprisal, find_surprisal
 from fidm.fit.fitted import Fit, hash_fit
@@ -191,9 +191,9 @@ class Evidence:
         """Return what was found, in a few sentences."""
         counted, effort = self.counted, ", ".join(name.replace("_", " ") for name in self.channels)
         said = [
-            f"Evidence about {_count(len(self.participants), 'participant')}: "
-            f"{_count(self.actions.height, 'action')}, {counted.height:,} of them counted, and "
-            f"{_count(self.segments.height, 'segment')}."
+            f"Evidence about {count(len(self.participants), 'participant')}: "
+            f"{count(self.actions.height, 'action')}, {counted.height:,} of them counted, and "
+            f"{count(self.segments.height, 'segment')}."
         ]
         if counted.height:
             share = (counted["probability"] < IMPROBABLE).sum() / counted.height
@@ -274,10 +274,6 @@ def find_evidence(
         record=Record.of("evidence", fit.tasks.tasks, settings=settings, cohort=cohort),
         yes_no=tuple(one.name for one in fit.channels if isinstance(one, Bernoulli) and one.name in seen),
     )
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def _actions(fit: Fit, cohort: Cohort, followed: Followed, found: Surprisal) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 from fidm.errors import DataError
+from fidm.stats import deal_classes
 from fidm.types import Floats, Integers
 
 TOLERANCE = 1e-8
@@ -190,8 +191,6 @@ def cross_validated_auc(
     folds : int
         How many folds.
     """
-    from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
-
     x = np.asarray(features, dtype=np.float64)
     x = x[:, None] if x.ndim == 1 else x
     y = np.asarray(label, dtype=np.bool_)
@@ -205,12 +204,9 @@ def cross_validated_auc(
     x = x[:, np.flatnonzero(~np.isnan(x).all(axis=0))]
     if not x.shape[1]:
         raise DataError("No feature has a value.")
-    cutter = (
-        StratifiedKFold(folds, shuffle=True, random_state=seed)
-        if groups is None
-        else StratifiedGroupKFold(folds, shuffle=True, random_state=seed)
-    )
-    return float(np.mean([held_out_auc(x, y, train, test) for train, test in cutter.split(x, y, groups)]))
+    fold = deal_classes(y, folds, seed=seed, groups=groups)
+    parts = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(folds)]
+    return float(np.mean([held_out_auc(x, y, train, test) for train, test in parts]))
 
 
 def held_out_auc(features: Floats, label: NDArray[Any], train: Integers, test: Integers) -> float:

@@ -45,6 +45,7 @@ from fidm.model.channels import Channel
 from fidm.model.counts import Bernoulli
 from fidm.model.effort import column_values, effort_problems, refuse
 from fidm.record import Record, plain
+from fidm.stats import deal
 from fidm.types import Floats, Integers, Progress
 
 CLOSE, ROUGH = 0.03, 0.08
@@ -392,10 +393,7 @@ def _deal(group: Integers, folds: int, seed: int) -> Integers:
     n = int(group.max(initial=-1)) + 1
     if n < folds:
         raise DataError(f"There are {n} people, or groups of them, for {folds} folds. Use fewer folds.")
-    order = np.random.default_rng([seed, 0]).permutation(n)
-    place = np.empty(n, dtype=np.int64)
-    place[order] = np.arange(n) % folds
-    return place[group]
+    return deal(n, folds, seed=[seed, 0])[group]
 
 
 # ---------------------------------------------------------------------- numbers

@@ -24,14 +24,14 @@ The design of :func:`fidm.experiments.matched.matched`, which says what it is fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.cohort import Cohort, offsets_of
+from fidm.cohort import Cohort, no_problems, offsets_of
 from fidm.errors import DataError
 from fidm.experiments import paper
 from fidm.experiments.classifier import FOLDS, cross_validated_auc
@@ -169,19 +169,7 @@ def _bare_segments(cohort: Cohort, channels: Sequence[Channel]) -> Cohort:
 
 
 def _with_segments(cohort: Cohort, segments: pl.DataFrame, offsets: NDArray[np.int64]) -> Cohort:
-    return Cohort(
-        participants=cohort.participants,
-        episodes=cohort.episodes,
-        episode_offsets=cohort.episode_offsets,
-        step_offsets=cohort.step_offsets,
-        state=cohort.state,
-        action=cohort.action,
-        end_state=cohort.end_state,
-        segments=segments,
-        segment_offsets=offsets,
-        weight=cohort.weight,
-        inferred=cohort.inferred,
-    )
+    return replace(cohort, segments=segments, segment_offsets=offsets, segment=None, problems=no_problems())
 
 
 FEATURES: Mapping[str, str] = {

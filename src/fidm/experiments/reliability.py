@@ -61,6 +61,7 @@ from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels, segment_owner_offsets
 from fidm.record import Record, hash_values
 from fidm.simulate.structure import counted_steps
+from fidm.stats import redraws
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
 from fidm.types import Flags, Floats, Progress
@@ -249,8 +250,6 @@ class Reliability:
 FEWEST_PEOPLE = 5
 """A correlation of fewer people is not given."""
 
-_CHUNK = 2_000_000
-
 
 def reliability(
     task: TaskModel | Iterable[TaskModel] | None,
@@ -424,43 +423,13 @@ def _measured(
     if n >= FEWEST_PEOPLE:
         found = function(data[:, None, :])[0]
         rng = np.random.default_rng([seed, n])
-        if group is not None:
-            drawn = _drawn_together(data, group[known], function, rng, bootstrap)
-        else:
-            size = max(1, _CHUNK // n)
-            drawn = np.concatenate(
-                [
-                    function(data[:, rng.integers(0, n, (min(size, bootstrap - first), n))])
-                    for first in range(0, bootstrap, size)
-                ]
-            )
+        their = None if group is None else group[known]
+        rows = redraws(n, bootstrap, rng, together=their)
+        drawn = np.concatenate([function(data[:, some]) for some in rows])
         drawn = drawn[np.isfinite(drawn).all(axis=1)]
         if len(drawn) > bootstrap // 2:
             low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
     return _row(name, kind, n, int((~known).sum()), found, low, high, rank_r)
-
-
-def _drawn_together(
-    data: Floats,
-    group: NDArray[np.int64],
-    function: Callable[[Floats], Floats],
-    rng: np.random.Generator,
-    bootstrap: int,
-) -> Floats:
-    """What is found when groups are drawn anew whole, [B, 3]."""
-    members = [np.flatnonzero(group == one) for one in np.unique(group)]
-    if len({len(one) for one in members}) == 1:  # all at a time
-        drawn = rng.integers(0, len(members), (bootstrap, len(members)))
-        chosen = np.stack(members)[drawn].reshape(bootstrap, -1)
-        size = max(1, _CHUNK // chosen.shape[1])
-        return np.concatenate(
-            [function(data[:, chosen[first : first + size]]) for first in range(0, bootstrap, size)]
-        )
-    found = []
-    for _ in range(bootstrap):
-        chosen = np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))])
-        found.append(function(data[:, None, chosen])[0])
-    return np.stack(found)
 
 
 def _row(

@@ -33,6 +33,7 @@ from fidm.fit.fitted import Fit
 from fidm.model.effort import paper_channels
 from fidm.record import Record, hash_values
 from fidm.simulate.structure import PRESENCE
+from fidm.stats import deal
 from fidm.tasks.check import check_task, move_cost
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
@@ -264,7 +265,7 @@ def select(
         )
     if by == "auc" and label is None:
         label = DIAGNOSIS
-    fold = cut(len(cohort), None, folds, seed)
+    fold = deal(len(cohort), folds, seed=[seed, len(cohort)])
     groups = None if label is None else _Groups.of(task, cohort, label, folds, seed)
     grid = [(float(cost), float(tau)) for cost in costs for tau in temperatures]
     say = on_progress or (lambda doing, done, of: None)
@@ -339,16 +340,6 @@ class _Scored:
         return float(away.std(ddof=1) / np.sqrt(len(away)))
 
 
-def cut(n: int, group: NDArray[np.int8] | None, folds: int, seed: int) -> Integers:
-    """Return the fold of each person, [n]; the groups are spread evenly."""
-    order = np.random.default_rng([seed, n]).permutation(n)
-    if group is not None:
-        order = order[np.argsort(group[order], kind="stable")]
-    fold = np.empty(n, dtype=np.int64)
-    fold[order] = np.arange(n) % folds
-    return fold
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Groups:
     """Two groups of people, folds in which they are spread evenly, and effort learned without each fold.
@@ -365,7 +356,7 @@ class _Groups:
     @classmethod
     def of(cls, task: TaskModel, cohort: Cohort, label: str, folds: int, seed: int) -> _Groups:
         group = _two_groups(cohort, label, folds)
-        fold = cut(len(cohort), group, folds, seed)
+        fold = deal(len(cohort), folds, seed=[seed, len(cohort)], classes=group)
         columns = cohort.segments.columns
         channels = tuple(c for c in paper_channels() if c.column in columns and c.name != PRESENCE)
         if not channels or not cohort.n_segments:

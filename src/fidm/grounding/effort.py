@@ -146,6 +146,17 @@ def count_characters(turn: Turn, counting: Counting, fillers: frozenset[str] = f
     )
 
 
+def count_letters(text: str) -> int:
+    """Return how many characters of a text count where nothing else is said: letters, digits, marks.
+
+    Examples
+    --------
+    >>> count_letters("Left, 2 squares!")
+    12
+    """
+    return sum(_counts(letter, punctuation=False) for letter in text)
+
+
 def _counts(letter: str, punctuation: bool) -> bool:
     kind = unicodedata.category(letter)[0]
     return kind in "LNM" or (punctuation and kind in "PS")

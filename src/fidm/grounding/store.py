@@ -1,6 +1,7 @@
 """A study folder's grounding: written whole beside the tables, and read back for draws, audits and reviews.
 
     study/
+      .grounding.lock           held by whoever writes the grounding; always empty
       grounding.toml            settings, if any differ from the defaults
       talks/                    the dialogs, in any format
       steps.parquet, …          the tables that everything after reads
@@ -16,6 +17,7 @@
         proposals.parquet       the segments as the grounder left them, once decisions were applied
         proposals-moves.parquet their moves
         proposals.json          the provenance of those
+        review.lock             held by whoever adds decisions or reads them; always empty
 
 Only the owner of the study can read the folder ``grounding``.
 """
@@ -26,10 +28,9 @@ import json
 import os
 import shutil
 import tempfile
-import time
 import unicodedata
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, GroundingError
-from fidm.files import whole_file
+from fidm.files import locked, whole_file
 from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
 from fidm.grounding.effort import Effort
@@ -51,7 +52,7 @@ from fidm.io.study import StudyWriter, read_table
 from fidm.talk import Transcript, Turn
 from fidm.tasks.model import TaskModel
 
-FOLDER = "grounding"
+FOLDER, LOCK = "grounding", ".grounding.lock"
 ORIGINAL = "participants.original.csv"
 """What a table of participants that was given as CSV is kept as; its columns are in the study's own table."""
 
@@ -270,30 +271,16 @@ def alone_in(study: str | Path, *, wait_s: float = 0.0) -> Iterator[None]:
     wait_s : float
         How long to wait for whoever holds it, in seconds.
     """
-    try:
-        import fcntl
-    except ImportError:  # a system without such locks
-        yield
-        return
-    try:
-        held = os.open(study, os.O_RDONLY)
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}.", source=str(study)) from None
-    until = time.monotonic() + wait_s
-    while True:
+    if not Path(study).is_dir():
+        raise DataError("is not a folder.", source=str(study))
+    with ExitStack() as held:
         try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError:
-            if time.monotonic() < until:
-                time.sleep(0.05)
-                continue
-            os.close(held)
+            held.enter_context(locked(Path(study) / LOCK, wait_s=wait_s))
+        except TimeoutError:
             raise DataError("is being grounded by another process just now.", source=str(study)) from None
-    try:
+        except OSError as error:
+            raise DataError(f"cannot be written: {error.strerror}.", source=str(study)) from None
         yield
-    finally:
-        os.close(held)
 
 
 def _turns(grounded: Grounded) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from fidm.cohort import NO_ACTION, PROBLEM_SCHEMA
-from fidm.errors import DataError, Problem
+from fidm.errors import DataError, Problem, count
 from fidm.tasks.stack import TaskSet
 
 RESERVED = ("_row", "_episode", "_task", "_end", "_person", "_name", "_code", "_p", "_place", "_known")
@@ -49,7 +49,7 @@ def _listed(columns: Sequence[str]) -> str:
     """Names of columns that are known, and how many others there are."""
     known = [repr(name) for name in columns if name in KNOWN]
     others = sum(name not in KNOWN and name not in RESERVED for name in columns)
-    more = f"{_counted(others, 'column')} of other names" if others else ""
+    more = f"{count(others, 'column')} of other names" if others else ""
     return " and ".join(part for part in (", ".join(known), more) if part) or "no columns"
 
 
@@ -197,7 +197,7 @@ def refusal(problems: pl.DataFrame, source: str) -> DataError:
     """Return the error that lists these problems."""
     people = problems["participant"].drop_nulls().n_unique()
     return DataError(
-        f"{_counted(problems.height, 'problem')}, with {_counted(people, 'participant')}. Repair what is "
+        f"{count(problems.height, 'problem')}, with {count(people, 'participant')}. Repair what is "
         "wrong, or leave these people out with strict=False (on the command line: --skip-bad).",
         source=source,
         problems=[
@@ -207,10 +207,6 @@ def refusal(problems: pl.DataFrame, source: str) -> DataError:
             for row in problems.iter_rows(named=True)
         ],
     )
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
 
 
 COLUMN = "excluded"
@@ -304,4 +300,4 @@ def say_reasons(reasons: Mapping[str, int]) -> str:
     if len(reasons) > MOST_REASONS:
         rest = total - sum(list(reasons.values())[:MOST_REASONS])
         listed.append(f"other reasons ({rest:,})")
-    return f"{total:,} participant{'' if total == 1 else 's'} excluded: {', '.join(listed)}"
+    return f"{count(total, 'participant')} excluded: {', '.join(listed)}"

@@ -32,7 +32,7 @@ from typing import Literal
 import polars as pl
 
 from fidm.cohort import PROBLEM_SCHEMA
-from fidm.errors import DataError, Problem
+from fidm.errors import DataError, Problem, count
 from fidm.files import whole_file
 from fidm.io.formats import table
 from fidm.io.formats.base import (
@@ -164,7 +164,7 @@ def read(
     options = Options(_columns(columns, read_by), frozenset(KNOWN) | frozenset(known))
     done: list[tuple[str, list[Transcript]]] = []
     problems: list[tuple[str, str, Flaw]] = []
-    for count, (path, name) in enumerate(files, 1):
+    for number, (path, name) in enumerate(files, 1):
 
         def name_of(path: Path = path) -> str:
             return f"{path.parent.name}/{path.stem}" if in_folders else _participant(path, participant)
@@ -183,7 +183,7 @@ def read(
         problems += [(name, who, flaw) for who, flaw in flaws]
         done.append((name, found))
         if on_progress is not None:
-            on_progress(count, len(files))
+            on_progress(number, len(files))
     problems += _repeated(done)
     noted = _problem_table(problems)
     logger.info("read %d files, %d problems", len(files), noted.height)
@@ -300,9 +300,8 @@ def _problem_table(problems: list[tuple[str, str, Flaw]]) -> pl.DataFrame:
 def _refusal(problems: pl.DataFrame, n_files: int) -> DataError:
     bad = problems["table"].n_unique()
     return DataError(
-        f"{problems.height:,} problem{'' if problems.height == 1 else 's'} in {bad:,} of {n_files:,} "
-        f"file{'' if n_files == 1 else 's'}. Repair what is wrong, or leave these files out with "
-        "strict=False (on the command line: --skip-bad).",
+        f"{count(problems.height, 'problem')} in {bad:,} of {count(n_files, 'file')}. Repair what is "
+        "wrong, or leave these files out with strict=False (on the command line: --skip-bad).",
         problems=[
             Problem(row["problem"], row["table"], row["row"], row["hint"])
             for row in problems.iter_rows(named=True)

@@ -18,11 +18,12 @@ from rich.text import Text
 from fidm.classify.result import Classification
 from fidm.classify.subgroups import FEWEST
 from fidm.classify.validation import FOLD_NUMBER, SCRAMBLED
+from fidm.errors import count
 from fidm.experiments.paper import classification
 from fidm.io.columns import MOST_REASONS
 from fidm.present.numbers import DASH, between, number, percent, rows_of, span
 from fidm.present.summary import check_level, check_words, is_unsure, permutation_p, say_fold
-from fidm.present.terminal import count, note, table_of, warn
+from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import (
     FIRST,
     NO_INTERCEPT,
@@ -263,8 +264,7 @@ def show_checks(found: Classification, console: Console) -> None:
         n = int(table["n"][0])
         note(
             console,
-            f"{n:,} scramble{'' if n == 1 else 's'} can give no p below "
-            f"{permutation_p(1 / (1 + n), n).removeprefix('≤ ')}",
+            f"{count(n, 'scramble')} can give no p below {permutation_p(1 / (1 + n), n).removeprefix('≤ ')}",
         )
     for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True):
         console.print(say_fold(row), soft_wrap=True, markup=False)

@@ -16,9 +16,10 @@ from rich.table import Table
 from rich.text import Text
 
 from fidm.behind import Behind
+from fidm.errors import count
 from fidm.evidence.evidence import IMPROBABLE, Evidence
 from fidm.model.action import TIE
-from fidm.present.terminal import count, note, table_of, warn
+from fidm.present.terminal import note, table_of, warn
 from fidm.record import Record
 
 

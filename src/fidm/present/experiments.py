@@ -9,6 +9,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
+from fidm.errors import count
 from fidm.evidence.localization import FEWEST, Localization
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
@@ -17,7 +18,7 @@ from fidm.experiments.reliability import Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present.numbers import SHORT
-from fidm.present.terminal import count, note, table_of, warn
+from fidm.present.terminal import note, table_of, warn
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
 

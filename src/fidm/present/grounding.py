@@ -6,10 +6,11 @@ import polars as pl
 from rich.console import Console
 from rich.text import Text
 
+from fidm.errors import count
 from fidm.grounding.ground import NOTHING_SAID
 from fidm.io.columns import say_reasons
 from fidm.line import GroundedStudy
-from fidm.present.terminal import count, note, table_of, warn
+from fidm.present.terminal import note, table_of, warn
 
 STATUSES = {
     "confident": "used as they are",

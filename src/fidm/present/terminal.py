@@ -63,11 +63,6 @@ def aside() -> Console:
     return _Console(highlight=False, stderr=True)
 
 
-def count(n: int, thing: str) -> str:
-    """Return how many there are, in words: "1 dialog", "2 dialogs"."""
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
-
-
 def printable(text: str) -> str:
     """Return a text without what a terminal would obey: names of columns and classes come from files."""
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)

@@ -12,6 +12,7 @@ import polars as pl
 from fidm.classify.features import KINDS as BLOCK_KINDS
 from fidm.classify.intervals import ALONE, CAREFUL
 from fidm.classify.result import KINDS, LABELS, Classification, Flow, in_words
+from fidm.errors import count
 from fidm.experiments.paper import CLASSIFICATION
 
 Row = tuple[str, str, int | None]
@@ -238,7 +239,7 @@ def say_chance(differences: pl.DataFrame) -> str:
         return "No difference has an interval."
     out = above + below
     return (
-        f"Of {n:,} interval{'' if n == 1 else 's'}, {out:,} exclude{'s' if out == 1 else ''} 0 ({above:,} "
+        f"Of {count(n, 'interval')}, {out:,} exclude{'s' if out == 1 else ''} 0 ({above:,} "
         f"above, {below:,} below). Some would by chance, and they share people: decide before you look "
         "which comparison counts."
     )

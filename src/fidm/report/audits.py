@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fidm.errors import FidmError
+from fidm.errors import FidmError, count
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail
@@ -13,7 +13,6 @@ from fidm.grounding.store import FOLDER
 from fidm.present.numbers import PERCENT
 from fidm.report.opening import Opened, reviewer_names
 from fidm.report.parts import column, table, text_column, with_interval
-from fidm.report.words import count
 
 NOBODY = (
     "Nobody has audited this grounding. Draw a random sample with fidm audit sample, or judge one in "

@@ -15,11 +15,12 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 
+from fidm.errors import count
 from fidm.fit.profile import SENSITIVITY
 from fidm.pages import csp_hash, read_asset, script_json
 from fidm.present.numbers import DASH, cell_text, estimate_text, interval_text
 from fidm.report.parts import FLAG, HIGH, LOW
-from fidm.report.words import FLAGS, count
+from fidm.report.words import FLAGS
 
 STYLES = ("report.css",)
 SCRIPTS = ("charts.js", "links.js", "tables.js", "person.js", "report.js")

@@ -12,13 +12,12 @@ from fidm.classify.classify import classify
 from fidm.classify.language import Language, Texts
 from fidm.classify.result import Classification, Metric, in_words
 from fidm.classify.validation import FOLD_NUMBER, SCRAMBLED
-from fidm.errors import FidmError
+from fidm.errors import FidmError, count
 from fidm.present.numbers import PERCENT, in_one_way
 from fidm.present.wording import PARTS, featured, times
 from fidm.report.opening import Opened
 from fidm.report.parts import column, figure, section, sentence, table, text_column, with_interval
 from fidm.report.pictures import curve_panels, score_bars
-from fidm.report.words import count
 from fidm.types import Progress
 
 JUDGED = "judged in"

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from fidm.errors import count
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
@@ -18,7 +19,7 @@ from fidm.report.audits import audit_tables
 from fidm.report.opening import Opened, doubtful_weight
 from fidm.report.parts import column, figure, section, sentence, table, text_column
 from fidm.report.pictures import status_bar
-from fidm.report.words import GROUNDED, column_words, count, place_words
+from fidm.report.words import GROUNDED, column_words, place_words
 from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fidm.channels import channel_words, parameter_words
+from fidm.errors import count
 from fidm.fit.profile import SENSITIVITY
 from fidm.grounding.review.verdicts import doubt_in_words
 
@@ -121,14 +122,3 @@ def doubt_words(codes: str | None) -> list[str]:
 def column_words(name: str) -> str:
     """Return what a column of the table of participants is called."""
     return COLUMNS.get(name, name.replace("_", " "))
-
-
-def count(n: int, thing: str, things: str = "") -> str:
-    """Return how many there are, in words.
-
-    Examples
-    --------
-    >>> count(1, "person", "people"), count(1200, "step")
-    ('1 person', '1,200 steps')
-    """
-    return f"{n:,} {thing if n == 1 else things or thing + 's'}"

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fidm.errors import count
 from fidm.grounding.base import Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings
 from fidm.grounding.ground import assemble
@@ -409,7 +410,7 @@ def _facts(grounded: GroundedSegment) -> list[str]:
     if effort.duration_s is not None and effort.duration_s == effort.duration_s:
         found.append(f"{effort.duration_s:.1f} s")
     found.append(f"{effort.n_characters:,} characters")
-    found.append(f"{effort.n_turns} turn{'' if effort.n_turns == 1 else 's'}")
+    found.append(count(effort.n_turns, "turn"))
     if effort.pause_s:
         found.append(f"pauses {effort.pause_s:.1f} s")
     return found

@@ -8,17 +8,18 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from fidm.errors import DataError
+from fidm.files import locked
 
 SIMULATION = "simulation.json"
 """How a study was simulated; a folder without it is not ours to replace."""
 
-LOCK = "lock"
-"""A file that is held by whoever writes a study; one that nobody holds was left behind by a process that was
-killed."""
+LOCK, MARK = "lock", "held"
+"""A lock that is held by whoever writes a study, and a file that says so. Where the second is there and the
+first is held by nobody, both were left behind by a process that was killed."""
 
 
 @contextmanager
@@ -43,59 +44,39 @@ def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror}.", source=str(target)) from None
     old = hidden / "old"
-    held = -1
     try:
-        held = _hold(hidden)
-        yield hidden / "study"
-        _refuse(target, overwrite)  # somebody may have come first
-        if target.exists():
-            os.replace(target, old)
-        try:
-            os.replace(hidden / "study", target)
-        except BaseException:
-            if old.exists():
-                os.replace(old, target)
-            raise
+        with ExitStack() as held:
+            with suppress(OSError):  # a disk without such locks
+                held.enter_context(locked(hidden / LOCK))
+                (hidden / MARK).touch()
+            yield hidden / "study"
+            _refuse(target, overwrite)  # somebody may have come first
+            if target.exists():
+                os.replace(target, old)
+            try:
+                os.replace(hidden / "study", target)
+            except BaseException:
+                if old.exists():
+                    os.replace(old, target)
+                raise
     except OSError as error:
         raise DataError(f"cannot be written: {error.strerror}.", source=str(target)) from None
     finally:
         if target.exists() or not old.exists():  # else the older study could not be put back, and stays here
             shutil.rmtree(hidden, ignore_errors=True)
-        if held >= 0:
-            os.close(held)
-
-
-def _hold(hidden: Path) -> int:
-    """Mark a folder as being written to, for as long as this process lives."""
-    new = hidden / f"{LOCK}.new"
-    held = os.open(new, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        import fcntl
-
-        fcntl.flock(held, fcntl.LOCK_EX)
-    except (ImportError, OSError):  # a system, or a disk, without such locks
-        os.close(held)
-        new.unlink()
-        return -1
-    os.replace(new, hidden / LOCK)  # nobody sees it before it is held
-    return held
 
 
 def _is_held(hidden: Path) -> bool | None:
     """Whether somebody is writing to a folder; None where it is not marked, so that nobody knows."""
-    try:
-        import fcntl
-
-        held = os.open(hidden / LOCK, os.O_RDWR)
-    except (ImportError, OSError):
+    if not (hidden / MARK).exists():
         return None
     try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        with locked(hidden / LOCK, wait_s=0.0):
+            return False
+    except TimeoutError:
         return True
-    finally:
-        os.close(held)
-    return False
+    except OSError:
+        return None
 
 
 def _tidy_up(target: Path) -> None:

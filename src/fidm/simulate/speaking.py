@@ -10,7 +10,6 @@ The wordings of simulated people, one file per language.
 from __future__ import annotations
 
 import tomllib
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from fidm.errors import DataError
+from fidm.grounding.effort import count_letters
 from fidm.grounding.route.program import EXIT, FINISH, Instruction, Program
 from fidm.languages import PHRASES, languages_with
 from fidm.registry import LANGUAGES
@@ -36,11 +36,6 @@ def _tables(language: str) -> Mapping[str, Any]:
     if language not in languages():
         raise DataError(f"Simulated people do not speak {language!r}. Known: {', '.join(languages())}.")
     return tomllib.loads(LANGUAGES.read(language, PHRASES))
-
-
-def count_characters(text: str) -> int:
-    """Return how many code points of a text are neither spaces nor punctuation."""
-    return sum(1 for letter in text if not (letter.isspace() or unicodedata.category(letter)[0] == "P"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +177,7 @@ class Phrases:
             slots["turn"] = self.tables["turns"][turn]
         choices = [Clause(wording, slots, step.place, step.squares or 0) for wording in wordings]
         if terse:
-            sizes = [count_characters(clause.text) for clause in choices]
+            sizes = [count_letters(clause.text) for clause in choices]
             choices = [c for c, size in zip(choices, sizes, strict=True) if size <= min(sizes) + 1]
         return choices[int(rng.random() * len(choices))]
 
@@ -272,7 +267,7 @@ class Dialog:
 
     def assess(self, text: str, gap_ms: int) -> None:
         """Let the assessor say something after a gap."""
-        length = 200 + round(count_characters(text) * 150 / self.phrases.letters_per_character)
+        length = 200 + round(count_letters(text) * 150 / self.phrases.letters_per_character)
         self._say(text, gap_ms, length, "assessor")
 
     def assessor_says(self, words: Sequence[str], **gaps: str) -> None:
@@ -311,7 +306,7 @@ class Dialog:
             before = bool(pause) and rng.random() < 0.7
             self.assess(one_of(words, rng), pause if before else self._ms(100, 200))
             gap_ms = self._ms(100, 200) if before else pause or gap_ms
-        return Effort(sum(lengths), sum(map(count_characters, texts)), len(breaks) + 1, sum(silent.values()))
+        return Effort(sum(lengths), sum(map(count_letters, texts)), len(breaks) + 1, sum(silent.values()))
 
     # ------------------------------------------------------------------ words
 
@@ -319,19 +314,19 @@ class Dialog:
         """The talk in pieces: the words that are needed, then others until there are enough."""
         rng, phrases = self.rng, self.phrases
         fillers = phrases.said("extra", "fillers")
-        least = min(map(count_characters, fillers))
-        shortest = [word for word in fillers if count_characters(word) == least]
+        least = min(map(count_letters, fillers))
+        shortest = [word for word in fillers if count_letters(word) == least]
         clauses = phrases.clauses(program, rng)
         missing = max(0, n_least - len(clauses))
-        if sum(count_characters(clause.text) for clause in clauses) + missing > characters:
+        if sum(count_letters(clause.text) for clause in clauses) + missing > characters:
             clauses = phrases.clauses(program, rng, terse=True)
         units = [_Unit(clause=clause) for clause in clauses]
-        left = characters - sum(count_characters(unit.text) for unit in units)
+        left = characters - sum(count_letters(unit.text) for unit in units)
         for _ in range(missing):
             roomy = left > 8 * missing * phrases.letters_per_character
             text = one_of(phrases.said("extra", "remarks") if roomy else shortest, rng)
             self._put(units, _Unit(text))
-            left -= count_characters(text)
+            left -= count_letters(text)
         asked = 0
         while left > 0:
             added = 0
@@ -340,7 +335,7 @@ class Dialog:
             if not added:
                 text = one_of(fillers if left > 2 * phrases.letters_per_character else shortest, rng)
                 self._put(units, _Unit(text))
-                added = count_characters(text)
+                added = count_letters(text)
             asked = sum(unit.asks for unit in units)
             left -= added
         return units
@@ -361,7 +356,7 @@ class Dialog:
             text = one_of(phrases.said("help", "asked"), rng)
         else:
             return 0
-        added = count_characters(text)
+        added = count_letters(text)
         if not 0 < added <= left + 1 or any(unit.text == text for unit in units):
             return 0
         self._put(units, _Unit(text, asks=draw >= 0.88))
@@ -376,12 +371,12 @@ class Dialog:
         """Link a clause to what was said before, or let it come out at the second try."""
         if unit.clause is None:
             return 0
-        link, slip, size = unit.link, unit.slip, count_characters(unit.text)
+        link, slip, size = unit.link, unit.slip, count_letters(unit.text)
         if draw < 0.2:
             unit.link = link or one_of(self.phrases.said("extra", "links"), self.rng) + self.phrases.space
         else:
             unit.slip = slip or (self._slip(unit.clause) if draw < 0.33 else self._start(unit.clause))
-        added = count_characters(unit.text) - size
+        added = count_letters(unit.text) - size
         if added > left + 1:
             unit.link, unit.slip, added = link, slip, 0
         return added
@@ -445,7 +440,7 @@ class Dialog:
 
     def _lengths(self, texts: list[str], duration_ms: int) -> list[int]:
         """How long each utterance takes, as its share of the characters."""
-        sizes = [count_characters(text) for text in texts]
+        sizes = [count_letters(text) for text in texts]
         spare = max(0, duration_ms - SHORTEST_MS * len(texts))
         reached = [round(spare * sum(sizes[: i + 1]) / sum(sizes)) for i in range(len(sizes))]
         return [SHORTEST_MS + b - a for a, b in zip([0, *reached[:-1]], reached, strict=True)]

@@ -8,12 +8,13 @@ own, made from the seed and the person's row, so the result does not depend on h
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from fidm.cohort import UNKNOWN_STATE, Cohort, offsets_of
+from fidm.cohort import UNKNOWN_STATE, Cohort, no_problems, offsets_of
 from fidm.errors import DataError, TaskError
 from fidm.model.action import effective_weight
 from fidm.model.amounts import Gamma, LogNormal
@@ -267,19 +268,11 @@ def redraw_effort(
         _column(name, values, is_count=name.startswith("n_")) for name, values in columns.items()
     )
     people = {f"true_{channel.name}": own[:, k] for k, channel in enumerate(channels)}
-    return Cohort(
+    return replace(
+        cohort,
         participants=cohort.participants.with_columns(**{name: pl.Series(v) for name, v in people.items()}),
-        episodes=cohort.episodes,
-        episode_offsets=cohort.episode_offsets,
-        step_offsets=cohort.step_offsets,
-        state=cohort.state,
-        action=cohort.action,
-        end_state=cohort.end_state,
         segments=table,
-        segment_offsets=cohort.segment_offsets,
-        weight=cohort.weight,
-        segment=cohort.segment,
-        inferred=cohort.inferred,
+        problems=no_problems(),
     )
 
 

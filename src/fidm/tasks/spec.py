@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -286,44 +287,7 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
         problems.append(Problem(f"is {spec.format}; this version reads format {FORMAT}.", "format"))
     if len(spec.targets) > MAX_TARGETS:
         problems.append(Problem(f"name {len(spec.targets)} targets; {MAX_TARGETS} can be used.", "phases"))
-    seen: dict[str, str] = {}
-    for i, phase in enumerate(spec.phases):
-        where = f"phases.{phase.name}"
-        if phase.name in [earlier.name for earlier in spec.phases[:i]]:
-            problems.append(Problem(f"is called {phase.name!r} like an earlier phase.", f"phases.{i}.name"))
-        for target in phase.targets:
-            if target not in spec.sections:
-                hint = did_you_mean(target, spec.sections)
-                problems.append(
-                    Problem(f"names {target!r}, which is no section.", f"{where}.targets", hint=hint)
-                )
-            elif target in seen:
-                problems.append(
-                    Problem(
-                        f"names {target!r}, which is a target of {seen[target]!r} already.",
-                        f"{where}.targets",
-                    )
-                )
-            seen.setdefault(target, phase.name)
-        is_last = phase is spec.phases[-1]
-        if not phase.targets and not (is_last and spec.finish):
-            problems.append(
-                Problem(
-                    "has no targets. Only a last phase that ends with [finish] may have none.",
-                    where,
-                    hint="If leaving is the last goal, describe it as [finish], not as [exit]."
-                    if spec.exit and not spec.finish
-                    else "",
-                )
-            )
-    for name, section in spec.sections.items():
-        for needed in section.requires:
-            where = f"sections.{name}.requires"
-            if needed == name:
-                problems.append(Problem("names the section itself.", where))
-            elif needed not in seen:
-                hint = did_you_mean(needed, seen)
-                problems.append(Problem(f"names {needed!r}, which is no target.", where, hint=hint))
+    problems += [*_phase_problems(spec), *_requirement_problems(spec)]
     for language, places in spec.words.items():
         for place in places:
             if place not in spec.sections and place not in OTHER_PLACES:
@@ -333,6 +297,42 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
         if len(keys) > 1:
             problems.append(Problem(f"give the same action {word!r}.", " and ".join(keys)))
     return problems
+
+
+def _phase_problems(spec: TaskSpec) -> Iterator[Problem]:
+    seen: dict[str, str] = {}
+    for i, phase in enumerate(spec.phases):
+        where = f"phases.{phase.name}"
+        if phase.name in [earlier.name for earlier in spec.phases[:i]]:
+            yield Problem(f"is called {phase.name!r} like an earlier phase.", f"phases.{i}.name")
+        for target in phase.targets:
+            if target not in spec.sections:
+                hint = did_you_mean(target, spec.sections)
+                yield Problem(f"names {target!r}, which is no section.", f"{where}.targets", hint=hint)
+            elif target in seen:
+                what = f"names {target!r}, which is a target of {seen[target]!r} already."
+                yield Problem(what, f"{where}.targets")
+            seen.setdefault(target, phase.name)
+        is_last = phase is spec.phases[-1]
+        if not phase.targets and not (is_last and spec.finish):
+            hint = "If leaving is the last goal, describe it as [finish], not as [exit]."
+            yield Problem(
+                "has no targets. Only a last phase that ends with [finish] may have none.",
+                where,
+                hint=hint if spec.exit and not spec.finish else "",
+            )
+
+
+def _requirement_problems(spec: TaskSpec) -> Iterator[Problem]:
+    targets = dict.fromkeys(spec.targets)
+    for name, section in spec.sections.items():
+        for needed in section.requires:
+            where = f"sections.{name}.requires"
+            if needed == name:
+                yield Problem("names the section itself.", where)
+            elif needed not in targets:
+                hint = did_you_mean(needed, targets)
+                yield Problem(f"names {needed!r}, which is no target.", where, hint=hint)
 
 
 def _action_words(spec: TaskSpec) -> dict[str, list[str]]:

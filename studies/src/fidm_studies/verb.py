@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fidm.cli.shared import finish, require_writable
-from fidm.errors import DataError
-from fidm.present.terminal import Bars, aside, count, note, page, printable, progress_bar, table_of, warn
+from fidm.errors import DataError, count
+from fidm.present.terminal import Bars, aside, note, page, printable, progress_bar, table_of, warn
 from fidm.record import to_json
 from fidm.registry import DATASETS, REANALYSES
 from fidm_studies.analysis import Expectation, Reanalysis, find_study, study_names

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from fidm.cohort import PROBLEM_SCHEMA
-from fidm.errors import DataError, GroundingError
+from fidm.errors import DataError, GroundingError, count
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble
 from fidm.grounding.review.edits import action_names as action_names
@@ -93,7 +93,7 @@ class Applied:
         return {name: getattr(self, name) for name in names}
 
     def __str__(self) -> str:
-        said = [f"{_count(self.n_reviewed, 'segment')} read by hand"]
+        said = [f"{count(self.n_reviewed, 'segment')} read by hand"]
         if self.n_rejected:
             said.append(f"{self.n_rejected:,} rejected and left out")
         if self.n_differ:
@@ -102,11 +102,7 @@ class Applied:
             said.append(f"{self.n_stale:,} to be looked at again, since a correction before moved the figure")
         if self.n_lost:
             said.append(f"{self.n_lost:,} that the study has no more")
-        return f"{_count(self.n_decisions, 'decision')}: {', '.join(said)}"
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+        return f"{count(self.n_decisions, 'decision')}: {', '.join(said)}"
 
 
 def read_proposed(study: str | Path, task: TaskModel | None = None) -> Grounded:
@@ -256,7 +252,7 @@ def bring_up_to_date(study: str | Path, *, on_progress: Progress | None = None) 
     if applied is None:
         return None
     return (
-        f"The tables were made again with what reviewers decided ({_count(new, 'new decision')}). {applied}."
+        f"The tables were made again with what reviewers decided ({count(new, 'new decision')}). {applied}."
     )
 
 

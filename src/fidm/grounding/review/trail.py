@@ -7,7 +7,8 @@ provenance of tables that were made with it; whoever writes it down elsewhere ca
 before it has changed.
 
 A line is written in one piece and is on the disk before anybody is told so. Several processes may add lines
-at once. What a process that was killed left of a line nobody was told about goes to ``review.torn-1``, ….
+at once; whoever adds or reads holds ``review.lock`` meanwhile. What a process that was killed left of a line
+nobody was told about goes to ``review.torn-1``, ….
 
 One entry of the trail of decisions, and the line it is written as.
 
@@ -25,7 +26,7 @@ import stat
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,6 +35,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from fidm.errors import DataError, GroundingError
+from fidm.files import locked
 from fidm.grounding.store import FOLDER, private_folder
 
 MOST_COMMENT, MOST_REVIEWER = 2000, 80
@@ -215,7 +217,7 @@ def line_hash(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()
 
 
-FILE, HEAD = "review.jsonl", "review.head"
+FILE, HEAD, LOCK = "review.jsonl", "review.head", "review.lock"
 _BINARY = getattr(os, "O_BINARY", 0)  # Windows would change line ends
 NOTHING_YET = "0" * 64
 """The head of a trail without a single entry."""
@@ -304,20 +306,14 @@ class Trail:
         """Read what others have added; return how many entries are new."""
         with self._guard:
             try:
-                held = _open(self.path, os.O_RDONLY)
+                with _reading(self.path) as held:
+                    return self._take(held)
             except FileNotFoundError:
                 if self._read or _kept_head(self.study) is not None:
                     raise _broken(self.path, "is not there any more") from None
                 return 0
             except OSError as error:
                 raise _unreadable(self.path, error) from None
-            try:
-                with _locked(held, shared=True):
-                    return self._take(held)
-            except OSError as error:
-                raise _unreadable(self.path, error) from None
-            finally:
-                os.close(held)
 
     def append(self, entry: AnEntry, *, check: Callable[[], None] | None = None) -> AnEntry:
         """Add an entry; when this returns it is on the disk.
@@ -340,7 +336,7 @@ class Trail:
             try:
                 if os.name == "posix":
                     os.fchmod(held, 0o600)
-                with _locked(held):
+                with locked(self.path.with_name(LOCK)):
                     self._take(held)
                     self._put_aside(held)
                     if check is not None:
@@ -436,19 +432,12 @@ def verify_trail(study: str | Path, *, expect: str | None = None) -> Verified:
     if not Path(study).is_dir():
         raise DataError("is not a folder.", source=str(study))
     path = folder / FILE
-    kept = _kept_head(study)
+    content, kept = b"", _kept_head(study)
     try:
-        held = _open(path, os.O_RDONLY)
-    except FileNotFoundError:
-        content = b""
+        with suppress(FileNotFoundError), _reading(path) as held:
+            content, kept = _read_from(held, 0), _kept_head(study)
     except OSError as error:
         raise _unreadable(path, error) from None
-    else:
-        try:
-            with _locked(held, shared=True):
-                content, kept = _read_from(held, 0), _kept_head(study)
-        finally:
-            os.close(held)
     *lines, torn = content.split(b"\n")
     problems, notes, entries, hashes = [], [], [], [NOTHING_YET]
     for number, line in enumerate(lines, start=1):
@@ -477,6 +466,17 @@ def verify_trail(study: str | Path, *, expect: str | None = None) -> Verified:
     if aside:
         notes.append(f"{aside} unfinished {'line was' if aside == 1 else 'lines were'} put aside.")
     return Verified(len(lines), hashes[-1], tuple(problems), tuple(notes), tuple(entries))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[int]:
+    """Open the trail and read it while nobody adds to it."""
+    held = _open(path, os.O_RDONLY)
+    try:
+        with locked(path.with_name(LOCK), only_reads=True):
+            yield held
+    finally:
+        os.close(held)
 
 
 def _read_from(held: int, place: int) -> bytes:
@@ -549,20 +549,6 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(held)
     finally:
         os.close(held)
-
-
-@contextmanager
-def _locked(held: int, *, shared: bool = False) -> Iterator[None]:
-    try:
-        import fcntl
-    except ImportError:  # a system without such locks
-        yield
-        return
-    fcntl.flock(held, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
-    try:
-        yield
-    finally:
-        fcntl.flock(held, fcntl.LOCK_UN)
 
 
 def _broken(path: Path, what: str) -> GroundingError:

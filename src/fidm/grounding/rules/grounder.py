@@ -190,51 +190,64 @@ class Draft:
             self.doubt("ambiguous_place")
             names = step.place.split("|")
             step = replace(step, place=names["ambiguous_place" in self.flipped])
-        if one.what == "do":
-            self._do(step)
-        elif one.what == "measure":
-            last = self.steps[-1] if self.steps else None
-            if last is not None and last.op == "MOVE" and last.squares == step.squares:
-                return  # "one, two, three … yes, three squares"
-            if last is not None and is_open(last):
-                self.steps[-1] = replace(
-                    last, squares=step.squares, span=(last.span[0], step.span[1] or last.span[1])
-                )
-            else:
-                self.measured = len(self.steps)
+        match one.what:
+            case "do":
+                self._do(step)
+            case "measure":
+                self._measure(step)
+            case "check":
+                self.checks.add(len(self.steps))
                 self._add(step)
-        elif one.what == "check":
-            self.checks.add(len(self.steps))
-            self._add(step)
-        elif one.what == "straight":
-            self._add(step if not self._in_line(step) else replace(step, op="MOVE", way="ahead"))
-        elif one.what == "and":
-            last = self.steps[-1] if self.steps else None
-            if last is not None and last.place == step.place:
-                return
-            self._add(replace(step, op="BUY" if last is not None and last.op == "BUY" else "GOTO"))
-            if last is None or not last.place:
-                self.doubt("place_unused")
-        elif one.what == "bought":
-            self._bought(step)
-        elif one.what in ("paying", "leaving"):  # at the till, through the door; not "pay for the meat"
-            if step.place in (FINISH, EXIT):
+            case "straight":
+                self._add(replace(step, op="MOVE", way="ahead") if self._in_line(step) else step)
+            case "and":
+                self._next_place(step)
+            case "bought":
+                self._bought(step)
+            case "paying" | "leaving" if step.place in (FINISH, EXIT):  # at the till, through the door
                 self._do(replace(step, op="PAY" if one.what == "paying" else "LEAVE", place=""))
-            else:
+            case "paying" | "leaving":  # "pay for the meat"
                 self.doubt("vague")
-        elif one.what == "it":
-            if self.unused or (self.place and self.steps and self.steps[-1].op != "BUY"):
-                self._add(replace(step, place=self.place))
-            elif step.op == "GOTO":
-                self.doubt("where_to")
-            elif not self.steps or self.steps[-1].op != "BUY":
-                self._buy_here(step)
+            case "it":
+                self._meant_before(step)
+            case _:
+                self.doubt(one.why)
+
+    def _measure(self, step: Instruction) -> None:
+        """Take a number of squares for the move before, or for the one that follows."""
+        last = self.last
+        if last is not None and last.op == "MOVE" and last.squares == step.squares:
+            return  # "one, two, three … yes, three squares"
+        if last is not None and is_open(last):
+            self.steps[-1] = replace(
+                last, squares=step.squares, span=(last.span[0], step.span[1] or last.span[1])
+            )
         else:
-            self.doubt(one.why)
+            self.measured = len(self.steps)
+            self._add(step)
+
+    def _next_place(self, step: Instruction) -> None:
+        """Do at a further place what was done at the one before: "the meat, then the vegetables"."""
+        last = self.last
+        if last is not None and last.place == step.place:
+            return
+        self._add(replace(step, op="BUY" if last is not None and last.op == "BUY" else "GOTO"))
+        if last is None or not last.place:
+            self.doubt("place_unused")
+
+    def _meant_before(self, step: Instruction) -> None:
+        """Take "it" for the place named last, or for what is in reach."""
+        buys = self.last is not None and self.last.op == "BUY"
+        if self.unused or (self.place and self.steps and not buys):
+            self._add(replace(step, place=self.place))
+        elif step.op == "GOTO":
+            self.doubt("where_to")
+        elif not buys:
+            self._buy_here(step)
 
     def _do(self, step: Instruction) -> None:
         """Add an instruction, unless it says again, or completes, what was said before."""
-        last = self.steps[-1] if self.steps else None
+        last = self.last
         if last is not None and _repeats(step, last):
             self.doubt("said_twice")
             if "said_twice" not in self.flipped:
@@ -298,7 +311,7 @@ class Draft:
         """Let the later of two versions win; return whether the clause was used up by that."""
         steps = [one for one in found if one.what != "doubt"]
         fragments = [token for token in lost if token.kind in ("NUMBER", "PLACE")]
-        last = self.steps[-1] if self.steps else None
+        last = self.last
         if last is None:
             return not steps and bool(fragments)  # "no eggs today"
         if not steps:

@@ -10,19 +10,28 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
 
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.route.program import EXIT, FINISH, START
 from fidm.languages import WORDS, languages_with
 from fidm.registry import LANGUAGES
+from fidm.tasks.explain import explain, located
 from fidm.tasks.spec import TaskSpec
-
-FORMAT = 1
 
 DIRECTIONS = ("UP", "DOWN", "LEFT", "RIGHT")
 ACTING = (
@@ -128,6 +137,91 @@ class Language:
         return (
             self._spelling.sub(lambda found: self.variants[found.group()], small) if self.variants else small
         )
+
+
+def _must(hold: Callable[[str], bool], otherwise: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if not hold(text):
+            raise ValueError(otherwise)
+        return text
+
+    return AfterValidator(check)
+
+
+Word = Annotated[str, _must(lambda text: bool(text.strip()), "has something that is no word")]
+Words = Annotated[tuple[Word, ...], Field(strict=False)]
+Number = Annotated[str, _must(lambda text: text.isascii() and text.isdigit(), "is no number")]
+Class = Annotated[str, _must((*ACTING, *STEERING).__contains__, "is no known class of words")]
+Classes = Annotated[
+    str,
+    _must(
+        lambda text: set() < set(text.split()) <= {*ACTING, *STEERING, *_COUNTS},
+        'must be known classes of words, such as "TURN LEFT"',
+    ),
+]
+Place = Annotated[
+    str, _must((START, FINISH, EXIT).__contains__, "is no such place; sections are named in the task file")
+]
+Act = Annotated[str, _must(ASSESSOR.__contains__, f"is none of {', '.join(ASSESSOR)}")]
+
+
+class GrammarTable(BaseModel):
+    """The grammar of one language."""
+
+    rules: Words = ()
+
+
+class LanguageFile(BaseModel):
+    """Everything a language file may say; what contradicts something else goes to the list in the context."""
+
+    model_config = ConfigDict(strict=True)
+
+    format: Literal[1]
+    language: str
+    name: str
+    spaced: bool
+    compounds: dict[Word, Classes] = {}
+    words: dict[Class, Words] = {}
+    numbers: dict[Number, Words] = {}
+    places: dict[Place, Words] = {}
+    variants: dict[str, str] = {}
+    openers: Words = ()
+    fillers: Words = ()
+    verbs: dict[str, Words] = {}
+    assessor: dict[Act, Words] = {}
+    grammar: GrammarTable = GrammarTable()
+
+    @field_validator("compounds", "words", "numbers")
+    @classmethod
+    def _mean_one_thing(cls, table: dict[str, Any], info: ValidationInfo) -> dict[str, Any]:
+        tables, problems = {**info.data, str(info.field_name): table}, cast(list[Problem], info.context)
+        known: dict[str, Meaning] = {}
+        for where, form, meaning in _expressions(tables):
+            is_other = known.setdefault(_form(form, tables.get("spaced", False)), meaning) != meaning
+            if is_other and where.startswith(f"{info.field_name}."):
+                problems.append(Problem(f"has {form!r}, which stands elsewhere with another meaning.", where))
+        return table
+
+    @field_validator("variants")
+    @classmethod
+    def _are_as_long(cls, variants: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        cast(list[Problem], info.context).extend(
+            Problem("must be as long as what it stands for.", f"variants.{written}")
+            for written, meant in variants.items()
+            if len(written) != len(meant)
+        )
+        return variants
+
+
+def _expressions(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, Meaning]]:
+    """Every expression of a language file: its key, how it is written and what it stands for."""
+    for form, classes in tables.get("compounds", {}).items():
+        meaning = tuple(("NUMBER", _COUNTS[k]) if k in _COUNTS else (k, "") for k in classes.split())
+        yield f"compounds.{form}", form, meaning
+    for kind, forms in tables.get("words", {}).items():
+        yield from ((f"words.{kind}", form, ((kind, ""),)) for form in forms)
+    for number, forms in tables.get("numbers", {}).items():
+        yield from ((f"numbers.{number}", form, (("NUMBER", int(number)),)) for form in forms)
 
 
 class Vocabulary:
@@ -318,92 +412,29 @@ def parse_language(text: str, *, source: str = "language") -> Language:
     """Turn the text of a language file into a language; all that is wrong in it is said at once."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise GroundingError(f"is not valid TOML: {error}.", source=source) from None
     problems: list[Problem] = []
-    if data.get("format") != FORMAT:
-        problems.append(Problem(f"must be {FORMAT}.", "format"))
-    for key, wanted in (("language", str), ("name", str), ("spaced", bool)):
-        if not isinstance(data.get(key), wanted):
-            problems.append(Problem("is missing, or of the wrong kind.", key))
-    spaced = bool(data.get("spaced"))
-    meanings: dict[str, Meaning] = {}
-
-    def note(form: Any, meaning: Meaning, where: str) -> None:
-        if not isinstance(form, str) or not form.strip():
-            problems.append(Problem("has something that is no word.", where))
-            return
-        small = _form(form, spaced)
-        if meanings.setdefault(small, meaning) != meaning:
-            problems.append(Problem(f"has {form!r}, which stands elsewhere with another meaning.", where))
-
-    for form, classes in _table(data, "compounds", problems).items():
-        kinds = str(classes).split()
-        strange = [kind for kind in kinds if kind not in (*ACTING, *STEERING, *_COUNTS)]
-        if strange or not kinds:
-            problems.append(Problem(f"names no known class: {', '.join(strange)}.", f"compounds.{form}"))
-        note(
-            form,
-            tuple(("NUMBER", _COUNTS[kind]) if kind in _COUNTS else (kind, "") for kind in kinds),
-            "compounds",
-        )
-    for kind, forms in _table(data, "words", problems).items():
-        if kind not in (*ACTING, *STEERING):
-            problems.append(Problem("is no known class of words.", f"words.{kind}"))
-        for form in _list(forms, f"words.{kind}", problems):
-            note(form, ((kind, ""),), f"words.{kind}")
-    for number, forms in _table(data, "numbers", problems).items():
-        if not (number.isascii() and number.isdigit()):
-            problems.append(Problem("is no number.", f"numbers.{number}"))
-            continue
-        for form in _list(forms, f"numbers.{number}", problems):
-            note(form, (("NUMBER", int(number)),), f"numbers.{number}")
-    places: dict[str, tuple[str, ...]] = {}
-    for place, forms in _table(data, "places", problems).items():
-        if place not in (START, FINISH, EXIT):
-            problems.append(
-                Problem("is no such place; sections have their words in the task file.", f"places.{place}")
-            )
-            continue
-        places[place] = tuple(_list(forms, f"places.{place}", problems))
-    variants = _table(data, "variants", problems)
-    for written, meant in variants.items():
-        if not isinstance(meant, str) or len(written) != len(meant):
-            problems.append(Problem("must be as long as what it stands for.", f"variants.{written}"))
-    grammar = _table(data, "grammar", problems)
-    assessor, verbs = _table(data, "assessor", problems), _table(data, "verbs", problems)
-    for key, forms in assessor.items():
-        if key not in ASSESSOR:
-            problems.append(Problem(f"is none of {', '.join(ASSESSOR)}.", f"assessor.{key}"))
-        _list(forms, f"assessor.{key}", problems)
+    try:
+        file = LanguageFile.model_validate(data, context=problems)
+    except ValidationError as error:
+        problems += [explain(item, data, text, lambda _: []) for item in error.errors(include_url=False)]
     if problems:
+        problems = [located(problem, text) for problem in problems]
         raise GroundingError("the language cannot be used.", source=source, problems=problems)
     return Language(
-        code=data["language"],
-        name=data["name"],
-        spaced=spaced,
-        meanings=meanings,
-        places=places,
-        variants=variants,
-        openers=frozenset(_list(data.get("openers", []), "openers", problems)),
-        rules=tuple(_list(grammar.get("rules", []), "grammar.rules", problems)),
-        verbs={verb: tuple(_list(forms, f"verbs.{verb}", problems)) for verb, forms in verbs.items()},
-        fillers=frozenset(_list(data.get("fillers", []), "fillers", problems)),
+        code=file.language,
+        name=file.name,
+        spaced=file.spaced,
+        meanings={_form(form, file.spaced): meaning for _, form, meaning in _expressions(dict(file))},
+        places=file.places,
+        variants=file.variants,
+        openers=frozenset(file.openers),
+        rules=file.grammar.rules,
+        verbs=file.verbs,
+        fillers=frozenset(file.fillers),
         digest=hashlib.sha256(text.encode()).hexdigest(),
-        assessor={key: tuple(_form(form, spaced) for form in assessor.get(key, [])) for key in ASSESSOR},
+        assessor={
+            key: tuple(_form(form, file.spaced) for form in file.assessor.get(key, ())) for key in ASSESSOR
+        },
     )
-
-
-def _table(data: Mapping[str, Any], key: str, problems: list[Problem]) -> dict[str, Any]:
-    table = data.get(key, {})
-    if not isinstance(table, dict):
-        problems.append(Problem("must be a table.", key))
-        return {}
-    return table
-
-
-def _list(value: Any, where: str, problems: list[Problem]) -> list[str]:
-    if not isinstance(value, list):
-        problems.append(Problem("must be a list of words.", where))
-        return []
-    return value
