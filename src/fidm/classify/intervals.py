@@ -232,7 +232,7 @@ def balanced_accuracy(predicted: ArrayLike, label: ArrayLike, n_classes: int) ->
     return _estimate(float(recall.mean()), parts / n_classes, y)
 
 
-def mean_of(estimates: Sequence[Estimate], rows: Sequence[ArrayLike], n: int) -> Estimate:
+def mean_over_folds(estimates: Sequence[Estimate], rows: Sequence[ArrayLike], n: int) -> Estimate:
     """Average estimates made on the folds of one cross-validation (LeDell et al. 2015).
 
     Parameters
@@ -262,7 +262,7 @@ def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
     Parameters
     ----------
     estimates : sequence of Estimate
-        One per repetition, of the same people in the same order; see :func:`mean_of`.
+        One per repetition, of the same people in the same order; see :func:`mean_over_folds`.
     """
     if not estimates:
         raise DataError("There is no estimate to average.")

@@ -8,12 +8,12 @@ a score or the vector of somebody's words, are computed once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fidm.classify.tabular import Block, BlockScaling, checked, is_scaled
+from fidm.classify.features import Block, BlockScaling, checked, is_scaled
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.experiments.classifier import Preparation, classifier
@@ -45,6 +45,17 @@ class Prediction:
     n_healthy: int
     n_ill: int
     models: tuple[Any, Any]
+
+    @classmethod
+    def joined(cls, folds: Sequence[Prediction]) -> Prediction:
+        """Put the predictions of several folds after each other; whom each learned from is the first's."""
+        given = [one.probability for one in folds if one.probability is not None]
+        return replace(
+            folds[0],
+            rows=np.concatenate([one.rows for one in folds]),
+            logit=np.concatenate([one.logit for one in folds]),
+            probability=np.concatenate(given) if given else None,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,11 +11,11 @@ from cyclopts import Parameter
 from joblib import cpu_count
 from matplotlib.figure import Figure
 
-from fidm.classify.classify import LABEL, NORMAL, PERMUTATIONS, REPEATS
 from fidm.classify.classify import classify as run
 from fidm.classify.encoder import ENCODERS, find_encoder
-from fidm.classify.features import is_name, known_blocks, parse
+from fidm.classify.features import blocks_of, is_name, known_blocks
 from fidm.classify.language import Language, Texts, participant_texts
+from fidm.classify.question import LABEL, NORMAL, PERMUTATIONS, REPEATS
 from fidm.classify.result import Classification, Metric, Part, Setting
 from fidm.classify.tabular import SCORE
 from fidm.cli.opening import finish, open_study, read_talks, require_writable, results_folder
@@ -223,7 +223,7 @@ def _wanted(names: Sequence[str], encoders: Mapping[str, str]) -> dict[str, str]
     if not names:
         return dict(encoders)
     known = known_blocks(encoders=encoders)
-    parts = {one for name in names for one in parse(name, known)}
+    parts = {one for name in names for one in blocks_of(name, known)}
     return {name: model for name, model in encoders.items() if name in parts}
 
 

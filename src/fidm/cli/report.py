@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from joblib import cpu_count
 from rich.console import Console
 
-from fidm.classify.classify import LABEL, NORMAL
+from fidm.classify.question import LABEL, NORMAL
 from fidm.cli.opening import require_writable
 from fidm.present.terminal import count, note, page, progress_bar, warn
 from fidm.report.opening import write_key

@@ -107,7 +107,7 @@ class Preparation:
         blocks : sequence of float array [n, d]
             The features of each block, NaN where missing.
         scaled : bool
-            Whether to divide each block of d features by √d; see :func:`fidm.classify.tabular.is_scaled`.
+            Whether to divide each block of d features by √d; see :func:`fidm.classify.features.is_scaled`.
         """
         x = np.concatenate(blocks, axis=1)
         median = _medians(x)

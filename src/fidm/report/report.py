@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import fidm
-from fidm.classify.classify import LABEL, NORMAL
+from fidm.classify.question import LABEL, NORMAL
 from fidm.errors import DataError
 from fidm.files import whole_file
 from fidm.record import plain
