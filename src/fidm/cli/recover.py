@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fidm.cli.opening import Opened, finish, open_study, results_folder
 from fidm.experiments.paper import RECOVERY_DIAGONAL
-from fidm.experiments.recover import Recovery, number
+from fidm.experiments.recover import Recovery, as_printed
 from fidm.experiments.recover import recover as run
 from fidm.plot.experiments import SHORT
 from fidm.plot.experiments import recovery as draw
@@ -159,10 +159,10 @@ def _matrix(found: Recovery, condition: str, method: str, scale: str) -> object:
     names = [SHORT.get(name, name) for name in found.factors]
     paper = "–"
     if condition == "complete":
-        paper = " to ".join(number(bound) for bound in RECOVERY_DIAGONAL)
+        paper = " to ".join(as_printed(bound) for bound in RECOVERY_DIAGONAL)
     header = ["manipulated", *names, "matched ± sd" if found.repeat > 1 else "matched ± se", "paper"]
     rows = [
-        [name, *map(number, matrix[i]), f"{number(matrix[i, i])} ± {number(spread[i, i])}", paper]
+        [name, *map(as_printed, matrix[i]), f"{as_printed(matrix[i, i])} ± {as_printed(spread[i, i])}", paper]
         for i, name in enumerate(names)
     ]
     return table_of(header, rows)

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 
 from fidm.cli.opening import finish, open_study, results_folder
-from fidm.experiments.recover import number
+from fidm.experiments.recover import as_printed
 from fidm.experiments.reliability import BOOTSTRAP, Reliability
 from fidm.experiments.reliability import reliability as run
 from fidm.fit.fitted import load_fit
@@ -108,7 +108,7 @@ def _show(found: Reliability, console: Console) -> None:
                 _cell(row["r"]),
                 _cell(row["rank_r"]),
                 _cell(row["reliability"]),
-                "–" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}",
+                "–" if row["low"] is None else f"{as_printed(row['low'])} to {as_printed(row['high'])}",
                 _amount(row["sem"]),
                 _amount(row["mdc"]),
                 _amount(row["mdc_shrunk"]),
@@ -134,7 +134,7 @@ def _show(found: Reliability, console: Console) -> None:
 
 
 def _cell(value: float | None) -> str:
-    return "–" if value is None else number(value)
+    return "–" if value is None else as_printed(value)
 
 
 def _amount(value: float | None) -> str:

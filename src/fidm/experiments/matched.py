@@ -35,6 +35,7 @@ from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError
 from fidm.experiments import paper
 from fidm.experiments.classifier import FOLDS, cross_validated_auc
+from fidm.experiments.learnable import learned_truth
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile
@@ -80,11 +81,7 @@ class Pairs:
         channels = tuple(channel for channel in fit.channels if channel.name != PRESENCE)
         separate = _bare_segments(people, channels)
         merged = merge_segments(separate)
-        truth = {}
-        for channel in fit.channels:
-            shared = fit.populations[channel.name].population
-            intercept, slope = map(float, shared.coefficients)
-            truth[channel.name] = Truth(intercept, slope, shared.shape)
+        truth = learned_truth(fit)
         apart, together = (expected_totals(cohort, channels, truth) for cohort in (separate, merged))
         return cls(tasks, separate, merged, channels, truth, np.log(apart / together))
 
