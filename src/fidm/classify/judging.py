@@ -150,8 +150,7 @@ class Judge:
         features = self.features(learners, np.concatenate([learners, rows]))
         said = {}
         for name, blocks in self.representations.items():
-            matrices = [features[block].matrix for block in blocks]
-            x = self.prepare(matrices, len(learners), scaled=self.is_scaled(blocks))
+            x = self.prepare(blocks, [features[block].matrix for block in blocks], len(learners))
             said[name] = self.judge(x, self.label[learners], rows)
         return said, features
 
@@ -159,11 +158,10 @@ class Judge:
         """Return whether these blocks are scaled when they stand side by side."""
         return is_scaled([self.blocks[block] for block in blocks], self.scale_blocks)
 
-    @staticmethod
-    def prepare(matrices: Sequence[Floats], n_learners: int, *, scaled: bool) -> Floats:
+    def prepare(self, blocks: Sequence[str], matrices: Sequence[Floats], n_learners: int) -> Floats:
         """Return blocks side by side, imputed and standardized by the first rows, those of the learners."""
-        learned = Preparation.learn([matrix[:n_learners] for matrix in matrices], scaled=scaled)
-        return learned.apply(matrices)
+        scaled = self.is_scaled(blocks)
+        return Preparation.learn([one[:n_learners] for one in matrices], scaled=scaled).apply(matrices)
 
     def judge(self, x: Floats, label: Integers, rows: Integers) -> Prediction:
         """Return what classifiers say that learned from the first rows of ``x``, whose labels are given."""

@@ -159,9 +159,8 @@ def _scrambled_areas(
     judge: Judge, blocks: Sequence[str], folds: Sequence[Fold], times: int, seed: int
 ) -> Floats:
     """The area under the curve, averaged over the folds, of every scramble."""
-    scaled = judge.is_scaled(blocks)
     prepared = [
-        judge.prepare([fold.features[name].matrix for name in blocks], len(fold.learners), scaled=scaled)
+        judge.prepare(blocks, [fold.features[name].matrix for name in blocks], len(fold.learners))
         for fold in folds
     ]
     binary = replace(judge, n_classes=2)
@@ -186,7 +185,6 @@ def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places
     ``places`` is the place of each row of the cohort among those who are cross-validated.
     """
     blocks = judge.representations[representation]
-    scaled = judge.is_scaled(blocks)
     plain: list[Estimate] = []
     with_code: list[Estimate] = []
     for fold in folds:
@@ -197,7 +195,7 @@ def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places
         answer = np.concatenate([np.zeros(n), ill])[:, None]
         known = [fold.features[name].matrix for name in blocks]
         for areas, matrices in ((plain, known), (with_code, [*known, codes, answer])):
-            x = judge.prepare(matrices, n, scaled=scaled)
+            x = judge.prepare(blocks, matrices, n)
             areas.append(auc(judge.judge(x, judge.label[fold.learners], fold.rows).logit, ill))
     rows = [places[fold.rows] for fold in folds]
     everybody = sum(map(len, rows))
