@@ -60,15 +60,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The features of some people.
-
-    Parameters
-    ----------
-    matrix : float array [m, d]
-        NaN where missing.
-    names : tuple of str
-        What each column is.
-    """
+    """The features of some people, [m, d], NaN where missing; and what each column is."""
 
     matrix: Floats
     names: tuple[str, ...]
@@ -140,10 +132,7 @@ class Judge:
     ) -> tuple[dict[str, Prediction], dict[str, Features]]:
         """Return what each representation says of the people in these rows, and the features it rests on.
 
-        Parameters
-        ----------
-        learners, rows : int arrays
-            Whom to learn from, and whom to judge. The features are of the learners first, then the others.
+        The features are those of the learners first, then of the others.
         """
         if len(np.intersect1d(learners, rows)):
             raise DataError("Some people are both learned from and judged; nobody may be both.")

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.classify.features import BlockScaling
-from fidm.classify.tabular import SCORE, column_words
+from fidm.classify.tabular import SCORE, words_in_column
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.model.channels import Channel
@@ -224,7 +224,7 @@ def cut(question: Question, rows: Integers, label: NDArray[np.int64], folds: int
 
 def _classes(cohort: Cohort, label: str, normal: str) -> tuple[tuple[str, ...], Integers]:
     """The classes, healthy people first, and everybody's."""
-    values = column_words(
+    values = words_in_column(
         cohort.participants,
         label,
         why="so there is nothing to tell apart. Name the column that holds people's status (on the command "
@@ -260,7 +260,7 @@ def _parts(cohort: Cohort, split: str, train: str) -> tuple[NDArray[np.bool_], N
     everybody = np.ones(len(cohort), dtype=np.bool_)
     if split not in cohort.participants.columns:
         return everybody, ~everybody
-    values = column_words(cohort.participants, split, why="so there are no parts")
+    values = words_in_column(cohort.participants, split, why="so there are no parts")
     if not values.drop_nulls().len():
         return everybody, ~everybody
     found = values.drop_nulls().unique().sort().to_list()
@@ -278,7 +278,7 @@ def _parts(cohort: Cohort, split: str, train: str) -> tuple[NDArray[np.bool_], N
 
 def _groups(cohort: Cohort, together: str) -> Integers:
     """Everybody's group; who has no value is alone."""
-    values = column_words(cohort.participants, together, why="so it is not known who belongs together")
+    values = words_in_column(cohort.participants, together, why="so it is not known who belongs together")
     names: dict[object, int] = {}
     known = [(row,) if value is None else value for row, value in enumerate(values)]
     return np.array([names.setdefault(value, len(names)) for value in known], dtype=np.int64)

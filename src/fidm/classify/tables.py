@@ -60,17 +60,7 @@ MOST_NAMED = 50
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """An estimate, and what the repetitions it averages gave.
-
-    Parameters
-    ----------
-    estimate : Estimate
-        The mean over folds and repetitions.
-    repeats : tuple of float
-        The mean over the folds of each repetition; one for the held-out part.
-    n : int
-        How many people it is of.
-    """
+    """The mean over folds and repetitions, what each repetition gave, and of how many people it is."""
 
     estimate: Estimate
     repeats: tuple[float, ...]

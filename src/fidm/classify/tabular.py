@@ -76,7 +76,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return True
 
 
-def column_words(participants: pl.DataFrame, name: str, *, why: str) -> pl.Series:
+def words_in_column(participants: pl.DataFrame, name: str, *, why: str) -> pl.Series:
     """Return a column as texts without spaces around them; null where a cell is empty, blank or NaN.
 
     Parameters

@@ -40,18 +40,9 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """One fold: who is learned from, who is judged, and their features.
+    """One fold: who is learned from and in which fold they are judged themselves, and who is judged.
 
-    Parameters
-    ----------
-    number : int
-        Which fold it is.
-    learners, rows : int arrays
-        Those who are learned from, and those who are judged.
-    learner_folds : int array
-        The fold in which each learner is judged.
-    features : mapping of str to Features
-        The blocks, of the learners first.
+    Its features are those of the learners first, then of the others.
     """
 
     number: int
@@ -106,14 +97,7 @@ def check_leaks(
 ) -> list[dict[str, Any]]:
     """Return what scrambled labels give for every single block, and what the number of the fold adds.
 
-    Parameters
-    ----------
-    judge, question, protocol, say
-        As in :func:`cross_validate`.
-    folds : sequence of Fold
-        One cross-validation.
-    observed : mapping of str to float
-        The area under the curve of each representation in these folds.
+    ``observed`` is the area under the curve of each representation in these folds.
     """
     single = [name for name, made in judge.representations.items() if len(made) == 1]
     times = protocol.permutations

@@ -1,14 +1,14 @@
 """How far a person's numbers can be trusted: split halves, retest, and the change that is more than noise.
 
-*Split-half.* A person's segments are dealt to two halves, odd and even; every step goes with its segment.
-In episodes whose steps do not say which segment they belong to, runs of three counted steps are dealt
-instead. People with many short episodes have whole episodes dealt
-(``halves="episodes"``): where the segments of an episode follow a pattern, such as a slow first choice, odd
-and even segments are not parallel. Each half is estimated alone by maximum likelihood, with the population
-values of one fit for both; shrunken halves are pulled to the same centre, the more the less they hold, which
-distorts the correlation. With r the correlation of the halves (log η, θ), the full-length reliability is
-Spearman and Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the spread of full-length
-estimates, the standard error of measurement is SD·√(1 − ρ).
+*Split-half.* A person's segments are dealt to two halves, odd and even; every step goes with its segment. In
+episodes whose steps do not say which segment they belong to, runs of three counted steps are dealt instead.
+People with many short episodes have whole episodes dealt (``halves="episodes"``): where the segments of an
+episode follow a pattern, such as a slow first choice, odd and even segments are not parallel. Each half is
+estimated alone by maximum likelihood, with the population values of one fit for both; shrunken halves are
+pulled to the same centre, the more the less they hold, which distorts the correlation. With r the correlation
+of the halves (log η, θ), the full-length reliability is Spearman and Brown's ρ = 2r / (1 + r); a negative r
+is not stepped up. With SD the spread of full-length estimates, the standard error of measurement is SD·√(1 −
+ρ).
 
 People whose estimate is infinite in a half (every choice a best one) are left out of r, and with them the
 most consistent people, so ρ of η says little where they are many. The rank correlation keeps them, in the
