@@ -122,7 +122,10 @@ def two_classes() -> dict[str, list[Truth]]:
             for name, many in (("cross-validated", FOLDS), ("repeated", FOLDS * REPETITIONS)):
                 worth = tuple(np.mean(worths[:many], axis=0))
                 here[f"{name} AUC"] = (mean_over_folds(areas[:many], rows[:many], len(y)), worth[0])
-                here[f"{name} balanced accuracy"] = (mean_over_folds(shares[:many], rows[:many], len(y)), worth[1])
+                here[f"{name} balanced accuracy"] = (
+                    mean_over_folds(shares[:many], rows[:many], len(y)),
+                    worth[1],
+                )
             for name, pair in here.items():
                 pairs.setdefault(name, []).append(pair)
         for name, (few, every) in pairs.items():
