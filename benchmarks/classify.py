@@ -28,8 +28,7 @@ from sklearn.pipeline import make_pipeline
 
 import fidm
 import fidm.study
-from fidm.classify.available import usual
-from fidm.classify.features import make_blocks, representation
+from fidm.classify.features import make_blocks, representation, usual
 from fidm.experiments.classifier import classifier
 
 

@@ -20,7 +20,7 @@ import polars as pl
 
 from fidm.classify.classify import classify
 from fidm.classify.encoder import ENCODERS, find_encoder
-from fidm.classify.features import is_name, known_blocks, parse
+from fidm.classify.features import blocks_of, is_name, known_blocks
 from fidm.classify.language import Language, Texts, participant_texts
 from fidm.classify.result import Classification
 from fidm.cohort import Cohort
@@ -658,7 +658,7 @@ def _wanted(names: Sequence[str], encoders: Mapping[str, str]) -> dict[str, str]
     if not names:
         return dict(encoders)
     known = known_blocks(encoders=encoders)
-    parts = {one for name in names for one in parse(name, known)}
+    parts = {one for name in names for one in blocks_of(name, known)}
     return {name: model for name, model in encoders.items() if name in parts}
 
 

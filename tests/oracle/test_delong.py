@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from fidm.classify.intervals import auc, balanced_accuracy, difference, macro_auc, mean_of
+from fidm.classify.intervals import auc, balanced_accuracy, difference, macro_auc, mean_over_folds
 
 TIED = st.sampled_from([-1.0, 0.0, 0.1, 0.1 + 1e-9, 0.5, 2.0, 1e9])
 
@@ -146,5 +146,5 @@ def test_cross_validated_error_is_ledells() -> None:
                 squares += ((placement - theta) / share) ** 2 * len(own) / (len(own) - 1)
         total += squares / len(fold)
     expected = total / folds / n
-    found = mean_of([auc(score[fold], label[fold]) for fold in rows], rows, n)
+    found = mean_over_folds([auc(score[fold], label[fold]) for fold in rows], rows, n)
     assert found.variance == pytest.approx(expected, abs=1e-12)

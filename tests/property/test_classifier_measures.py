@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fidm.classify.calibration import at_threshold, calibration
-from fidm.classify.intervals import Estimate, auc, balanced_accuracy, difference, macro_auc, mean_of
+from fidm.classify.intervals import Estimate, auc, balanced_accuracy, difference, macro_auc, mean_over_folds
 
 quick = settings(max_examples=80, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -112,11 +112,11 @@ def test_judging_the_same_folds_again_adds_nothing(seed: int) -> None:
     rows = np.arange(len(label))
     other = np.round(score + rng.normal(size=score.shape), 1)
     folds = [auc(score[:, 1], label), auc(other[:, 1], label)]
-    once = mean_of(folds, [rows, rows], len(label))
-    twice = mean_of(folds * 2, [rows] * 4, len(label))
+    once = mean_over_folds(folds, [rows, rows], len(label))
+    twice = mean_over_folds(folds * 2, [rows] * 4, len(label))
     assert twice.value == pytest.approx(once.value, abs=1e-12)
     assert twice.parts == pytest.approx(once.parts, abs=1e-12)
-    assert mean_of(folds[:1], [rows], len(label)).parts == pytest.approx(folds[0].parts, abs=1e-15)
+    assert mean_over_folds(folds[:1], [rows], len(label)).parts == pytest.approx(folds[0].parts, abs=1e-15)
 
 
 @given(seeds)

@@ -32,7 +32,7 @@ from fidm.classify.intervals import (
     balanced_accuracy,
     difference,
     macro_auc,
-    mean_of,
+    mean_over_folds,
     over_repeats,
 )
 
@@ -121,8 +121,11 @@ def two_classes() -> dict[str, list[Truth]]:
             rows = [judge for _, judge in cuts]
             for name, many in (("cross-validated", FOLDS), ("repeated", FOLDS * REPETITIONS)):
                 worth = tuple(np.mean(worths[:many], axis=0))
-                here[f"{name} AUC"] = (mean_of(areas[:many], rows[:many], len(y)), worth[0])
-                here[f"{name} balanced accuracy"] = (mean_of(shares[:many], rows[:many], len(y)), worth[1])
+                here[f"{name} AUC"] = (mean_over_folds(areas[:many], rows[:many], len(y)), worth[0])
+                here[f"{name} balanced accuracy"] = (
+                    mean_over_folds(shares[:many], rows[:many], len(y)),
+                    worth[1],
+                )
             for name, pair in here.items():
                 pairs.setdefault(name, []).append(pair)
         for name, (few, every) in pairs.items():
@@ -197,7 +200,7 @@ def noise_joins() -> dict[str, list[Truth]]:
                 areas.append(auc(x[judge][:, columns] @ w, y[judge]))
                 worths.append(truth(w, b, shift[columns])[0])
             rows = [judge for _, judge in cuts]
-            pairs["cross-validated"].append((mean_of(areas, rows, len(y)), float(np.mean(worths))))
+            pairs["cross-validated"].append((mean_over_folds(areas, rows, len(y)), float(np.mean(worths))))
         for part, (few, every) in pairs.items():
             found[part].append((difference(every[0], few[0]), every[1] - few[1], False))
     return found
@@ -265,7 +268,7 @@ def as_classify_does() -> dict[str, list[Truth]]:
                         areas.append(auc(x[judge][:, columns] @ w, y[judge]))
                         rows.append(judge)
                         worths.append(truth(w, b, shift[columns])[0])
-                    repeats.append(mean_of(areas, rows, len(y)))
+                    repeats.append(mean_over_folds(areas, rows, len(y)))
                 pairs.append((over_repeats(repeats), float(np.mean(worths))))
             (small, small_worth), (large, large_worth) = pairs
             found.setdefault(f"{situation}: AUC", []).append((large, large_worth, True))

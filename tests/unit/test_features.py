@@ -13,9 +13,16 @@ from sklearn.pipeline import make_pipeline
 
 import fidm
 from fidm.classify import features
-from fidm.classify.features import KINDS, known_blocks, make_blocks, parse, representation
+from fidm.classify.features import (
+    KINDS,
+    Block,
+    blocks_of,
+    is_scaled,
+    known_blocks,
+    make_blocks,
+    representation,
+)
 from fidm.classify.language import Language
-from fidm.classify.tabular import Block, is_scaled
 from fidm.experiments.classifier import Preparation, classifier
 from fidm.model.effort import paper_channels
 
@@ -73,12 +80,12 @@ def with_segments(cohort, segments, offsets=None):
     ],
 )
 def test_names_are_taken_apart(name, blocks):
-    assert parse(name, known_blocks()) == blocks
+    assert blocks_of(name, known_blocks()) == blocks
 
 
 def test_the_longest_name_that_leads_on_is_meant():
-    assert parse("a+b+c", ("a", "a+b", "b+c")) == ("a", "b+c")
-    assert parse("a+b+c", ("a", "a+b", "b", "c")) == ("a+b", "c")
+    assert blocks_of("a+b+c", ("a", "a+b", "b+c")) == ("a", "b+c")
+    assert blocks_of("a+b+c", ("a", "a+b", "b", "c")) == ("a+b", "c")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +101,7 @@ def test_the_longest_name_that_leads_on_is_meant():
 )
 def test_names_that_mean_nothing(name, message):
     with pytest.raises(fidm.DataError, match=message):
-        parse(name, known_blocks())
+        blocks_of(name, known_blocks())
 
 
 def test_known_names():
@@ -295,7 +302,7 @@ def test_the_fast_way_is_that_of_the_pipeline(name, how):
     train, test = cohort[:40], cohort[40:]
     pipeline = make_pipeline(representation(name, made(), scale_blocks=how), classifier())
     pipeline.fit(train, slow[:40])
-    parts = [clone(made()[block]).fit(train) for block in parse(name, made())]
+    parts = [clone(made()[block]).fit(train) for block in blocks_of(name, made())]
     scaled = is_scaled(parts, how)
     assert scaled == (how == "fusion" and len(parts) > 1)
     learned = [part.transform(train) for part in parts]

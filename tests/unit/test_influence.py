@@ -15,7 +15,7 @@ from fidm.classify.intervals import (
     by_groups,
     difference,
     macro_auc,
-    mean_of,
+    mean_over_folds,
     over_repeats,
 )
 from fidm.errors import DataError
@@ -110,7 +110,7 @@ def test_a_difference_without_spread_is_not_certain() -> None:
 def test_folds_average_and_people_keep_their_places() -> None:
     rows = [np.array([0, 1, 2, 6, 7]), np.array([3, 4, 5, 8, 9])]
     folds = [auc(SCORE[row], LABEL[row]) for row in rows]
-    found = mean_of(folds, rows, 12)
+    found = mean_over_folds(folds, rows, 12)
     assert found.value == pytest.approx((folds[0].value + folds[1].value) / 2)
     assert found.parts[rows[1]] == pytest.approx(folds[1].parts / 2)
     assert found.label.tolist() == [0] * 6 + [1] * 4 + [NOBODY] * 2
@@ -165,8 +165,8 @@ def test_arrays_are_read_only_and_the_callers_stay_open() -> None:
         (lambda: macro_auc([0.1, 0.9], [0, 1]), "shape"),
         (lambda: balanced_accuracy([0, 0], [0, 0], 2), "of which 1 have nobody"),
         (lambda: balanced_accuracy([0, 0], [0, 0, 1], 2), "shape"),
-        (lambda: mean_of([], [], 3), "no estimate"),
-        (lambda: mean_of([auc(SCORE, LABEL)], [[0, 1]], 10), "names 2 people"),
+        (lambda: mean_over_folds([], [], 3), "no estimate"),
+        (lambda: mean_over_folds([auc(SCORE, LABEL)], [[0, 1]], 10), "names 2 people"),
         (lambda: difference(auc(SCORE, LABEL), auc(SCORE, ~LABEL)), "same people"),
         (lambda: auc(SCORE, LABEL).interval(95), "between 0 and 1"),
     ],

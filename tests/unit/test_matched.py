@@ -13,7 +13,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.experiments import matched as module
 from fidm.experiments.matched import (
-    Pairs,
+    MatchedPairs,
     _recovered,
     expected_totals,
     factor_features,
@@ -46,7 +46,7 @@ def fit(task, people):
 
 @pytest.fixture(scope="module")
 def pairs(task, people, fit):
-    return Pairs.of(TaskSet.of(task), people, fit)
+    return MatchedPairs.of(TaskSet.of(task), people, fit)
 
 
 def small_cohort(n_moves, episodes):
@@ -136,7 +136,7 @@ def test_what_people_share_comes_from_the_observed(task, people, fit, monkeypatc
     matched(task, like=people, repeat=1)
     assert len(seen) == 1
     assert seen[0] is people
-    truth = Pairs.of(TaskSet.of(task), people, fit).truth["characters"]
+    truth = MatchedPairs.of(TaskSet.of(task), people, fit).truth["characters"]
     shared = fit.populations["characters"].population
     assert (truth.intercept, truth.slope, truth.shape) == (*shared.coefficients, shared.shape)
 

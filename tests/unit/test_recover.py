@@ -14,12 +14,12 @@ import fidm
 from fidm.errors import DataError
 from fidm.experiments.learnable import by_method, fit_learnable
 from fidm.experiments.recover import (
-    number,
+    as_printed,
+    over_repetitions,
     partial_slopes,
     recover,
     slope_rows,
     statistic_rows,
-    summarize,
     verdict,
 )
 from fidm.fit.factorized import Model
@@ -107,13 +107,13 @@ def test_verdicts_have_declared_thresholds():
         "well", "well enough to compare groups", "well enough to compare groups", "only weakly",
         "only weakly", "",
     ]  # fmt: skip
-    assert [number(v) for v in (0.931, -0.04, -0.001, 1.0, float("nan"))] == [
+    assert [as_printed(v) for v in (0.931, -0.04, -0.001, 1.0, float("nan"))] == [
         ".93", "-.04", ".00", "1.00", "–",
     ]  # fmt: skip
 
 
 def test_one_repetition_has_the_range_of_one_correlation():
-    table = summarize([{"parameter": "x", "r": 0.5, "slope": 1.0, "n": 103}], ["parameter"])
+    table = over_repetitions([{"parameter": "x", "r": 0.5, "slope": 1.0, "n": 103}], ["parameter"])
     assert table["r"][0] == pytest.approx(0.5)
     assert table["r_high"][0] == pytest.approx(np.tanh(np.arctanh(0.5) + 1.96 * np.sqrt(2) / 10))
 
@@ -124,7 +124,7 @@ def test_nineteen_of_twenty_further_studies_lie_in_the_range(repeat):
     rng = np.random.default_rng(repeat)
     z = np.arctanh(0.6) + rng.normal(size=(1_500, repeat + 1)) / np.sqrt(97)
     rows = [{"study": i, "r": np.tanh(v), "slope": 1.0, "n": 100} for i, own in enumerate(z) for v in own[1:]]
-    table = summarize(rows, ["study"])
+    table = over_repetitions(rows, ["study"])
     low, high, other = table["r_low"].to_numpy(), table["r_high"].to_numpy(), np.tanh(z[:, 0])
     inside = (low <= other) & (other <= high)
     assert 0.93 <= inside.mean() <= 0.97
@@ -247,4 +247,4 @@ def test_it_is_written_and_drawn(found, tmp_path):
     assert isinstance(figure, Figure)
     assert len(figure.axes) == 4
     ax = recovery_matrix(found, method="mle", scale="raw")
-    assert ax.texts[0].get_text() == number(found.matrix(method="mle", scale="raw")[0, 0])
+    assert ax.texts[0].get_text() == as_printed(found.matrix(method="mle", scale="raw")[0, 0])

@@ -15,14 +15,13 @@ prevalence, which is prevalence · (1 − prevalence).
 
 A classifier with balanced class weights behaves as if cases and non-cases were equally many, so its
 probabilities are too high wherever cases are rarer. :func:`at_prevalence` puts them back before they are
-judged.
+judged. :func:`at_threshold` says what happens at a cut-off: who is found, who is missed, and who is alarmed
+for nothing.
 
 References
 ----------
 Cox (1958), Biometrika 45, 562–565. Brier (1950), Monthly Weather Review 78, 1–3. Van Calster et al. (2016),
 Journal of Clinical Epidemiology 74, 167–176; (2019), BMC Medicine 17, 230. Wilson (1927), JASA 22, 209–212.
-
-What happens at a cut-off: who is found, who is missed, and who is alarmed for nothing.
 """
 
 from __future__ import annotations

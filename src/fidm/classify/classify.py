@@ -13,15 +13,21 @@ classes, where each has enough people.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from fidm.classify.available import prepare_blocks, usual
-from fidm.classify.comparing import (
+from fidm.classify.encoder import find_encoder, fingerprint
+from fidm.classify.features import FACTORS, Block, BlockScaling, blocks_of, known_blocks, make_blocks, usual
+from fidm.classify.judging import Features, Judge
+from fidm.classify.language import Language
+from fidm.classify.question import UNKNOWN, Protocol, Question, ask
+from fidm.classify.result import CHECKS, Classification, Flow
+from fidm.classify.subgroups import cut_people
+from fidm.classify.tables import (
     BINARY,
     CV,
     FEWEST,
@@ -30,31 +36,18 @@ from fidm.classify.comparing import (
     Key,
     Papers,
     Scored,
-    difference_rows,
+    coefficient_table,
+    curve_tables,
+    difference_table,
+    missing_table,
+    prediction_table,
     score,
-    score_row,
+    score_table,
 )
-from fidm.classify.encoder import ENCODERS, find_encoder, fingerprint
-from fidm.classify.features import known_blocks, make_blocks
-from fidm.classify.judging import Judge
-from fidm.classify.language import Language
-from fidm.classify.question import UNKNOWN, Question, ask
-from fidm.classify.result import (
-    CHECKS,
-    COEFFICIENTS,
-    DIFFERENCES,
-    MISSING,
-    SCORES,
-    Classification,
-    Flow,
-)
-from fidm.classify.subgroups import cut_people
-from fidm.classify.tables import Curves, coefficient_rows, curves, missing_rows, prediction_rows
-from fidm.classify.tabular import Block, BlockScaling
 from fidm.classify.validation import check_leaks, cross_validate
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
-from fidm.errors import DataError
+from fidm.errors import DataError, FidmError
 from fidm.experiments import paper
 from fidm.model.channels import Channel
 from fidm.record import Record, hash_values
@@ -146,193 +139,221 @@ def classify(
     >>> found.score("effort")["value"] > found.score("action")["value"]
     True
     """
+    protocol = Protocol(
+        representations=representations, channels=channels, label=label, normal=normal,
+        score_column=score_column, subscores=subscores, together=together, by=by, folds=folds,
+        repeats=repeats, permutations=permutations, seed=seed, paper_estimates=paper_estimates,
+        scale_blocks=scale_blocks, workers=workers,
+    )  # fmt: skip
     models = (tasks,) if isinstance(tasks, TaskModel) else tuple(tasks)
-    _check_options(folds, repeats, permutations, seed, representations, by, subscores)
-    say = on_progress or (lambda doing, done, of: None)
     question = ask(cohort, label=label, normal=normal, together=together, folds=folds)
     groups = cut_people(cohort.participants, by, learn_from=question.train)
-    blind = cohort.with_participants(cohort.participants.drop(label))
+    language = language or Language()
     notes: list[str] = []
-    settings = _settings(question, folds, notes)
-    own = own or {}
-    encoders = language.encoders if language is not None else ENCODERS
-    wanted = usual(tuple(encoders), tuple(own)) if representations is None else tuple(representations)
-    made = prepare_blocks(
-        wanted,
-        known_blocks(encoders=encoders, own=own),
-        blind,
-        question.train,
-        partial(
-            make_blocks,
-            tasks=models,
-            cohort=blind[question.train],
-            values=tuple(solve(task) for task in models),
-            score=score_column,
-            subscores=subscores,
-            paper_estimates=paper_estimates,
-            channels=channels,
-            language=language,
-            own=own,
-            on_progress=on_progress,
-        ),
-        must=representations is not None,
+    judge, not_run = _prepare(models, cohort, question, protocol, language, own or {}, on_progress, notes)
+    tables = _tables(judge, question, groups, cohort.ids, protocol, on_progress, notes)
+    return Classification(
+        record=_record(models, cohort, question, tuple(groups.columns), judge, protocol, language),
+        flow=_flow(question, excluded or {}, with_problems),
+        representations=tuple(judge.representations),
+        not_run=not_run,
+        notes=tuple(notes),
+        **tables,
     )
-    parts = made.representations
-    notes += dict.fromkeys(said for block in made.blocks.values() for said in block.notes)
+
+
+# ---------------------------------------------------------------------- what can be run
+
+
+def _prepare(
+    tasks: Sequence[TaskModel],
+    cohort: Cohort,
+    question: Question,
+    protocol: Protocol,
+    language: Language,
+    own: Mapping[str, Any],
+    on_progress: Progress | None,
+    notes: list[str],
+) -> tuple[Judge, dict[str, str]]:
+    """The representations that are to be judged, by sources that see no status; and why others cannot be."""
+    asks_classes = _asks_classes(question, protocol.folds, notes)
+    blind = cohort.with_participants(cohort.participants.drop(protocol.label))
+    make = partial(
+        make_blocks,
+        tasks=tasks,
+        cohort=blind[question.train],
+        values=tuple(solve(task) for task in tasks),
+        score=protocol.score_column,
+        subscores=protocol.subscores,
+        paper_estimates=protocol.paper_estimates,
+        channels=protocol.channels,
+        language=language,
+        own=own,
+        on_progress=on_progress,
+    )
+    parts = _parts(protocol.representations, tuple(language.encoders), tuple(own))
+    needed = list(dict.fromkeys(block for made in parts.values() for block in made))
+    must = protocol.representations is not None
+    blocks, fixed, failed = _make_all(needed, make, blind, question, must=must)
+    not_run = {
+        name: next(failed[block] for block in made if block in failed)
+        for name, made in parts.items()
+        if not failed.keys().isdisjoint(made)
+    }
+    if len(not_run) == len(parts):
+        raise DataError(f"No representation can be run. {' '.join(dict.fromkeys(not_run.values()))}")
     judge = Judge(
         cohort=blind,
         label=question.label,
-        n_classes=len(question.classes) if MULTICLASS in settings else 2,
-        blocks=made.blocks,
-        representations=parts,
-        scale_blocks=scale_blocks,
-        fixed=made.fixed,
+        n_classes=len(question.classes) if asks_classes else 2,
+        blocks={name: blocks[name] for name in needed if name in blocks},
+        representations={name: made for name, made in parts.items() if name not in not_run},
+        scale_blocks=protocol.scale_blocks,
+        fixed=fixed,
     )
-    validated, first = cross_validate(
-        judge, question, folds=folds, repeats=repeats, seed=seed, workers=workers, say=say
-    )
-    say("held-out part", 0, 1)
-    whole, features = judge.predict(question.train, question.held_out)
-    scored: dict[Key, Scored] = {
-        (setting, CV, name, metric): value
-        for (setting, name, metric), value in score(question, settings, validated, question.train).items()
-    }
-    said = {CV: {name: [fold[name] for fold in validated[0]] for name in parts}}
-    possible = _held_out_settings(question, settings, notes)
-    if possible:
-        held = score(question, possible, [[whole]], question.held_out)
-        scored |= {(setting, HELD_OUT, name, metric): v for (setting, name, metric), v in held.items()}
-        said[HELD_OUT] = {name: [whole[name]] for name in parts}
-    _note_few(question, scored, notes)
-    papers = _papers(question, label)
-    used = {name: encoders[name] for name in made.blocks if name in encoders}
-    drawn = Curves.joined([curves(question, part, given, groups) for part, given in said.items()])
-    sizes = {name: sum(len(features[one].names) for one in made) for name, made in parts.items()}
-    checks = check_leaks(
-        judge,
-        question,
-        first,
-        observed={name: scored[BINARY, CV, name, "auc"].repeats[0] for name in parts},
-        permutations=permutations,
-        seed=seed,
-        workers=workers,
-        say=say,
-    )
-    order = {setting: number for number, setting in enumerate(settings)}
-    keys = sorted(scored, key=lambda key: (order[key[0]], key[1] != CV, list(parts).index(key[2]), key[3]))
-    return Classification(
-        record=Record.of(
-            "classify",
-            models,
-            seed=seed,
-            settings={
-                "representations": list(parts),
-                "encoders": {
-                    name: str(model).encode("utf-8", "replace").decode() for name, model in used.items()
-                },
-                "encoder_hashes": {name: fingerprint(find_encoder(model)) for name, model in used.items()},
-                "label": label,
-                "normal": normal,
-                "score": score_column,
-                "subscores": None if subscores is None else list(subscores),
-                "together": together,
-                "by": list(groups.columns),
-                "folds": folds,
-                "repeats": repeats,
-                "permutations": permutations,
-                "paper_estimates": paper_estimates,
-                **({} if channels is None else {"channels": [channel.to_dict() for channel in channels]}),
-                "scale_blocks": scale_blocks,
-                "labels": hash_values(question.label),
-                "parts": hash_values(np.concatenate([question.train, [-1], question.held_out])),
-                "fixed": {name: hash_values(made.fixed[name].matrix) for name in made.fixed},
-            },
-            cohort=cohort,
-        ),
-        flow=_flow(question, excluded or {}, with_problems),
-        representations=tuple(parts),
-        scores=pl.DataFrame(
-            [
-                score_row(
-                    key,
-                    scored[key],
-                    kind=_kind(parts[key[2]], made.blocks),
-                    n_features=sizes[key[2]],
-                    papers=papers,
-                )
-                for key in keys
-            ],
-            schema=SCORES,
-        ),
-        differences=pl.DataFrame(
-            difference_rows({key: scored[key] for key in keys}, _pairs(parts), papers=papers),
-            schema=DIFFERENCES,
-        ),
-        predictions=pl.concat(
-            [prediction_rows(question, part, given, cohort.ids) for part, given in said.items()]
-        ),
-        roc=drawn.roc,
-        calibration=drawn.calibration,
-        calibration_summary=drawn.calibration_summary,
-        thresholds=drawn.thresholds,
-        groups=drawn.groups,
-        checks=pl.DataFrame(checks, schema=CHECKS),
-        missing=pl.DataFrame(missing_rows(question, features), schema=MISSING),
-        coefficients=pl.DataFrame(coefficient_rows(judge, question, whole, features), schema=COEFFICIENTS),
-        not_run=made.not_run,
-        notes=tuple(notes),
-    )
+    notes += dict.fromkeys(said for block in judge.blocks.values() for said in block.notes)
+    return judge, not_run
 
 
-# ---------------------------------------------------------------------- before
+def _parts(
+    wanted: Sequence[str] | None, encoders: Sequence[str], own: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    """The blocks of every representation in the usual order, those of the model last; its name is theirs."""
+    known = known_blocks(encoders=encoders, own=own)
+    parts = {}
+    for name in usual(encoders, own) if wanted is None else wanted:
+        made = sorted(blocks_of(name, known), key=lambda block: (block in FACTORS, known.index(block)))
+        parts["+".join(made)] = tuple(made)
+    if not parts:
+        raise DataError("No representation is named.")
+    return parts
 
 
-def _check_options(
-    folds: int,
-    repeats: int,
-    permutations: int,
-    seed: int,
-    representations: Sequence[str] | None,
-    by: Sequence[str] | None,
-    subscores: Sequence[str] | None,
-) -> None:
-    for name, value, least in (
-        ("folds", folds, 2),
-        ("repeats", repeats, 1),
-        ("permutations", permutations, 0),
-        ("seed", seed, 0),
-    ):
-        if not isinstance(value, int | np.integer) or not least <= value < 2**32:
-            raise DataError(f"{name} is {value!r}; a whole number of {least} or more (below 2³²) is needed.")
-    for name, given in (("representations", representations), ("by", by), ("subscores", subscores)):
-        if isinstance(given, str):
-            raise DataError(f"{name} is one text; a list of names is needed, such as [{given!r}].")
+def _make_all(
+    needed: Sequence[str],
+    make: Callable[[Sequence[str]], dict[str, Block]],
+    people: Cohort,
+    question: Question,
+    *,
+    must: bool,
+) -> tuple[dict[str, Block], dict[str, Features], dict[str, str]]:
+    """Blocks by name, the features of those that learn nothing, and why others cannot be made.
+
+    The factors share a source and are made together. Action needs no words, so where the factors cannot be
+    made it is tried once more by itself.
+    """
+    blocks: dict[str, Block] = {}
+    fixed: dict[str, Features] = {}
+    failed: dict[str, str] = {}
+    factors = [name for name in needed if name in FACTORS]
+    waiting = [[name] for name in needed if name not in FACTORS] + ([factors] if factors else [])
+    for names in waiting:
+        try:
+            made = make(names)
+            found = {
+                name: _computed(block, people, question) for name, block in made.items() if not block.learns
+            }
+        except FidmError as error:
+            if must:
+                raise
+            failed |= dict.fromkeys(names, str(error))
+            if "action" in names and len(names) > 1:
+                waiting.append(["action"])
+        else:
+            blocks |= {
+                name: block.without_source() if name in found else block for name, block in made.items()
+            }
+            fixed |= found
+    return blocks, fixed, {name: why for name, why in failed.items() if name not in blocks}
 
 
-def _settings(question: Question, folds: int, notes: list[str]) -> tuple[str, ...]:
-    """Which questions can be asked: healthy or not, and, with enough people of each, which class."""
+def _computed(block: Block, people: Cohort, question: Question) -> Features:
+    """Everybody's features, by a source that learns nothing."""
+    source = block.fresh_source()
+    source.fit(people[question.train])
+    features = Features.of(block, source, people)
+    if np.isnan(features.matrix[question.train]).all():
+        raise DataError(
+            f"{block.name} has no value for any of the {len(question.train)} people to learn from."
+        )
+    return features
+
+
+def _asks_classes(question: Question, folds: int, notes: list[str]) -> bool:
+    """Whether all classes can be told apart, beside healthy people from all others."""
     if len(question.classes) == 2:
-        return (BINARY,)
+        return False
     name, n = question.smallest(question.train)
     if n < folds:
         notes.append(
             f"all {len(question.classes)} classes are not told apart: {name!r} has {n} people to learn from, "
             f"and {folds} folds need at least {folds}"
         )
+    return n >= folds
+
+
+# ---------------------------------------------------------------------- what is found
+
+
+def _tables(
+    judge: Judge,
+    question: Question,
+    groups: pl.DataFrame,
+    ids: pl.Series,
+    protocol: Protocol,
+    on_progress: Progress | None,
+    notes: list[str],
+) -> dict[str, pl.DataFrame]:
+    """Everybody judged, and what was found as tables."""
+    say = on_progress or (lambda doing, done, of: None)
+    parts = judge.representations
+    settings = (BINARY, MULTICLASS) if judge.n_classes > 2 else (BINARY,)
+    validated, first = cross_validate(judge, question, protocol, say)
+    say("held-out part", 0, 1)
+    whole, features = judge.predict(question.train, question.held_out)
+    scored = score(question, CV, settings, validated, question.train)
+    said = {CV: {name: [fold[name] for fold in validated[0]] for name in parts}}
+    possible = _held_out_settings(question, settings, notes)
+    if possible:
+        scored |= score(question, HELD_OUT, possible, [[whole]], question.held_out)
+        said[HELD_OUT] = {name: [whole[name]] for name in parts}
+    scored = {key: scored[key] for key in sorted(scored, key=_place(settings, tuple(parts)))}
+    _note_few(question, scored, notes)
+    observed = {name: scored[BINARY, CV, name, "auc"].repeats[0] for name in parts}
+    checks = check_leaks(judge, question, first, observed, protocol, say)
+    papers = _papers(question, protocol.label)
+    drawn = [
+        {"predictions": prediction_table(question, part, given, ids)}
+        | curve_tables(question, part, given, groups)
+        for part, given in said.items()
+    ]
+    return {
+        "scores": score_table(scored, _shapes(judge, features), papers),
+        "differences": difference_table(scored, _pairs(parts), papers),
+        **{name: pl.concat([one[name] for one in drawn]) for name in drawn[0]},
+        "checks": pl.DataFrame(checks, schema=CHECKS),
+        "missing": missing_table(question, features),
+        "coefficients": coefficient_table(judge, question, whole, features),
+    }
+
+
+def _held_out_settings(question: Question, settings: Sequence[str], notes: list[str]) -> Sequence[str]:
+    """Which questions can be asked of the held-out part: somebody of every class must be in it."""
+    if not len(question.held_out):
+        return ()
+    if len(np.unique(question.ill[question.held_out])) < 2:
+        notes.append("the held-out part has one class only, so nothing can be scored in it")
+        return ()
+    name, n = question.smallest(question.held_out)
+    if MULTICLASS in settings and not n:
+        notes.append(f"nobody in the held-out part is {name!r}, so all classes are not told apart in it")
         return (BINARY,)
-    return (BINARY, MULTICLASS)
+    return settings
 
 
-def _papers(question: Question, label: str) -> Papers:
-    """What the paper reports, where the question is the paper's."""
-    same = label == LABEL and question.classes[0] == NORMAL
-
-    def reports(representation: str, setting: str, part: str, metric: str) -> float | None:
-        if not same or (setting == MULTICLASS and len(question.classes) != 3):
-            return None
-        return paper.classification(representation, setting, part, metric)
-
-    return reports
+def _place(settings: Sequence[str], parts: Sequence[str]) -> Callable[[Key], tuple[int, bool, int, str]]:
+    """The order in which scores are shown."""
+    return lambda key: (settings.index(key[0]), key[1] != CV, parts.index(key[2]), key[3])
 
 
 def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]) -> None:
@@ -352,21 +373,42 @@ def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]
             )
 
 
-def _held_out_settings(question: Question, settings: Sequence[str], notes: list[str]) -> list[str]:
-    """Which questions can be asked of the held-out part: somebody of every class must be in it."""
-    if not len(question.held_out):
-        return []
-    if len(np.unique(question.ill[question.held_out])) < 2:
-        notes.append("the held-out part has one class only, so nothing can be scored in it")
-        return []
-    name, n = question.smallest(question.held_out)
-    if MULTICLASS in settings and not n:
-        notes.append(f"nobody in the held-out part is {name!r}, so all classes are not told apart in it")
-        return [BINARY]
-    return list(settings)
+def _papers(question: Question, label: str) -> Papers:
+    """What the paper reports, where the question is the paper's."""
+    same = label == LABEL and question.classes[0] == NORMAL
+
+    def reports(representation: str, setting: str, part: str, metric: str) -> float | None:
+        if not same or (setting == MULTICLASS and len(question.classes) != 3):
+            return None
+        return paper.classification(representation, setting, part, metric)
+
+    return reports
 
 
-# ---------------------------------------------------------------------- after
+def _shapes(judge: Judge, features: Mapping[str, Features]) -> dict[str, tuple[str, int]]:
+    """The kind of each representation, and how many features it has."""
+    return {
+        name: (
+            "fusion" if len(made) > 1 else judge.blocks[made[0]].kind,
+            sum(len(features[block].names) for block in made),
+        )
+        for name, made in judge.representations.items()
+    }
+
+
+def _pairs(parts: Mapping[str, tuple[str, ...]]) -> list[tuple[str, str]]:
+    """Which representations are compared: each fusion with its parts, and FIDM with its factors."""
+    found = []
+    for name, made in parts.items():
+        if len(made) > 1:
+            fewer = ["+".join(one for one in made if one != left) for left in reversed(made)]
+            found += [(name, other) for other in dict.fromkeys([*fewer, *made]) if other in parts]
+    if "fidm" in parts:
+        found += [("fidm", name) for name in ("action", "effort") if name in parts]
+    return found
+
+
+# ---------------------------------------------------------------------- how it came about
 
 
 def _flow(question: Question, excluded: Mapping[str, int], with_problems: int) -> Flow:
@@ -385,17 +427,36 @@ def _flow(question: Question, excluded: Mapping[str, int], with_problems: int) -
     )
 
 
-def _kind(made: Sequence[str], blocks: Mapping[str, Block]) -> str:
-    return "fusion" if len(made) > 1 else blocks[made[0]].kind
-
-
-def _pairs(parts: Mapping[str, tuple[str, ...]]) -> list[tuple[str, str]]:
-    """Which representations are compared: each fusion with its parts, and FIDM with its factors."""
-    found = []
-    for name, made in parts.items():
-        if len(made) > 1:
-            fewer = ["+".join(one for one in made if one != left) for left in reversed(made)]
-            found += [(name, other) for other in dict.fromkeys([*fewer, *made]) if other in parts]
-    if "fidm" in parts:
-        found += [("fidm", name) for name in ("action", "effort") if name in parts]
-    return found
+def _record(
+    tasks: Sequence[TaskModel],
+    cohort: Cohort,
+    question: Question,
+    by: Sequence[str],
+    judge: Judge,
+    protocol: Protocol,
+    language: Language,
+) -> Record:
+    """Every setting that changes a number."""
+    used = {name: language.encoders[name] for name in judge.blocks if name in language.encoders}
+    channels, subscores = protocol.channels, protocol.subscores
+    settings = {
+        "representations": list(judge.representations),
+        "encoders": {name: str(model).encode("utf-8", "replace").decode() for name, model in used.items()},
+        "encoder_hashes": {name: fingerprint(find_encoder(model)) for name, model in used.items()},
+        "label": protocol.label,
+        "normal": protocol.normal,
+        "score": protocol.score_column,
+        "subscores": None if subscores is None else list(subscores),
+        "together": protocol.together,
+        "by": list(by),
+        "folds": protocol.folds,
+        "repeats": protocol.repeats,
+        "permutations": protocol.permutations,
+        "paper_estimates": protocol.paper_estimates,
+        **({} if channels is None else {"channels": [channel.to_dict() for channel in channels]}),
+        "scale_blocks": protocol.scale_blocks,
+        "labels": hash_values(question.label),
+        "parts": hash_values(np.concatenate([question.train, [-1], question.held_out])),
+        "fixed": {name: hash_values(one.matrix) for name, one in judge.fixed.items()},
+    }
+    return Record.of("classify", tasks, seed=protocol.seed, settings=settings, cohort=cohort)

@@ -13,33 +13,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any, Literal
 
-from sklearn.base import (
-    clone,
-)
-from sklearn.pipeline import (
-    FeatureUnion,
-    Pipeline,
-)
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.pipeline import FeatureUnion, Pipeline
 
 from fidm.classify.encoder import ENCODERS
 from fidm.classify.language import Language
-from fidm.classify.tabular import (
-    DEMOGRAPHICS,
-    Block,
-    BlockScaling,
-    Kind,
-    checked,
-    is_scaled,
-    score_columns,
-    table_features,
-)
+from fidm.classify.tabular import DEMOGRAPHICS, LARGEST, score_columns, table_features
 from fidm.classify.trajectory import TrajectoryFeatures
 from fidm.cohort import Cohort
 from fidm.defaults import SCORE
 from fidm.errors import DataError
-from fidm.experiments.classifier import BlockScaler, Preparation, classifier, preparation
+from fidm.experiments.classifier import preparation
 from fidm.experiments.learnable import fit_learnable
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
@@ -47,24 +36,10 @@ from fidm.simulate.structure import PRESENCE
 from fidm.sklearn import FactorizedFeatures
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
-from fidm.types import Values
+from fidm.types import Floats, Values
 
-__all__ = [
-    "FACTORS",
-    "KINDS",
-    "Block",
-    "BlockScaler",
-    "BlockScaling",
-    "Preparation",
-    "checked",
-    "classifier",
-    "is_scaled",
-    "known_blocks",
-    "make_blocks",
-    "parse",
-    "profile_channels",
-    "representation",
-]
+Kind = Literal["clinical", "behaviour", "language", "fidm", "ablation", "own"]
+BlockScaling = Literal["fusion", "language", "never"]
 
 JOIN = "+"
 """Stands between the blocks of a representation."""
@@ -87,10 +62,133 @@ PART_OF: Mapping[str, str] = {"score": "score+subscores", "action": "fidm", "eff
 """Blocks whose features another block has as well."""
 
 
+class Block(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """One named set of features: all that a transformer gives, or some of its columns.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    source : transformer
+        A scikit-learn transformer, or anything with ``fit`` and ``transform``, that turns a
+        :class:`fidm.Cohort` into numbers [n, d], NaN where they are missing. Several blocks may share one.
+    keep : tuple of int, optional
+        The columns that belong to the block; all of them if left out.
+    kind : str
+        What kind of representation it is on its own.
+    notes : tuple of str
+        What a reader has to know about it, such as channels that could not be learned.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: Any,
+        keep: tuple[int, ...] | None = None,
+        *,
+        kind: Kind = "own",
+        notes: tuple[str, ...] = (),
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.keep = keep
+        self.kind = kind
+        self.notes = notes
+
+    @property
+    def learns(self) -> bool:
+        """Whether the source learns from people, so that every training fold needs its own."""
+        return bool(getattr(self.source, "learns", True))
+
+    @property
+    def is_language(self) -> bool:
+        """Whether it is made of what people said."""
+        return self.kind == "language"
+
+    def fresh_source(self) -> Any:
+        """Return a source that has learned nothing yet; the source itself if it never learns."""
+        if not self.learns:
+            return self.source
+        if isinstance(self.source, type):
+            raise DataError(f"{self.name} is a class; an object made of it is needed.")
+        return clone(self.source) if hasattr(self.source, "get_params") else deepcopy(self.source)
+
+    def without_source(self) -> Block:
+        """Return the block for those who have its features already: no words, no files, nothing to copy."""
+        return Block(self.name, None, self.keep, kind=self.kind, notes=self.notes)
+
+    def fit(self, X: Cohort, y: Any = None) -> Block:  # noqa: N803
+        """Let the source learn from these people."""
+        self.source.fit(X, y)
+        return self
+
+    def transform(self, X: Cohort) -> Floats:  # noqa: N803
+        """Return the features of these people, [n, d]."""
+        return self.pick(checked(self.name, self.source.transform(X), len(X)))
+
+    def pick(self, matrix: Floats) -> Floats:
+        """Return the block's own columns of what its source gave."""
+        return matrix if self.keep is None else matrix[:, list(self.keep)]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the features, once the source is fitted."""
+        names = np.asarray(self.source.get_feature_names_out(), dtype=object)
+        return names if self.keep is None else names[list(self.keep)]
+
+    def __sklearn_clone__(self) -> Block:
+        """A copy has a source of its own if that learns; one that learns nothing is shared."""
+        return Block(self.name, self.fresh_source(), self.keep, kind=self.kind, notes=self.notes)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True  # the source says so itself
+
+
+def checked(name: str, given: Any, n: int) -> Floats:
+    """Return what a source gave as numbers [n, d], or say what is wrong with it."""
+    raw = np.asarray(given.toarray() if hasattr(given, "toarray") else given)
+    try:
+        matrix = raw.astype(np.float64) if raw.dtype.kind in "biufO" else None
+    except (TypeError, ValueError):
+        matrix = None
+    if matrix is None:
+        raise DataError(f"{name} gives something other than numbers.")
+    matrix = matrix[:, None] if matrix.ndim == 1 else matrix
+    if matrix.ndim != 2 or len(matrix) != n:
+        raise DataError(
+            f"{name} gives numbers of the shape {matrix.shape} for {n} people; one row each is needed."
+        )
+    if not matrix.shape[1]:
+        raise DataError(f"{name} has no features.")
+    if (np.abs(matrix) > LARGEST).any():
+        raise DataError(
+            f"{name} gives infinite or absurdly large values; a classifier needs finite ones, or NaN where "
+            "missing."
+        )
+    return matrix
+
+
+def is_scaled(blocks: Sequence[Block], how: BlockScaling = "fusion") -> bool:
+    """Return whether each of these blocks of d features is divided by √d before they stand side by side.
+
+    Parameters
+    ----------
+    blocks : sequence of Block
+        The blocks of one representation.
+    how : {"fusion", "language", "never"}
+        In every fusion; only where a language block takes part, as the paper writes; or never. A single block
+        is never scaled.
+    """
+    if how not in ("fusion", "language", "never"):
+        raise DataError(f"scale_blocks is {how!r}; it must be 'fusion', 'language' or 'never'.")
+    if len(blocks) < 2 or how == "never":
+        return False
+    return how == "fusion" or any(block.is_language for block in blocks)
+
+
 # ---------------------------------------------------------------------- names
 
 
-def parse(name: str, known: Iterable[str]) -> tuple[str, ...]:
+def blocks_of(name: str, known: Iterable[str]) -> tuple[str, ...]:
     """Return the blocks a representation consists of.
 
     Parameters
@@ -102,10 +200,10 @@ def parse(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
     Examples
     --------
-    >>> from fidm.classify.features import KINDS, parse
-    >>> parse("score+subscores+fidm", KINDS)
+    >>> from fidm.classify.features import KINDS, blocks_of
+    >>> blocks_of("score+subscores+fidm", KINDS)
     ('score+subscores', 'fidm')
-    >>> parse("score+fidm", KINDS)
+    >>> blocks_of("score+fidm", KINDS)
     ('score', 'fidm')
     """
     names = tuple(known)
@@ -146,10 +244,10 @@ def is_name(name: str) -> bool:
 
 
 def known_blocks(
-    *, encoders: Mapping[str, str] | None = None, own: Mapping[str, Any] | None = None
+    *, encoders: Iterable[str] | None = None, own: Iterable[str] | None = None
 ) -> tuple[str, ...]:
     """Return the names of all blocks: the built-in ones, those of language encoders, and one's own."""
-    names = [*KINDS, *(ENCODERS if encoders is None else encoders), *(own or {})]
+    names = [*KINDS, *(ENCODERS if encoders is None else encoders), *(own or ())]
     for name in names[len(KINDS) :]:
         if not is_name(name):
             raise DataError(
@@ -160,6 +258,24 @@ def known_blocks(
     if twice:
         raise DataError(f"{twice[0]!r} is the name of two representations; give one of them another.")
     return tuple(names)
+
+
+def usual(encoders: Sequence[str] = (), own: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the representations of the paper's tables 2 and 3, in their order.
+
+    Parameters
+    ----------
+    encoders, own : sequence of str
+        Names of language encoders and of one's own representations, each to be shown alone and with FIDM.
+
+    Examples
+    --------
+    >>> from fidm.classify.features import usual
+    >>> usual()[-2:]
+    ('score+subscores+fidm', 'trajectory+fidm')
+    """
+    single = ("score", "score+subscores", "trajectory", *encoders, *own)
+    return (*single, *FACTORS, *(f"{name}+fidm" for name in single))
 
 
 # ---------------------------------------------------------------------- making blocks
@@ -224,7 +340,7 @@ def make_blocks(
     """
     language, own = language or Language(), own or {}
     known = known_blocks(encoders=language.encoders, own=own)
-    wanted = tuple(dict.fromkeys(block for name in names for block in parse(name, known)))
+    wanted = tuple(dict.fromkeys(block for name in names for block in blocks_of(name, known)))
     made: dict[str, Block] = {}
     if not set(FACTORS).isdisjoint(wanted):
         made |= _factorized(
@@ -300,12 +416,13 @@ def representation(
     blocks : mapping of str to Block
         What :func:`make_blocks` made.
     scale_blocks : {"fusion", "language", "never"}
-        See :func:`fidm.classify.tabular.is_scaled`.
+        See :func:`is_scaled`.
 
     Examples
     --------
     >>> import fidm
-    >>> from fidm.classify.features import classifier, make_blocks, representation
+    >>> from fidm.classify.features import make_blocks, representation
+    >>> from fidm.experiments.classifier import classifier
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.pipeline import make_pipeline
     >>> task = fidm.load_task("errands")
@@ -316,9 +433,9 @@ def representation(
     >>> bool(cross_val_score(pipeline, people, slow, scoring="roc_auc").mean() > 0.8)
     True
     """
-    parts = [blocks[block] for block in parse(name, blocks)]
+    parts = [blocks[block] for block in blocks_of(name, blocks)]
     scaled = is_scaled(parts, scale_blocks)
-    branches = []
-    for block in parts:
-        branches.append((block.name, Pipeline([("features", clone(block)), *preparation(scaled=scaled)])))
+    branches = [
+        (block.name, Pipeline([("features", clone(block)), *preparation(scaled=scaled)])) for block in parts
+    ]
     return branches[0][1] if len(branches) == 1 else FeatureUnion(branches)

@@ -135,10 +135,14 @@ class Estimate:
             Whether the number lives between 0 and 1; the interval is then made on the logit scale and stays
             there. Say False for a difference.
         """
-        _check_level(level)
+        if not 0 < level < 1:
+            raise DataError(
+                f"The level of an interval is {level}; it must lie between 0 and 1, such as 0.95."
+            )
         value, se = self.value, self.se
         if se < _NOTHING or (bounded and not _NOTHING < value < 1 - _NOTHING):
-            half = _half_width(float(ndtri(0.5 + level / 2)), self.smallest)
+            z = float(ndtri(0.5 + level / 2))
+            half = z * z / (self.smallest + z * z)  # where Wilson's interval ends when everybody agrees
             return max(value - half, 0.0 if bounded else -1.0), min(value + half, 1.0)
         step = float(stdtrit(self.degrees, 0.5 + level / 2)) * se
         if not bounded:
@@ -232,7 +236,7 @@ def balanced_accuracy(predicted: ArrayLike, label: ArrayLike, n_classes: int) ->
     return _estimate(float(recall.mean()), parts / n_classes, y)
 
 
-def mean_of(estimates: Sequence[Estimate], rows: Sequence[ArrayLike], n: int) -> Estimate:
+def mean_over_folds(estimates: Sequence[Estimate], rows: Sequence[ArrayLike], n: int) -> Estimate:
     """Average estimates made on the folds of one cross-validation (LeDell et al. 2015).
 
     Parameters
@@ -262,7 +266,7 @@ def over_repeats(estimates: Sequence[Estimate]) -> Estimate:
     Parameters
     ----------
     estimates : sequence of Estimate
-        One per repetition, of the same people in the same order; see :func:`mean_of`.
+        One per repetition, of the same people in the same order; see :func:`mean_over_folds`.
     """
     if not estimates:
         raise DataError("There is no estimate to average.")
@@ -321,10 +325,10 @@ def _auc(score: Floats, positive: Booleans) -> tuple[float, Floats]:
         )
     high, low = _share_below(cases, others), 1 - _share_below(others, cases)
     value = float(high.mean())
-    centre, scale = _centre(np.array([value, value]), np.array([k, m])), _scale(np.array([k, m]))
-    parts = np.empty(len(score))
-    parts[positive] = (high - centre[1]) / scale[1]
-    parts[~positive] = (low - centre[0]) / scale[0]
+    scale = _scale(np.array([k, m]))
+    parts = np.empty(len(score))  # somebody who is the only one of their class is compared with ½
+    parts[positive] = (high - (value if m > 1 else 0.5)) / scale[1]
+    parts[~positive] = (low - (value if k > 1 else 0.5)) / scale[0]
     return value, parts
 
 
@@ -335,19 +339,9 @@ def _share_below(values: Floats, others: Floats) -> Floats:
     return np.asarray(twice / (2 * len(others)), dtype=np.float64)
 
 
-def _centre(mean: Floats, counts: Integers) -> Floats:
-    """Return what a person is compared with: the mean of their class, or ½ if they are its only member."""
-    return np.where(counts > 1, mean, 0.5)
-
-
 def _scale(counts: Integers) -> Floats:
     """Return √(m (m − 1)), or 1 for a class of one."""
     return np.asarray(np.sqrt(np.maximum(counts * (counts - 1), 1)), dtype=np.float64)
-
-
-def _half_width(z: float, m: int) -> float:
-    """Return how far from 0 or 1 Wilson's interval ends when all of m people agree."""
-    return z * z / (m + z * z)
 
 
 def _expit(x: float) -> float:
@@ -374,8 +368,3 @@ def _check_classes(label: Integers, n_classes: int) -> None:
             f"{n_classes} classes, of which {len(empty)} have nobody among these {len(label)} people; "
             "at least two classes are needed, and somebody in each."
         )
-
-
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
-        raise DataError(f"The level of an interval is {level}; it must lie between 0 and 1, such as 0.95.")

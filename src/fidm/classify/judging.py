@@ -8,12 +8,12 @@ a score or the vector of somebody's words, are computed once.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from fidm.classify.tabular import Block, BlockScaling, checked, is_scaled
+from fidm.classify.features import Block, BlockScaling, checked, is_scaled
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.experiments.classifier import Preparation, classifier
@@ -46,18 +46,21 @@ class Prediction:
     n_ill: int
     models: tuple[Any, Any]
 
+    @classmethod
+    def joined(cls, folds: Sequence[Prediction]) -> Prediction:
+        """Put the predictions of several folds after each other; whom each learned from is the first's."""
+        given = [one.probability for one in folds if one.probability is not None]
+        return replace(
+            folds[0],
+            rows=np.concatenate([one.rows for one in folds]),
+            logit=np.concatenate([one.logit for one in folds]),
+            probability=np.concatenate(given) if given else None,
+        )
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Features:
-    """The features of some people.
-
-    Parameters
-    ----------
-    matrix : float array [m, d]
-        NaN where missing.
-    names : tuple of str
-        What each column is.
-    """
+    """The features of some people, [m, d], NaN where missing; and what each column is."""
 
     matrix: Floats
     names: tuple[str, ...]
@@ -129,18 +132,14 @@ class Judge:
     ) -> tuple[dict[str, Prediction], dict[str, Features]]:
         """Return what each representation says of the people in these rows, and the features it rests on.
 
-        Parameters
-        ----------
-        learners, rows : int arrays
-            Whom to learn from, and whom to judge. The features are of the learners first, then the others.
+        The features are those of the learners first, then of the others.
         """
         if len(np.intersect1d(learners, rows)):
             raise DataError("Some people are both learned from and judged; nobody may be both.")
         features = self.features(learners, np.concatenate([learners, rows]))
         said = {}
         for name, blocks in self.representations.items():
-            matrices = [features[block].matrix for block in blocks]
-            x = self.prepare(matrices, len(learners), scaled=self.is_scaled(blocks))
+            x = self.prepare(blocks, [features[block].matrix for block in blocks], len(learners))
             said[name] = self.judge(x, self.label[learners], rows)
         return said, features
 
@@ -148,11 +147,10 @@ class Judge:
         """Return whether these blocks are scaled when they stand side by side."""
         return is_scaled([self.blocks[block] for block in blocks], self.scale_blocks)
 
-    @staticmethod
-    def prepare(matrices: Sequence[Floats], n_learners: int, *, scaled: bool) -> Floats:
+    def prepare(self, blocks: Sequence[str], matrices: Sequence[Floats], n_learners: int) -> Floats:
         """Return blocks side by side, imputed and standardized by the first rows, those of the learners."""
-        learned = Preparation.learn([matrix[:n_learners] for matrix in matrices], scaled=scaled)
-        return learned.apply(matrices)
+        scaled = self.is_scaled(blocks)
+        return Preparation.learn([one[:n_learners] for one in matrices], scaled=scaled).apply(matrices)
 
     def judge(self, x: Floats, label: Integers, rows: Integers) -> Prediction:
         """Return what classifiers say that learned from the first rows of ``x``, whose labels are given."""

@@ -1,4 +1,4 @@
-"""Who is to be told apart, who learns and who is judged: classes, parts and folds, by whole people."""
+"""What is asked, and of whom: the protocol, the classes, who learns and who is judged, by whole people."""
 
 from __future__ import annotations
 
@@ -9,18 +9,56 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.classify.tabular import words_of
+from fidm.classify.features import BlockScaling
+from fidm.classify.tabular import words_in_column
 from fidm.cohort import Cohort
+from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
 from fidm.errors import DataError
+from fidm.model.channels import Channel
 from fidm.stats import deal_classes
 from fidm.types import Integers
 
 UNKNOWN = -1
+"""The class of people whose status is not known."""
+
 MOST_CLASSES = 10
 """A column with more different values than this names no classes."""
 
 LONGEST_NAME = 20
 """A value with more characters than this is not repeated in a message."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Protocol:
+    """How people are to be told apart: the options of :func:`fidm.study.classify`, described there."""
+
+    representations: Sequence[str] | None = None
+    channels: Sequence[Channel] | None = None
+    label: str = LABEL
+    normal: str = NORMAL
+    score_column: str = SCORE
+    subscores: Sequence[str] | None = None
+    together: str | None = None
+    by: Sequence[str] | None = None
+    folds: int = 5
+    repeats: int = REPEATS
+    permutations: int = PERMUTATIONS
+    seed: int = 1
+    paper_estimates: bool = False
+    scale_blocks: BlockScaling = "fusion"
+    workers: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("folds", 2), ("repeats", 1), ("permutations", 0), ("seed", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or not least <= value < 2**32:
+                raise DataError(
+                    f"{name} is {value!r}; a whole number of {least} or more (below 2³²) is needed."
+                )
+        for name in ("representations", "by", "subscores"):
+            given = getattr(self, name)
+            if isinstance(given, str):
+                raise DataError(f"{name} is one text; a list of names is needed, such as [{given!r}].")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,8 +108,8 @@ class Question:
 def ask(
     cohort: Cohort,
     *,
-    label: str = "diagnosis",
-    normal: str = "normal",
+    label: str = LABEL,
+    normal: str = NORMAL,
     split: str = "split",
     train: str = "train",
     together: str | None = None,
@@ -174,7 +212,7 @@ def cut(question: Question, rows: Integers, label: NDArray[np.int64], folds: int
 
 def _classes(cohort: Cohort, label: str, normal: str) -> tuple[tuple[str, ...], Integers]:
     """The classes, healthy people first, and everybody's."""
-    values = words_of(
+    values = words_in_column(
         cohort.participants,
         label,
         why="so there is nothing to tell apart. Name the column that holds people's status (on the command "
@@ -210,7 +248,7 @@ def _parts(cohort: Cohort, split: str, train: str) -> tuple[NDArray[np.bool_], N
     everybody = np.ones(len(cohort), dtype=np.bool_)
     if split not in cohort.participants.columns:
         return everybody, ~everybody
-    values = words_of(cohort.participants, split, why="so there are no parts")
+    values = words_in_column(cohort.participants, split, why="so there are no parts")
     if not values.drop_nulls().len():
         return everybody, ~everybody
     found = values.drop_nulls().unique().sort().to_list()
@@ -228,7 +266,7 @@ def _parts(cohort: Cohort, split: str, train: str) -> tuple[NDArray[np.bool_], N
 
 def _groups(cohort: Cohort, together: str) -> Integers:
     """Everybody's group; who has no value is alone."""
-    values = words_of(cohort.participants, together, why="so it is not known who belongs together")
+    values = words_in_column(cohort.participants, together, why="so it is not known who belongs together")
     names: dict[object, int] = {}
     known = [(row,) if value is None else value for row, value in enumerate(values)]
     return np.array([names.setdefault(value, len(names)) for value in known], dtype=np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -98,6 +98,12 @@ COEFFICIENTS = {
 }  # fmt: skip
 """The columns of each table."""
 
+TABLES = (
+    "scores", "differences", "predictions", "roc", "calibration", "calibration_summary", "thresholds",
+    "groups", "checks", "missing", "coefficients",
+)  # fmt: skip
+"""The tables, in the order in which they are written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -132,14 +138,7 @@ class Flow:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
-        return {
-            "n_participants": self.n_participants,
-            "excluded": dict(self.excluded),
-            "with_problems": self.with_problems,
-            "without_label": self.without_label,
-            "without_part": self.without_part,
-            "classes": {name: dict(counts) for name, counts in self.classes.items()},
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,19 +210,7 @@ class Classification:
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables, by the names of their files."""
-        return {
-            "": self.scores,
-            "differences": self.differences,
-            "predictions": self.predictions,
-            "roc": self.roc,
-            "calibration": self.calibration,
-            "calibration-summary": self.calibration_summary,
-            "thresholds": self.thresholds,
-            "groups": self.groups,
-            "checks": self.checks,
-            "missing": self.missing,
-            "coefficients": self.coefficients,
-        }
+        return {"" if name == "scores" else name.replace("_", "-"): getattr(self, name) for name in TABLES}
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -258,12 +245,10 @@ class Classification:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values, without single people's predictions."""
-        tables = {name.replace("-", "_") or "scores": table for name, table in self.tables.items()}
-        del tables["predictions"]
         return {
             "flow": self.flow.to_dict(),
             "representations": list(self.representations),
-            **{name: table.to_dicts() for name, table in tables.items()},
+            **{name: getattr(self, name).to_dicts() for name in TABLES if name != "predictions"},
             "not_run": dict(self.not_run),
             "notes": list(self.notes),
         }

@@ -16,7 +16,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.classify.intervals import Estimate, auc, balanced_accuracy
-from fidm.classify.tabular import LARGEST, words_of
+from fidm.classify.tabular import LARGEST, words_in_column
 from fidm.errors import DataError
 from fidm.types import Floats
 
@@ -150,7 +150,7 @@ def _in_order(groups: pl.Series) -> list[str]:
 
 def _cut(values: pl.Series, rows: NDArray[np.int64]) -> pl.Series:
     if not values.dtype.is_numeric():
-        words = words_of(values.to_frame(), values.name, why="so there are no groups")
+        words = words_in_column(values.to_frame(), values.name, why="so there are no groups")
         return words.cast(pl.Enum(words.drop_nulls().unique().sort()))
     x = values.cast(pl.Float64).to_numpy()
     x = np.where(np.abs(x) <= LARGEST, x, np.nan)

@@ -61,6 +61,9 @@ NAMES = (
 NOWHERE = -1
 """Stands for a cell nobody knows: the task has ended, or the state was not recorded."""
 
+MOVE, BUY, PAY, OUT = range(4)
+"""The kinds of actions."""
+
 OPPOSITE = np.array([1, 0, 3, 2])
 """The direction straight back from each of N, S, E and W."""
 
@@ -179,16 +182,9 @@ class _Steps:
         following[:-1] = cohort.state[1:]
         ends = cohort.step_offsets[1:][np.diff(cohort.step_offsets) > 0] - 1
         following[ends] = cohort.end_state[episode[ends]]
-        found = cls(
-            episode=episode,
-            direction=np.full(n, -1, dtype=np.int64),
-            cell=np.full(n, NOWHERE, dtype=np.int64),
-            arrival=np.full(n, NOWHERE, dtype=np.int64),
-            buys=np.zeros(n, np.bool_),
-            pays=np.zeros(n, np.bool_),
-            leaves=np.zeros(n, np.bool_),
-            consistent=np.zeros(n, np.bool_),
-        )
+        direction, cell, arrival = np.full((3, n), NOWHERE, dtype=np.int64)
+        buys, pays, leaves, consistent = np.zeros((4, n), np.bool_)
+        found = cls(episode, direction, cell, arrival, buys, pays, leaves, consistent)
         for number in np.unique(task[episode]).tolist():
             own = np.flatnonzero(task[episode] == number)
             found._fill(tasks.tasks[number], own, cohort.state[own], cohort.action[own], following[own])
@@ -221,21 +217,15 @@ class _Steps:
         )  # fmt: skip
 
 
-MOVE, BUY, PAY, OUT = range(4)
-"""The kinds of actions."""
-
-
 def _kinds(task: TaskModel) -> NDArray[np.int8]:
     """The kind of each action; the last entry is of the actions the task leaves out."""
-    spec = task.grid.spec if task.grid is not None else None
     kind = np.full(task.n_actions + 1, BUY, dtype=np.int8)
     kind[: len(MOVES)] = MOVE
     kind[-1] = OUT
-    for code, name in enumerate(task.actions):
-        if spec is not None and spec.finish is not None and name == spec.finish.action:
-            kind[code] = PAY
-        if spec is not None and spec.exit is not None and name == spec.exit.action:
-            kind[code] = OUT
+    spec = task.grid.spec if task.grid is not None else None
+    for special, what in () if spec is None else ((spec.finish, PAY), (spec.exit, OUT)):
+        if special is not None and special.action in task.actions:
+            kind[task.actions.index(special.action)] = what
     return kind
 
 

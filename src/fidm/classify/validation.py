@@ -1,4 +1,4 @@
-"""Checks that cross-validation tells nothing it should not know.
+"""Cross-validation, repeated and in several processes, and checks that it tells nothing it should not know.
 
 - *Scrambled labels.* Labels are shuffled among the people of each fold, so that every fold keeps its classes,
   and everything that learns from labels learns again. What is left to tell apart is nothing: the area under
@@ -13,8 +13,6 @@ hidden in a column, say), nor medians and spreads learned from everybody: that s
 and that everything is learned from the learners, is up to :mod:`fidm.classify.judging`, and to the tests.
 
 Ojala & Garriga (2010), Journal of Machine Learning Research 11, 1833–1863.
-
-Cross-validation, repeated, in several processes, and the checks that belong to it.
 """
 
 from __future__ import annotations
@@ -26,31 +24,25 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.stats import t as student
 
-from fidm.classify.intervals import Estimate, auc, difference, mean_of, over_repeats
+from fidm.classify.intervals import Estimate, auc, difference, mean_over_folds, over_repeats
 from fidm.classify.judging import Features, Judge, Prediction
-from fidm.classify.question import Question, cut
+from fidm.classify.question import Protocol, Question, cut
 from fidm.experiments.classifier import many_small_fits
-from fidm.types import Integers, Progress
+from fidm.types import Floats, Integers, Progress
 
 SCRAMBLED, FOLD_NUMBER = "scrambled labels", "fold number"
 LEVEL = 0.999
 """Of the intervals of checks: a check of something sound fails once in a thousand times."""
 
+Job = TypeVar("Job")
+Found = TypeVar("Found")
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fold:
-    """One fold: who is learned from, who is judged, and their features.
+    """One fold: who is learned from and in which fold they are judged themselves, and who is judged.
 
-    Parameters
-    ----------
-    number : int
-        Which fold it is.
-    learners, rows : int arrays
-        Those who are learned from, and those who are judged.
-    learner_folds : int array
-        The fold in which each learner is judged.
-    features : mapping of str to Features
-        The blocks, of the learners first.
+    Its features are those of the learners first, then of the others.
     """
 
     number: int
@@ -60,42 +52,99 @@ class Fold:
     features: dict[str, Features]
 
 
-def scrambled(
+def cross_validate(
+    judge: Judge, question: Question, protocol: Protocol, say: Progress
+) -> tuple[list[list[dict[str, Prediction]]], list[Fold]]:
+    """Return what is said of everybody in the training part by those who did not see them.
+
+    The first repetition has the folds that a single cross-validation with the same seed has.
+
+    Returns
+    -------
+    said : list of lists of dicts
+        For each repetition and fold, the predictions by representation.
+    first : list of Fold
+        The folds of the first repetition.
+    """
+    rows, folds = question.train, protocol.folds
+    label = question.label[rows] if judge.n_classes > 2 else question.ill[rows].astype(np.int64)
+    repeats = range(protocol.repeats)
+    cuts = [cut(question, rows, label, folds, _seed(protocol.seed, repeat)) for repeat in repeats]
+    jobs = [(repeat, number) for repeat in repeats for number in range(folds)]
+
+    def run(job: tuple[int, int]) -> tuple[dict[str, Prediction], Fold]:
+        repeat, number = job
+        inside = cuts[repeat] == number
+        said, features = judge.predict(rows[~inside], rows[inside])
+        return said, Fold(number, rows[~inside], rows[inside], cuts[repeat][~inside], features)
+
+    found = _mapped(run, jobs, protocol.workers, lambda done: say("cross-validation", done, len(jobs)))
+    said = [[found[repeat * folds + number][0] for number in range(folds)] for repeat in repeats]
+    return said, [fold for _, fold in found[:folds]]
+
+
+def _seed(seed: int, repeat: int) -> int:
+    return seed if repeat == 0 else int(np.random.default_rng([seed, repeat]).integers(2**31))
+
+
+def check_leaks(
     judge: Judge,
-    representation: str,
+    question: Question,
     folds: Sequence[Fold],
-    *,
-    times: int,
-    seed: int,
-    observed: float,
-    exchangeable: bool = True,
+    observed: Mapping[str, float],
+    protocol: Protocol,
+    say: Progress,
+) -> list[dict[str, Any]]:
+    """Return what scrambled labels give for every single block, and what the number of the fold adds.
+
+    ``observed`` is the area under the curve of each representation in these folds.
+    """
+    single = [name for name, made in judge.representations.items() if len(made) == 1]
+    times = protocol.permutations
+
+    def run(name: str) -> dict[str, Any]:
+        row = scrambled(judge, name, folds, times=times, seed=protocol.seed, observed=observed[name])
+        return row if question.together is None else row | {"p": None}  # they are not exchangeable
+
+    def tell(done: int) -> None:
+        say("scrambled labels", done * times, len(single) * times)
+
+    found = _mapped(run, single, protocol.workers, tell) if times else []
+    main = "fidm" if "fidm" in judge.representations else next(iter(judge.representations))
+    return [*found, fold_number(judge, main, folds, question.places(question.train))]
+
+
+def scrambled(
+    judge: Judge, representation: str, folds: Sequence[Fold], *, times: int, seed: int, observed: float
 ) -> dict[str, Any]:
     """Return what a representation tells of scrambled labels, a row of the table of checks.
 
-    Parameters
-    ----------
-    judge : Judge
-        The representations.
-    representation : str
-        Which of them.
-    folds : sequence of Fold
-        One cross-validation.
-    times : int
-        How often labels are scrambled.
-    seed : int
-        The same seed gives the same scrambles.
-    observed : float
-        The area under the curve of the true labels in the same folds.
-    exchangeable : bool
-        Whether people are independent; if some belong together there is no p.
+    ``observed`` is the area under the curve of the true labels in the same folds.
     """
-    blocks = judge.representations[representation]
+    found = _scrambled_areas(judge, judge.representations[representation], folds, times, seed)
+    mean, half = float(found.mean()), float("nan")
+    if times > 1:
+        half = float(student.ppf(0.5 + LEVEL / 2, times - 1) * found.std(ddof=1) / np.sqrt(times))
+    return {
+        "check": SCRAMBLED,
+        "representation": representation,
+        "n": times,
+        "value": mean,
+        "low": mean - half,
+        "high": mean + half,
+        "expected": 0.5,
+        "passed": bool(abs(mean - 0.5) <= half) if times > 1 else None,
+        "observed": observed,
+        "p": float((1 + (found >= observed).sum()) / (1 + times)),
+    }
+
+
+def _scrambled_areas(
+    judge: Judge, blocks: Sequence[str], folds: Sequence[Fold], times: int, seed: int
+) -> Floats:
+    """The area under the curve, averaged over the folds, of every scramble."""
     prepared = [
-        judge.prepare(
-            [fold.features[name].matrix for name in blocks],
-            len(fold.learners),
-            scaled=judge.is_scaled(blocks),
-        )
+        judge.prepare(blocks, [fold.features[name].matrix for name in blocks], len(fold.learners))
         for fold in folds
     ]
     binary = replace(judge, n_classes=2)
@@ -111,40 +160,17 @@ def scrambled(
             said = binary.judge(x, mixed[fold.learners], fold.rows)
             areas.append(auc(said.logit, mixed[fold.rows] > 0).value)
         found[number] = np.mean(areas)
-    mean, half = float(found.mean()), float("nan")
-    if times > 1:
-        half = float(student.ppf(0.5 + LEVEL / 2, times - 1) * found.std(ddof=1) / np.sqrt(times))
-    return {
-        "check": SCRAMBLED,
-        "representation": representation,
-        "n": times,
-        "value": mean,
-        "low": mean - half,
-        "high": mean + half,
-        "expected": 0.5,
-        "passed": bool(abs(mean - 0.5) <= half) if times > 1 else None,
-        "observed": observed,
-        "p": float((1 + (found >= observed).sum()) / (1 + times)) if exchangeable else None,
-    }
+    return found
 
 
 def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places: Integers) -> dict[str, Any]:
     """Return how much the number of the fold adds to a representation, a row of the table of checks.
 
-    Parameters
-    ----------
-    judge : Judge
-        The representations.
-    representation : str
-        The one it is added to.
-    folds : sequence of Fold
-        One cross-validation.
-    places : int array
-        The place of each row of the cohort among those who are cross-validated.
+    ``places`` is the place of each row of the cohort among those who are cross-validated.
     """
     blocks = judge.representations[representation]
-    scaled = judge.is_scaled(blocks)
-    areas: dict[bool, list[Estimate]] = {False: [], True: []}
+    plain: list[Estimate] = []
+    with_code: list[Estimate] = []
     for fold in folds:
         n = len(fold.learners)
         ill = judge.label[fold.rows] > 0
@@ -152,14 +178,13 @@ def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places
         codes = (number[:, None] == np.arange(len(folds))).astype(np.float64)
         answer = np.concatenate([np.zeros(n), ill])[:, None]
         known = [fold.features[name].matrix for name in blocks]
-        for told, matrices in ((False, known), (True, [*known, codes, answer])):
-            x = judge.prepare(matrices, n, scaled=scaled)
-            said = judge.judge(x, judge.label[fold.learners], fold.rows)
-            areas[told].append(auc(said.logit, ill))
+        for areas, matrices in ((plain, known), (with_code, [*known, codes, answer])):
+            x = judge.prepare(blocks, matrices, n)
+            areas.append(auc(judge.judge(x, judge.label[fold.learners], fold.rows).logit, ill))
     rows = [places[fold.rows] for fold in folds]
     everybody = sum(map(len, rows))
-    plain, with_code = (over_repeats([mean_of(areas[told], rows, everybody)]) for told in (False, True))
-    gain = difference(with_code, plain)
+    before, after = (over_repeats([mean_over_folds(one, rows, everybody)]) for one in (plain, with_code))
+    gain = difference(after, before)
     low, high = gain.interval(LEVEL, bounded=False)
     return {
         "check": FOLD_NUMBER,
@@ -170,114 +195,9 @@ def fold_number(judge: Judge, representation: str, folds: Sequence[Fold], places
         "high": high,
         "expected": 0.0,
         "passed": bool(low <= 0),
-        "observed": plain.value,
+        "observed": before.value,
         "p": None,
     }
-
-
-Job = TypeVar("Job")
-
-
-Found = TypeVar("Found")
-
-
-def cross_validate(
-    judge: Judge,
-    question: Question,
-    *,
-    folds: int,
-    repeats: int,
-    seed: int,
-    workers: int | None,
-    say: Progress,
-) -> tuple[list[list[dict[str, Prediction]]], list[Fold]]:
-    """Return what is said of everybody in the training part by those who did not see them.
-
-    Parameters
-    ----------
-    judge : Judge
-        The representations.
-    question : Question
-        Who is what.
-    folds, repeats : int
-        How many folds, and how often people are cut into them anew.
-    seed : int
-        The first repetition has the folds that a single cross-validation with this seed has.
-    workers : int or None
-        Processes.
-    say : callable
-        Called as ``say(doing, done, of)``.
-
-    Returns
-    -------
-    said : list of lists of dicts
-        For each repetition and fold, the predictions by representation.
-    first : list of Fold
-        The folds of the first repetition.
-    """
-    rows = question.train
-    label = question.label[rows] if judge.n_classes > 2 else question.ill[rows].astype(np.int64)
-    cuts = [cut(question, rows, label, folds, _seed(seed, repeat)) for repeat in range(repeats)]
-    jobs = [(repeat, number) for repeat in range(repeats) for number in range(folds)]
-
-    def run(job: tuple[int, int]) -> tuple[dict[str, Prediction], Fold]:
-        repeat, number = job
-        inside = cuts[repeat] == number
-        said, features = judge.predict(rows[~inside], rows[inside])
-        return said, Fold(number, rows[~inside], rows[inside], cuts[repeat][~inside], features)
-
-    found = _mapped(run, jobs, workers, lambda done: say("cross-validation", done, len(jobs)))
-    said = [[found[repeat * folds + number][0] for number in range(folds)] for repeat in range(repeats)]
-    return said, [fold for _, fold in found[:folds]]
-
-
-def _seed(seed: int, repeat: int) -> int:
-    return seed if repeat == 0 else int(np.random.default_rng([seed, repeat]).integers(2**31))
-
-
-def check_leaks(
-    judge: Judge,
-    question: Question,
-    folds: Sequence[Fold],
-    *,
-    observed: Mapping[str, float],
-    permutations: int,
-    seed: int,
-    workers: int | None,
-    say: Progress,
-) -> list[dict[str, Any]]:
-    """Return what scrambled labels give for every single block, and what the number of the fold adds.
-
-    Parameters
-    ----------
-    judge, question, seed, workers, say
-        As in :func:`cross_validate`.
-    folds : sequence of Fold
-        One cross-validation.
-    observed : mapping of str to float
-        The area under the curve of each representation in these folds.
-    permutations : int
-        How often labels are scrambled.
-    """
-    single = [name for name, made in judge.representations.items() if len(made) == 1]
-
-    def run(name: str) -> dict[str, Any]:
-        return scrambled(
-            judge,
-            name,
-            folds,
-            times=permutations,
-            seed=seed,
-            observed=observed[name],
-            exchangeable=question.together is None,
-        )
-
-    def tell(done: int) -> None:
-        say("scrambled labels", done * permutations, len(single) * permutations)
-
-    found = _mapped(run, single, workers, tell) if permutations else []
-    main = "fidm" if "fidm" in judge.representations else next(iter(judge.representations))
-    return [*found, fold_number(judge, main, folds, question.places(question.train))]
 
 
 def _mapped(

@@ -1,12 +1,7 @@
-"""What happens between features and a classifier, and the paper's classifier itself (appendix B.2).
+"""The paper's classifier (appendix B.2), how features are prepared for it, and how well it tells two groups.
 
 Missing values are imputed by the median, features standardized, and in a fusion every block of d features is
 divided by √d. All of it is learned from the rows the classifier learns from, and from no others.
-
-How well numbers tell two groups of people apart, by the paper's classifier and cross-validation.
-
-The classifier is the paper's (:func:`fidm.experiments.classifier.classifier`), on features that are
-median-imputed and standardized within each training fold.
 """
 
 from __future__ import annotations
@@ -29,15 +24,17 @@ from fidm.errors import DataError
 from fidm.stats import deal_classes
 from fidm.types import Floats, Integers
 
-TOLERANCE = 1e-8
-"""When the search for the classifier's weights ends: once they are exact to some seven digits."""
+FOLDS = 5
+"""The paper's number of folds."""
 
+EXACT, QUICK = 1e-8, 1e-4
+"""Where the search for the weights ends: exact to some seven digits; or as in scikit-learn, within .001."""
 
 MOST_STEPS = 10_000
 """The most steps of that search; it ends long before."""
 
 
-def classifier(*, tolerance: float = TOLERANCE) -> LogisticRegression:
+def classifier(*, tolerance: float = EXACT) -> LogisticRegression:
     """Return the paper's classifier: logistic regression, an L2 penalty with C = 1, balanced classes.
 
     One for all representations and any number of classes; more than two are one multinomial model.
@@ -108,7 +105,7 @@ class Preparation:
         blocks : sequence of float array [n, d]
             The features of each block, NaN where missing.
         scaled : bool
-            Whether to divide each block of d features by √d; see :func:`fidm.classify.tabular.is_scaled`.
+            Whether to divide each block of d features by √d; see :func:`fidm.classify.features.is_scaled`.
         """
         x = np.concatenate(blocks, axis=1)
         median = _medians(x)
@@ -159,13 +156,6 @@ class BlockScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names unchanged."""
         return input_features
-
-
-FOLDS = 5
-"""The paper's number of folds."""
-
-TOLERANCE = 1e-4
-"""Where the search for the weights ends, as in scikit-learn; a tighter one moves areas by up to .001."""
 
 
 def cross_validated_auc(
@@ -224,6 +214,6 @@ def held_out_auc(features: Floats, label: NDArray[Any], train: Integers, test: I
     from sklearn.metrics import roc_auc_score
 
     prepared = Preparation.learn([features[train]])
-    learned = classifier(tolerance=TOLERANCE).fit(prepared.apply([features[train]]), label[train])
+    learned = classifier(tolerance=QUICK).fit(prepared.apply([features[train]]), label[train])
     score = learned.decision_function(prepared.apply([features[test]]))
     return float(roc_auc_score(label[test], score))

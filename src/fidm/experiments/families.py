@@ -19,12 +19,11 @@ of the amounts above 0 alone: a residual of a zero is drawn at random, and says 
 
 With thousands of observations no family is exactly right, and p-values of KS and Anderson–Darling only say
 that; the distance says whether it matters.
-
-What :func:`fidm.experiments.families.compare_families` found, in a table and in words.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from scipy import special, stats
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.experiments.held_out import Judge, Judged, Part
+from fidm.experiments.held_out import FamilyScores, FamilyTest, Part
 from fidm.experiments.learnable import groups_of
 from fidm.fit.common import threads
 from fidm.fit.effort_alone import as_cohort
@@ -48,11 +47,20 @@ from fidm.record import Record, plain
 from fidm.stats import deal
 from fidm.types import Floats, Integers, Progress
 
+Family = Channel | tuple[Channel, ...]
+"""One channel, or whether there is anything and how much."""
+
 CLOSE, ROUGH = 0.03, 0.08
 """Residuals whose distribution is off by less are called close to normal, or roughly so; by more, far off."""
 
 SAME_ORDER, CLOSE_ORDER = 0.95, 0.9
 """From these rank correlations on people keep their order by and large, or less closely."""
+
+NEGLIGIBLE = 1e-6
+"""Differences per observation below this are rounding, not evidence."""
+
+FEWEST_PEOPLE = 3
+"""Fewer people do not tell how people differ."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,26 +129,25 @@ class Families:
         """Say whether the reference is the right family, and how well the best one fits."""
         rows = self.of(observable)
         reference, best = rows[0], self.row(observable, self.best(observable))
-        n = f"{best['n']:,} observations of {best['n_people']:,} people"
+        start = f"{observable[:1].upper()}{observable[1:]}, {best['n']:,} observations of "
+        start += f"{best['n_people']:,} people: {best['family']}"
         if len(rows) == 1:
-            text = f"{_first(observable)}, {n}: {best['family']} is compared with no other family"
-        elif best is reference or best["family"] == reference["family"]:
+            text = "is compared with no other family"
+        elif best["family"] == reference["family"]:
             close = [row["family"] for row in rows[1:] if row["beyond_chance"] == 0]
-            text = f"{_first(observable)}, {n}: {best['family']} predicts held-out people best"
+            text = "predicts held-out people best"
             text += f"; {_and(close)} cannot be told apart from it" if close else ""
         elif best["beyond_chance"] > 0:
             text = (
-                f"{_first(observable)}, {n}: {best['family']} predicts held-out people better than "
-                f"{reference['family']}, by {best['difference']:.3f} per observation "
-                f"({best['low']:.3f} to {best['high']:.3f})"
+                f"predicts held-out people better than {reference['family']}, by {best['difference']:.3f} "
+                f"per observation ({best['low']:.3f} to {best['high']:.3f})"
             )
         else:
             text = (
-                f"{_first(observable)}, {n}: {best['family']} predicts held-out people best, but not beyond "
-                f"chance better than {reference['family']} ({best['difference']:+.3f} per observation, "
-                f"{best['low']:+.3f} to {best['high']:+.3f})"
+                f"predicts held-out people best, but not beyond chance better than {reference['family']} "
+                f"({best['difference']:+.3f} per observation, {best['low']:+.3f} to {best['high']:+.3f})"
             )
-        return f"{text}. {_fits(best)}{_order(best, reference)}"
+        return f"{start} {text}. {_fits(best)}{_order(best, reference)}"
 
     def sentences(self) -> tuple[str, ...]:
         """Say for each observable which family suits it."""
@@ -188,22 +195,8 @@ def order_kept(r: float) -> str:
     return "keep their order less closely" if r >= CLOSE_ORDER else "change places"
 
 
-def _first(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _and(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-Family = Channel | tuple[Channel, ...]
-"""One channel, or whether there is anything and how much."""
-
-NEGLIGIBLE = 1e-6
-"""Differences per observation below this are rounding, not evidence."""
-
-FEWEST_PEOPLE = 3
-"""Fewer people do not tell how people differ."""
 
 
 def compare_families(
@@ -269,45 +262,38 @@ def compare_families(
     asked = {name: _named(name, given) for name, given in families.items()}
     group = groups_of(people, together)
     fold = _deal(group, folds, seed)
-    learners = min(len(people) - int((fold == k).sum()) for k in range(folds))
-    if learners < FEWEST_PEOPLE:
-        raise DataError(
-            f"{len(people)} people in {folds} folds leave {learners} to learn from; {FEWEST_PEOPLE} are "
-            "needed to tell how people differ."
-        )
-    say = on_progress or (lambda doing, done, of: None)
-    of = (folds + 1) * sum(len(candidates) for candidates in asked.values())
+    steps, of = itertools.count(), (folds + 1) * sum(map(len, asked.values()))
+
+    def tell(doing: str) -> None:
+        if on_progress is not None:
+            on_progress(doing, next(steps), of)
+
     rows: list[dict[str, Any]] = []
     residuals: list[pl.DataFrame] = []
-    done = 0
     for observable, candidates in asked.items():
         _check_comparable(observable, candidates, people)
-        reference: Judged | None = None
+        reference: FamilyScores | None = None
         known: dict[tuple[int, int | None], Part] = {}
         for number, (name, parts) in enumerate(candidates.items()):
-            say(f"{observable}: {name}", done, of)
-            judge = Judge(people, parts, tune=tune, workers=threads(workers), known=known)
+            tell(f"{observable}: {name}")
+            test = FamilyTest(people, parts, tune=tune, workers=threads(workers), known=known)
             held = []
             for k in range(folds):
-                say(f"{observable}: {name}", done + 1 + k, of)
-                held.append(judge.hold_out(k, np.flatnonzero(fold == k), np.flatnonzero(fold != k)))
-            found = judge.joined(held, np.random.default_rng([seed, number]))
-            done += folds + 1
+                tell(f"{observable}: {name}")
+                held.append(test.hold_out(k, np.flatnonzero(fold == k), np.flatnonzero(fold != k)))
+            found = test.joined(held, np.random.default_rng([seed, number]))
             reference = reference or found
             row = _row(found, reference, group, seed, bootstrap)
             rows.append({"observable": observable, "family": name, "is_reference": found is reference, **row})
             residuals.append(_residual_table(observable, name, found))
-    say("done", of, of)
-    settings = {
-        "families": {
-            observable: {name: [part.to_dict() for part in parts] for name, parts in candidates.items()}
-            for observable, candidates in asked.items()
-        },
-        "folds": folds,
-        "bootstrap": bootstrap,
-        "together": together,
-        "tune": tune,
+    tell("done")
+    kinds = {
+        observable: {name: [part.to_dict() for part in parts] for name, parts in candidates.items()}
+        for observable, candidates in asked.items()
     }
+    settings = {
+        "families": kinds, "folds": folds, "bootstrap": bootstrap, "together": together, "tune": tune
+    }  # fmt: skip
     return Families(
         record=Record.of("families", (), seed=seed, settings=settings, cohort=people),
         table=pl.DataFrame(rows, infer_schema_length=None),
@@ -393,20 +379,29 @@ def _deal(group: Integers, folds: int, seed: int) -> Integers:
     n = int(group.max(initial=-1)) + 1
     if n < folds:
         raise DataError(f"There are {n} people, or groups of them, for {folds} folds. Use fewer folds.")
-    return deal(n, folds, seed=[seed, 0])[group]
+    fold = deal(n, folds, seed=[seed, 0])[group]
+    learners = len(fold) - int(np.bincount(fold).max())
+    if learners < FEWEST_PEOPLE:
+        raise DataError(
+            f"{len(fold)} people in {folds} folds leave {learners} to learn from; {FEWEST_PEOPLE} are "
+            "needed to tell how people differ."
+        )
+    return fold
 
 
 # ---------------------------------------------------------------------- numbers
 
 
-def _row(found: Judged, reference: Judged, group: Integers, seed: int, bootstrap: int) -> dict[str, Any]:
+def _row(
+    found: FamilyScores, reference: FamilyScores, group: Integers, seed: int, bootstrap: int
+) -> dict[str, Any]:
     """One line of the table."""
     n = int(found.counts.sum())
     gain = found.log_likelihood - reference.log_likelihood
     low = high = math.nan
     if found is not reference:
         low, high = _interval(gain, found.counts, group, seed, bootstrap)
-    distance, p = _ks(found.residual)
+    distance = stats.kstest(found.residual, "norm")
     statistic, ad_p = anderson_darling(found.residual)
     both = np.isfinite(found.theta) & np.isfinite(reference.theta)
     alike = math.nan
@@ -424,8 +419,8 @@ def _row(found: Judged, reference: Judged, group: Integers, seed: int, bootstrap
         "dispersion": found.dispersion,
         "residual_mean": float(found.residual.mean()),
         "residual_sd": float(found.residual.std()),
-        "ks": distance,
-        "ks_p": p,
+        "ks": float(distance.statistic),
+        "ks_p": float(distance.pvalue),
         "ad": statistic,
         "ad_p": ad_p,
         "zeros_observed": found.zeros[0],
@@ -445,11 +440,6 @@ def _interval(
     found = (often @ gains) / np.maximum(often @ sizes, 1)
     low, high = np.quantile(found, (0.025, 0.975))
     return float(low), float(high)
-
-
-def _ks(residual: Floats) -> tuple[float, float]:
-    found = stats.kstest(residual, "norm")
-    return float(found.statistic), float(found.pvalue)
 
 
 def anderson_darling(residual: Floats) -> tuple[float, float]:
@@ -488,7 +478,7 @@ def anderson_darling_p(z: float) -> float:
     return -math.expm1(-math.exp(bent)) if z < 32 else 0.0
 
 
-def _residual_table(observable: str, family: str, found: Judged) -> pl.DataFrame:
+def _residual_table(observable: str, family: str, found: FamilyScores) -> pl.DataFrame:
     """The residuals, from the smallest to the largest, as pictures need them; whose they are is left out."""
     n = len(found.residual)
     share = (np.arange(n) + 0.5) / n

@@ -1,4 +1,7 @@
-"""Learning what can be learned: a channel that tells nothing is left out, with the reason why."""
+"""What experiments share: learning what can be learned, what was learned, and people who belong together.
+
+A channel that people tell nothing about is left out of a fit, with the reason why.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from fidm.fit.effort_alone import EffortFit
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.model.channels import Channel
+from fidm.simulate.cohort import Truth
 from fidm.tasks.model import TaskModel
 from fidm.types import Values
 
@@ -52,22 +56,32 @@ def fit_learnable(
             wanted.append(channel)
         else:
             failures[channel.name] = f"The segments have no column {channel.column}."
+
+    def fit(channels: Sequence[Channel]) -> Fit:
+        return Model(tasks, channels=channels, values=values).fit(cohort, method=method, workers=workers)
+
     try:
-        return Model(tasks, channels=wanted, values=values).fit(
-            cohort, method=method, workers=workers
-        ), failures
+        return fit(wanted), failures
     except FitError:
-        bare = Model(tasks, channels=(), values=values)
-        bare.fit(cohort, method=method, workers=workers)  # raises if it is not a channel's fault
+        fit(())  # raises if it is not a channel's fault
     kept = []
     for channel in wanted:
         try:
-            Model(tasks, channels=(channel,), values=values).fit(cohort, method=method, workers=workers)
+            fit((channel,))
         except FitError as error:
             failures[channel.name] = error.message
         else:
             kept.append(channel)
-    return Model(tasks, channels=kept, values=values).fit(cohort, method=method, workers=workers), failures
+    return fit(kept), failures
+
+
+def learned_truth(fit: Fit) -> dict[str, Truth]:
+    """Return the population values of a fit's channels as those to draw effort from, by channel."""
+    found = {}
+    for name, learned in fit.populations.items():
+        intercept, slope = map(float, learned.population.coefficients)
+        found[name] = Truth(intercept, slope, float(learned.population.shape))
+    return found
 
 
 def by_method(fit: AnyFit, method: Literal["eb", "mle"]) -> AnyFit:

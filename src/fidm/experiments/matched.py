@@ -15,10 +15,6 @@ with m_k(n) the expected effort of a segment of n moves, after which the totals 
 expectation (A's own offset is 0). Raw totals, and totals per movement, then cannot tell A from B; η and θ
 can. What people share is learned from the study and used both to draw and to estimate; it is not learned
 again from A and B.
-
-Pairs of people with the same totals: one with segments as observed, one with merged ones and an offset.
-
-The design of :func:`fidm.experiments.matched.matched`, which says what it is for.
 """
 
 from __future__ import annotations
@@ -29,12 +25,12 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from fidm.cohort import Cohort, no_problems, offsets_of
+from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError
 from fidm.experiments import paper
 from fidm.experiments.classifier import FOLDS, cross_validated_auc
+from fidm.experiments.learnable import learned_truth
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile
@@ -47,130 +43,6 @@ from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
 from fidm.types import Floats, Progress
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
-    """The structure all repetitions share.
-
-    Parameters
-    ----------
-    tasks : TaskSet
-        The tasks.
-    separate, merged : Cohort
-        The observed people with their own segments (A) and with merged ones (B).
-    channels : tuple of Channel [C]
-        The effort channels whose offsets are matched.
-    truth : mapping of str to Truth
-        Their population values.
-    delta : float array [P, C]
-        The offsets of B.
-    """
-
-    tasks: TaskSet
-    separate: Cohort
-    merged: Cohort
-    channels: tuple[Channel, ...]
-    truth: Mapping[str, Truth]
-    delta: Floats
-
-    @classmethod
-    def of(cls, tasks: TaskSet, people: Cohort, fit: Fit) -> Pairs:
-        """Pair people, each of whom made a choice, spoke a segment and moved (:func:`usable_people`)."""
-        channels = tuple(channel for channel in fit.channels if channel.name != PRESENCE)
-        separate = _bare_segments(people, channels)
-        merged = merge_segments(separate)
-        truth = {}
-        for channel in fit.channels:
-            shared = fit.populations[channel.name].population
-            intercept, slope = map(float, shared.coefficients)
-            truth[channel.name] = Truth(intercept, slope, shared.shape)
-        apart, together = (expected_totals(cohort, channels, truth) for cohort in (separate, merged))
-        return cls(tasks, separate, merged, channels, truth, np.log(apart / together))
-
-    def draw(self, low: float, high: float, seed: tuple[int, int]) -> tuple[Cohort, Cohort]:
-        """Draw A and B once."""
-        found = []
-        nothing = np.zeros_like(self.delta)
-        for number, (cohort, eta, theta) in enumerate(
-            ((self.separate, low, nothing), (self.merged, high, self.delta))
-        ):
-            own = (*seed, number)
-            chosen = redraw_choices(self.tasks, cohort, np.full(len(cohort), eta), seed=own)
-            found.append(redraw_effort(chosen, self.channels, self.truth, theta, seed=own))
-        return found[0], found[1]
-
-
-def merge_segments(cohort: Cohort) -> Cohort:
-    """Merge neighbouring segments of each episode two by two, their moves added; an odd last one stays.
-
-    What else stands in the segments is that of the first of two.
-    """
-    sizes = np.diff(cohort.segment_offsets)
-    episode = np.repeat(np.arange(cohort.n_episodes), sizes)
-    within = np.arange(cohort.n_segments) - cohort.segment_offsets[episode]
-    table = (
-        cohort.segments.with_columns(_episode=pl.Series(episode), _half=pl.Series(within // 2))
-        .group_by("_episode", "_half", maintain_order=True)
-        .agg(pl.exclude("n_moves").first(), pl.col("n_moves").sum())
-        .select(cohort.segments.columns)
-    )
-    return _with_segments(cohort, table, offsets_of((sizes + 1) // 2))
-
-
-def expected_totals(cohort: Cohort, channels: Sequence[Channel], truth: Mapping[str, Truth]) -> Floats:
-    """Return everybody's expected total in every channel if their own offset were 0, [P, C]."""
-    x = np.log1p(column_values(cohort.segments, "n_moves"))
-    offsets = segment_owner_offsets(cohort)
-    presence = {channel.column: channel for channel in paper_channels() if channel.name == PRESENCE}
-    columns = []
-    for channel in channels:
-        own = truth[channel.name]
-        each = channel.mean(own.intercept + own.slope * x, own.shape)
-        if channel.column in presence and PRESENCE in truth:
-            there = truth[PRESENCE]
-            each = each * presence[channel.column].mean(there.intercept + there.slope * x, there.shape)
-        columns.append(person_sums(each, offsets))
-    return np.stack(columns, axis=1)
-
-
-def usable_people(tasks: TaskSet, observed: Cohort) -> Cohort:
-    """Return those of whom a pair can be made: they made a choice that counts, and moved in a segment."""
-    if not observed.n_segments:
-        raise DataError(
-            "The observed people have no segments, and B differs from A in its segments. Give a study whose "
-            "segments have duration_s, n_characters, n_turns or pause_s."
-        )
-    moves = np.nan_to_num(column_values(observed.segments, "n_moves"))
-    moved = person_sums(moves, segment_owner_offsets(observed)) > 0
-    steps = observed.step_offsets[observed.episode_offsets]
-    chose = person_sums(counted_steps(tasks, observed).astype(np.float64), steps) > 0
-    rows = np.flatnonzero(moved & chose)
-    if not moved.any():
-        raise DataError(
-            "No segment of the observed people holds a movement, so nothing can be had per movement."
-        )
-    if len(rows) < FOLDS:
-        raise DataError(
-            f"{len(rows)} of {len(observed)} observed people made a choice that counts and have a segment "
-            f"with movements; {FOLDS} folds need at least {FOLDS}."
-        )
-    return observed[rows]
-
-
-def _bare_segments(cohort: Cohort, channels: Sequence[Channel]) -> Cohort:
-    """The same people with the segments whose moves are known; every channel is to be drawn in each."""
-    known = cohort.segments["n_moves"].is_not_null().to_numpy()
-    kept = np.flatnonzero(known)
-    table = cohort.segments[kept].select("segment", "n_moves")
-    table = table.with_columns(**{channel.column: pl.lit(1.0) for channel in channels})
-    before = np.append(0, np.cumsum(known))
-    return _with_segments(cohort, table, before[cohort.segment_offsets])
-
-
-def _with_segments(cohort: Cohort, segments: pl.DataFrame, offsets: NDArray[np.int64]) -> Cohort:
-    return replace(cohort, segments=segments, segment_offsets=offsets, segment=None, problems=no_problems())
-
 
 FEATURES: Mapping[str, str] = {
     "raw": "raw totals",
@@ -358,29 +230,25 @@ def matched(
     people = usable_people(models, observed)
     if int(np.diff(people.segment_offsets).max()) < 2:
         raise DataError("Nobody has two segments in a trace, so there is nothing to merge in B.")
-    fit = _learned(models, observed if learn_from is None else learn_from, population)
-    pairs = Pairs.of(models, people, fit)
+    learners = observed if learn_from is None else learn_from
+    fit = _learned(models, learners, population)
+    pairs = MatchedPairs.of(models, people, fit)
     say("pairs", 0, repeat)
     rounds = []
     for number in range(repeat):
         rounds.append(_round(pairs, fit, low, high, (seed, number)))
         say("pairs", number + 1, repeat)
     names = [channel.name for channel in pairs.channels]
+    settings = {
+        "low": low,
+        "high": high,
+        "repeat": repeat,
+        "population": population,
+        "simulated": len(observed) if like is None else None,
+        "learned_from": hash_cohort(learners),
+    }
     return Matched(
-        record=Record.of(
-            "matched",
-            models.tasks,
-            seed=seed,
-            settings={
-                "low": low,
-                "high": high,
-                "repeat": repeat,
-                "population": population,
-                "simulated": len(observed) if like is None else None,
-                "learned_from": hash_cohort(observed if learn_from is None else learn_from),
-            },
-            cohort=observed,
-        ),
+        record=Record.of("matched", models.tasks, seed=seed, settings=settings, cohort=observed),
         auc=_auc_table([found.auc for found in rounds]),
         recovery=_recovery_table(rounds, names, low, high, np.mean(pairs.delta, axis=0)),
         differences=_difference_table([found.differences for found in rounds], names),
@@ -410,6 +278,124 @@ def _learned(tasks: TaskSet, learners: Cohort, population: Literal["random", "po
     return Model(tasks.tasks, channels=channels).fit(learners, method="mle", population=population)
 
 
+# ---------------------------------------------------------------------- pairs
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MatchedPairs:
+    """The structure all repetitions share.
+
+    Parameters
+    ----------
+    tasks : TaskSet
+        The tasks.
+    separate, merged : Cohort
+        The observed people with their own segments (A) and with merged ones (B).
+    channels : tuple of Channel [C]
+        The effort channels whose offsets are matched.
+    truth : mapping of str to Truth
+        Their population values.
+    delta : float array [P, C]
+        The offsets of B.
+    """
+
+    tasks: TaskSet
+    separate: Cohort
+    merged: Cohort
+    channels: tuple[Channel, ...]
+    truth: Mapping[str, Truth]
+    delta: Floats
+
+    @classmethod
+    def of(cls, tasks: TaskSet, people: Cohort, fit: Fit) -> MatchedPairs:
+        """Pair people, each of whom made a choice, spoke a segment and moved (:func:`usable_people`)."""
+        channels = tuple(channel for channel in fit.channels if channel.name != PRESENCE)
+        separate = _bare_segments(people, channels)
+        merged = merge_segments(separate)
+        truth = learned_truth(fit)
+        apart, together = (expected_totals(cohort, channels, truth) for cohort in (separate, merged))
+        return cls(tasks, separate, merged, channels, truth, np.log(apart / together))
+
+    def draw(self, low: float, high: float, seed: tuple[int, int]) -> tuple[Cohort, Cohort]:
+        """Draw A and B once."""
+        found = []
+        nothing = np.zeros_like(self.delta)
+        for number, (cohort, eta, theta) in enumerate(
+            ((self.separate, low, nothing), (self.merged, high, self.delta))
+        ):
+            own = (*seed, number)
+            chosen = redraw_choices(self.tasks, cohort, np.full(len(cohort), eta), seed=own)
+            found.append(redraw_effort(chosen, self.channels, self.truth, theta, seed=own))
+        return found[0], found[1]
+
+
+def merge_segments(cohort: Cohort) -> Cohort:
+    """Merge neighbouring segments of each episode two by two, their moves added; an odd last one stays.
+
+    What else stands in the segments is that of the first of two.
+    """
+    sizes = np.diff(cohort.segment_offsets)
+    episode = np.repeat(np.arange(cohort.n_episodes), sizes)
+    within = np.arange(cohort.n_segments) - cohort.segment_offsets[episode]
+    table = (
+        cohort.segments.with_columns(_episode=pl.Series(episode), _half=pl.Series(within // 2))
+        .group_by("_episode", "_half", maintain_order=True)
+        .agg(pl.exclude("n_moves").first(), pl.col("n_moves").sum())
+        .select(cohort.segments.columns)
+    )
+    return replace(cohort, segments=table, segment_offsets=offsets_of((sizes + 1) // 2), segment=None)
+
+
+def expected_totals(cohort: Cohort, channels: Sequence[Channel], truth: Mapping[str, Truth]) -> Floats:
+    """Return everybody's expected total in every channel if their own offset were 0, [P, C]."""
+    x = np.log1p(column_values(cohort.segments, "n_moves"))
+    offsets = segment_owner_offsets(cohort)
+    presence = {channel.column: channel for channel in paper_channels() if channel.name == PRESENCE}
+    columns = []
+    for channel in channels:
+        own = truth[channel.name]
+        each = channel.mean(own.intercept + own.slope * x, own.shape)
+        if channel.column in presence and PRESENCE in truth:
+            there = truth[PRESENCE]
+            each = each * presence[channel.column].mean(there.intercept + there.slope * x, there.shape)
+        columns.append(person_sums(each, offsets))
+    return np.stack(columns, axis=1)
+
+
+def usable_people(tasks: TaskSet, observed: Cohort) -> Cohort:
+    """Return those of whom a pair can be made: they made a choice that counts, and moved in a segment."""
+    if not observed.n_segments:
+        raise DataError(
+            "The observed people have no segments, and B differs from A in its segments. Give a study whose "
+            "segments have duration_s, n_characters, n_turns or pause_s."
+        )
+    moves = np.nan_to_num(column_values(observed.segments, "n_moves"))
+    moved = person_sums(moves, segment_owner_offsets(observed)) > 0
+    steps = observed.step_offsets[observed.episode_offsets]
+    chose = person_sums(counted_steps(tasks, observed).astype(np.float64), steps) > 0
+    rows = np.flatnonzero(moved & chose)
+    if not moved.any():
+        raise DataError(
+            "No segment of the observed people holds a movement, so nothing can be had per movement."
+        )
+    if len(rows) < FOLDS:
+        raise DataError(
+            f"{len(rows)} of {len(observed)} observed people made a choice that counts and have a segment "
+            f"with movements; {FOLDS} folds need at least {FOLDS}."
+        )
+    return observed[rows]
+
+
+def _bare_segments(cohort: Cohort, channels: Sequence[Channel]) -> Cohort:
+    """The same people with the segments whose moves are known; every channel is to be drawn in each."""
+    known = cohort.segments["n_moves"].is_not_null().to_numpy()
+    kept = np.flatnonzero(known)
+    table = cohort.segments[kept].select("segment", "n_moves")
+    table = table.with_columns(**{channel.column: pl.lit(1.0) for channel in channels})
+    before = np.append(0, np.cumsum(known))
+    return replace(cohort, segments=table, segment_offsets=before[cohort.segment_offsets], segment=None)
+
+
 # ---------------------------------------------------------------------- one repetition
 
 
@@ -422,7 +408,7 @@ class _Round:
     differences: Floats
 
 
-def _round(pairs: Pairs, fit: Fit, low: float, high: float, seed: tuple[int, int]) -> _Round:
+def _round(pairs: MatchedPairs, fit: Fit, low: float, high: float, seed: tuple[int, int]) -> _Round:
     members = pairs.draw(low, high, seed)
     profiles = [fit.profile(member) for member in members]
     size = len(members[0])
@@ -491,18 +477,16 @@ def standardized_difference(values: Floats) -> Floats:
 def _recovered(a: Floats, b: Floats, true_a: Floats, true_b: Floats) -> tuple[float, float, float, int]:
     known = ~(np.isnan(a) | np.isnan(b))
     higher = (b[known] > a[known]) + 0.5 * (b[known] == a[known])
+    direction = float(higher.mean()) if known.any() else np.nan
     finite = np.isfinite(a) & np.isfinite(b)
+    left_out = int((~finite).sum())
     if finite.sum() < len(a) / 2:  # those who are left are not like the others
-        return np.nan, float(higher.mean()) if known.any() else np.nan, np.nan, int((~finite).sum())
+        return np.nan, direction, np.nan, left_out
     found = np.concatenate([a[finite], b[finite]])
     truth = np.concatenate([true_a[finite], true_b[finite]])
     varies = len(found) > 2 and np.ptp(found) > 0 and np.ptp(truth) > 0
-    return (
-        float(np.corrcoef(found, truth)[0, 1]) if varies else np.nan,
-        float(higher.mean()) if known.any() else np.nan,
-        float((b[finite] - a[finite]).mean()) if finite.any() else np.nan,
-        int((~finite).sum()),
-    )
+    r = float(np.corrcoef(found, truth)[0, 1]) if varies else np.nan
+    return r, direction, float((b[finite] - a[finite]).mean()) if finite.any() else np.nan, left_out
 
 
 # ---------------------------------------------------------------------- tables

@@ -13,10 +13,6 @@ and so depends on how much people differ (SD) as well as on how much data each o
 
 In words, a parameter whose estimate has the correlation r with the truth is recovered *well* from .85 on,
 *well enough to compare groups* from .70, *only weakly* from .50; below, it *cannot be estimated*.
-
-What a recovery experiment found, in tables and in words.
-
-How recovered parameters respond to what was manipulated: slopes, correlations, errors, coverage.
 """
 
 from __future__ import annotations
@@ -33,7 +29,7 @@ from scipy.stats import t
 from fidm.channels import CHANNEL_WORDS, SENSITIVITY_WORDS
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.experiments.learnable import by_method, fit_learnable
+from fidm.experiments.learnable import by_method, fit_learnable, learned_truth
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
@@ -45,6 +41,20 @@ from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
 from fidm.types import Floats, Progress
+
+Method = Literal["eb", "mle"]
+
+METHODS: tuple[Method, ...] = ("eb", "mle")
+CONDITIONS = ("complete", "missing", "noise")
+
+PAPER_EFFORT_SD, PAPER_LOG_SENSITIVITY_SD, PAPER_LOG_SENSITIVITY = 0.7, 0.42, math.log(24)
+"""How much the factors vary where no study says how much people differ."""
+
+WIDEST, NOISIEST = 5.0, 100.0
+"""The largest sd of a factor, and the most noise, that can be asked for."""
+
+FEWEST_PEOPLE = 10
+"""Five slopes and an intercept cannot be told from chance with fewer people."""
 
 LABELS: Mapping[str, str] = {
     SENSITIVITY: SENSITIVITY_WORDS,
@@ -62,22 +72,7 @@ NOTICEABLE = 0.12
 ENOUGH_REPETITIONS = 5
 """With fewer, the sd of r between repetitions is taken from theory, not from them."""
 
-
-def verdict(r: float) -> str:
-    """Return how well a parameter with this correlation is recovered; empty if it cannot be estimated.
-
-    What is judged is r as it is printed, with two digits.
-    """
-    return next((word for least, word in VERDICTS if round(r, 2) >= least), "")
-
-
-def number(value: float) -> str:
-    """Return a correlation or slope as papers print it: .93."""
-    if not math.isfinite(value):
-        return "–"
-    text = f"{value:.2f}"
-    text = text.removeprefix("-") if float(text) == 0 else text
-    return text.replace("0.", ".", 1) if abs(value) < 0.995 else text
+_FACTORS, _RESAMPLE = 101, 102  # purposes of random streams, apart from those of persons
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,7 +175,7 @@ class Recovery:
         first = self.conditions[0]
         for k, name in enumerate(self.factors):
             row = self.row(f"log_{name}" if k == 0 else name, first)
-            what = LABELS.get(name, name)
+            what = label_of(name)
             if row is None or row["r"] is None:
                 text = f"{what} cannot be estimated: {self.not_learned.get(name, 'nobody has an estimate.')}"
             else:
@@ -198,7 +193,7 @@ class Recovery:
     def _judged(self, row: Mapping[str, Any]) -> str:
         r, word = row["r"], verdict(row["r"])
         how = f"over {self.repeat} repetitions" if self.repeat > 1 else "one repetition"
-        figures = f"r = {number(r)} ({number(row['r_low'])} to {number(row['r_high'])}, {how})"
+        figures = f"r = {as_printed(r)} ({as_printed(row['r_low'])} to {as_printed(row['r_high'])}, {how})"
         return f"is recovered with {figures}: {word}." if word else f"cannot be estimated: {figures}."
 
     def _worse(self) -> list[str]:
@@ -212,7 +207,7 @@ class Recovery:
                     continue
                 if verdict(after["r"]) != verdict(before["r"]) and after["r"] < before["r"]:
                     word = verdict(after["r"]) or "cannot be estimated"
-                    changes.append(f"{LABELS.get(name, name)} {word} (r = {number(after['r'])})")
+                    changes.append(f"{label_of(name)} {word} (r = {as_printed(after['r'])})")
             if changes:
                 said.append(f"With {self.condition_words(condition)}: {'; '.join(changes)}.")
         return said
@@ -230,14 +225,13 @@ class Recovery:
             big = off & (np.abs(matrix) > NOTICEABLE) & (np.abs(matrix) > by_chance)
         if big.any():
             return [
-                f"{LABELS.get(self.factors[i], self.factors[i]).capitalize()} passes in part for "
-                f"{LABELS.get(self.factors[j], self.factors[j])}: cross-response {number(matrix[i, j])}."
+                f"{label_of(self.factors[i]).capitalize()} passes in part for "
+                f"{label_of(self.factors[j])}: cross-response {as_printed(matrix[i, j])}."
                 for i, j in np.argwhere(big)
             ]
         largest, limit = float(np.nanmax(np.abs(matrix[off]))), float(np.nanmax(by_chance[off]))
-        figures = (
-            f"the largest cross-response is {number(largest)}, and chance alone gives up to {number(limit)}"
-        )
+        sizes = as_printed(largest), as_printed(limit)
+        figures = "the largest cross-response is {}, and chance alone gives up to {}".format(*sizes)
         if limit > NOTICEABLE:
             return [f"Too few people to tell whether one factor passes for another: {figures}."]
         return [f"No factor passes for another: {figures}."]
@@ -261,163 +255,26 @@ class Recovery:
         return "\n".join(self.sentences())
 
 
-def summarize(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> pl.DataFrame:
-    """Average rows over repetitions; a correlation also gets the range in which 95 % of such studies lie.
+def verdict(r: float) -> str:
+    """Return how well a parameter with this correlation is recovered; empty if it cannot be estimated.
 
-    With R repetitions, mean z and sd s of Fisher's z the range is tanh(z ± t s √(1 + 1/R)), t the quantile of
-    Student's distribution with R − 1 degrees of freedom: a prediction interval for one more study. With fewer
-    than five repetitions s is 1 / √(n − 3), and t is 1.96.
+    What is judged is r as it is printed, with two digits.
     """
-    table = pl.DataFrame(list(rows)).fill_nan(None)
-    mean = [
-        pl.col(name).mean()
-        for name in ("r", "slope", "bias", "rmse", "coverage", "se", "without", "n")
-        if name in table.columns
-    ]
-    more = [pl.col("slope").std().alias("sd"), pl.len().alias("repetitions")]
-    if "r" in table.columns:
-        z = pl.col("r").clip(-0.999999, 0.999999).arctanh()
-        own = (1 / (pl.col("n").mean() - 3).clip(lower_bound=1).sqrt()).alias("_own")
-        more = [z.mean().alias("_z"), z.std().alias("_sd"), z.count().alias("_count"), own, *more]
-    found = table.group_by(keys, maintain_order=True).agg(*mean, *more)
-    if "r" not in table.columns:
-        return found
-    count = found["_count"].to_numpy()
-    enough = count >= ENOUGH_REPETITIONS
-    quantile = np.where(enough, t.ppf(0.975, np.maximum(count - 1, 1)), 1.96)
-    spread = np.where(enough, found["_sd"].fill_null(0.0).to_numpy(), found["_own"].to_numpy())
-    width = pl.Series(quantile * spread * np.sqrt(1 + 1 / np.maximum(count, 1)))
-    return found.with_columns(
-        r=pl.col("_z").tanh(),
-        r_low=(pl.col("_z") - width).tanh(),
-        r_high=(pl.col("_z") + width).tanh(),
-    ).select(*keys, "r", "r_low", "r_high", pl.exclude(*keys, "r", "r_low", "r_high", "sd", "^_.*$"))
+    return next((word for least, word in VERDICTS if round(r, 2) >= least), "")
 
 
-def slope_rows(factors: Floats, channels: Sequence[Channel], profile: Profile) -> list[dict[str, Any]]:
-    """The standardized partial slopes of every recovered parameter, on both scales of η."""
-    names = (SENSITIVITY, *(channel.name for channel in channels))
-    found = []
-    for scale in ("log", "raw"):
-        x = factors.copy()
-        if scale == "raw":
-            x[:, 0] = np.exp(x[:, 0])
-        for name in profile.parameters:
-            y = _estimates(profile, name, scale)
-            slope, se, used = partial_slopes(x, y)
-            found += [
-                {
-                    "scale": scale, "factor": factor, "recovered": name, "slope": slope[i], "se": se[i],
-                    "n": used,
-                }
-                for i, factor in enumerate(names)
-            ]  # fmt: skip
-    return found
+def as_printed(value: float) -> str:
+    """Return a correlation or slope as papers print it: .93."""
+    if not math.isfinite(value):
+        return "–"
+    text = f"{value:.2f}"
+    text = text.removeprefix("-") if float(text) == 0 else text
+    return text.replace("0.", ".", 1) if abs(value) < 0.995 else text
 
 
-def partial_slopes(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
-    """Regress y on all columns of x, everything standardized; return slopes, their errors, how many people.
-
-    People without a finite y are left out. Where everybody has the same y nothing is recovered: slopes are 0.
-    The errors are those of least squares times √(1 − b²), since the sd of y is estimated too: a slope near 1
-    is known better than least squares says, as a correlation is.
-
-    Parameters
-    ----------
-    x : float array [P, K]
-        The manipulated factors.
-    y : float array [P]
-        A recovered parameter.
-    """
-    known = np.isfinite(y)
-    x, y, width = x[known], y[known], x.shape[1]
-    if len(y) <= width + 1:
-        return np.full(width, np.nan), np.full(width, np.nan), len(y)
-    if y.std() <= 1e-12 * max(1.0, float(np.abs(y).max())):
-        return np.zeros(width), np.full(width, np.nan), len(y)
-    z = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
-    v = (y - y.mean()) / y.std(ddof=1)
-    inverse = np.linalg.pinv(z.T @ z)
-    slope = inverse @ (z.T @ v)
-    residual = v - z @ slope
-    variance = float(residual @ residual) / (len(v) - width - 1)
-    error = np.sqrt(variance * np.diag(inverse) * np.clip(1 - slope**2, 0, 1))
-    return slope, error, len(y)
-
-
-def statistic_rows(factors: Floats, channels: Sequence[Channel], profile: Profile) -> list[dict[str, Any]]:
-    """Correlation, slope, bias, error and coverage of every parameter."""
-    found = []
-    for k, name in enumerate((SENSITIVITY, *(channel.name for channel in channels))):
-        if name not in profile.parameters:
-            continue
-        column = profile.parameters.index(name)
-        for scale in ("log", "raw") if k == 0 else ("log",):
-            is_raw = k == 0 and scale == "raw"
-            truth = np.exp(factors[:, 0]) if is_raw else factors[:, k]
-            y = _estimates(profile, name, scale)
-            known = np.isfinite(y)
-            own = np.exp(factors[:, 0]) if k == 0 else factors[:, k]
-            low, high = profile.low[:, column], profile.high[:, column]
-            has_interval = ~np.isnan(low) & ~np.isnan(high) & ~np.isnan(profile.estimate[:, column])
-            inside = (low <= own) & (own <= high)
-            r, slope = _line(truth[known], y[known])
-            error = y[known] - truth[known]
-            found.append(
-                {
-                    "parameter": f"log_{name}" if k == 0 and not is_raw else name,
-                    "r": r,
-                    "slope": slope,
-                    "bias": float(error.mean()) if len(error) else math.nan,
-                    "rmse": float(np.sqrt((error**2).mean())) if len(error) else math.nan,
-                    "coverage": float(inside[has_interval].mean()) if has_interval.any() else math.nan,
-                    "without": int((~known).sum()),
-                    "n": int(known.sum()),
-                }
-            )
-    return found
-
-
-def _line(truth: Floats, y: Floats) -> tuple[float, float]:
-    """Correlation and slope of the estimate on the truth; 0 where everybody has the same estimate."""
-    if len(y) < 3 or truth.std() == 0:
-        return math.nan, math.nan
-    slope = float(np.cov(truth, y)[0, 1] / truth.var(ddof=1))
-    if y.std() <= 1e-12 * max(1.0, float(np.abs(y).max())):
-        return 0.0, 0.0
-    return slope * float(truth.std() / y.std()), slope
-
-
-def _estimates(profile: Profile, name: str, scale: str) -> Floats:
-    matrix, _ = profile.features(scale="log" if scale == "log" else "raw")
-    return matrix[:, profile.parameters.index(name)]
-
-
-Method = Literal["eb", "mle"]
-
-PAPER_EFFORT_SD, PAPER_LOG_SENSITIVITY_SD, PAPER_LOG_SENSITIVITY = 0.7, 0.42, math.log(24)
-"""How much the factors vary where no study says how much people differ."""
-
-METHODS: tuple[Method, ...] = ("eb", "mle")
-CONDITIONS = ("complete", "missing", "noise")
-WIDEST, NOISIEST = 5.0, 100.0
-"""The largest sd of a factor, and the most noise, that can be asked for."""
-
-FEWEST_PEOPLE = 10
-"""Five slopes and an intercept cannot be told from chance with fewer people."""
-
-_FACTORS, _RESAMPLE = 101, 102  # purposes of random streams, apart from those of persons
-
-
-@dataclass(frozen=True, slots=True)
-class _Design:
-    """What is drawn: the channels, their population values, and how the factors vary."""
-
-    channels: tuple[Channel, ...]
-    truth: Mapping[str, Truth]
-    mean: float
-    sd: Floats
-    notes: tuple[str, ...]
+def label_of(parameter: str) -> str:
+    """Return what a parameter is called in sentences; its own name where nobody has given it another."""
+    return LABELS.get(parameter, parameter)
 
 
 def recover(
@@ -487,70 +344,26 @@ def recover(
     >>> found.matrix().shape
     (5, 5)
     """
-    _check(methods, conditions, repeat, seed, missing, noise, like, spread)
-    _check_spread(effort_sd, log_sensitivity_sd, log_sensitivity_mean)
+    protocol = _Protocol(
+        seed=seed, repeat=repeat, spread=spread, effort_sd=effort_sd, log_sensitivity_sd=log_sensitivity_sd,
+        log_sensitivity_mean=log_sensitivity_mean, methods=methods, conditions=conditions, missing=missing,
+        noise=noise, workers=workers,
+    )  # fmt: skip
+    if like is None and spread == "study":
+        raise DataError("spread='study' needs a study: give like=, or --like STUDY.")
     tasks = TaskSet.of(load_task("grocery") if task is None else task)
     say = on_progress or (lambda doing, done, of: None)
     say("structure", 0, 1)
-    if like is None:
-        people = people_like(tasks.tasks, 400 if n is None else n, seed=seed)
-    else:
-        people = like if n is None or n == len(like) else _resampled(like, n, seed)
-    if len(people) < FEWEST_PEOPLE:
-        raise DataError(
-            f"There are {len(people)} people; recovery needs {FEWEST_PEOPLE} or more, since five slopes are "
-            "estimated. Say how many people like these to draw (n, or --people)."
-        )
-    given = (effort_sd, log_sensitivity_sd, log_sensitivity_mean)
-    if like is None:
-        design = _design_of_paper(truth or PAPER_TRUTH, given)
-    else:
-        learners = like if learn_from is None else learn_from
-        design = _design_of_study(tasks, learners, truth, given, spread or "study", workers)
-    values = [solve(model) for model in tasks.tasks]
-    rows: list[dict[str, Any]] = []
-    stats: list[dict[str, Any]] = []
-    failures: dict[str, str] = {}
-    first: Method = "eb" if "eb" in methods else "mle"
-    total = repeat * len(conditions)
-    for repetition in range(repeat):
-        rng = np.random.default_rng([seed, repetition, _FACTORS])
-        factors = design.sd * rng.standard_normal((len(people), len(design.sd)))
-        factors[:, 0] += design.mean
-        walked = redraw_walks(tasks, people, np.exp(factors[:, 0]), seed=(seed, repetition), values=values)
-        for i, condition in enumerate(conditions):
-            say("repetitions", repetition * len(conditions) + i, total)
-            drawn = (
-                walked
-                if not design.channels
-                else redraw_effort(
-                    walked,
-                    design.channels,
-                    design.truth,
-                    factors[:, 1:],
-                    seed=(seed, repetition),
-                    missing=missing if condition == "missing" else 0.0,
-                    noise=noise if condition == "noise" else 1.0,
-                )
-            )
-            fit, why = fit_learnable(
-                tasks.tasks, drawn, design.channels, method=first, values=values, workers=workers
-            )
-            failures = why | failures
-            for method in methods:
-                profile = by_method(fit, method).profile(drawn, workers=workers)
-                key = {"repetition": repetition + 1, "condition": condition, "method": method}
-                rows += [key | row for row in slope_rows(factors, design.channels, profile)]
-                stats += [key | row for row in statistic_rows(factors, design.channels, profile)]
-    say("repetitions", total, total)
-    n_actions = counted_steps(tasks, people).sum() / len(people)
+    people = _people(tasks, like, n, seed)
+    design = _design(tasks, like if like is None or learn_from is None else learn_from, truth, protocol)
+    rows, stats, failures = _repeated(tasks, people, design, protocol, say)
     settings = {
         "people": len(people),
         "repeat": repeat,
         "like_study": like is not None,
         "spread": "paper" if like is None else spread or "study",
         "log_sensitivity_mean": design.mean,
-        "sd": dict(zip(_names(design.channels), design.sd.tolist(), strict=True)),
+        "sd": dict(zip(design.factors, design.sd.tolist(), strict=True)),
         "truth": {name: [own.intercept, own.slope, own.shape] for name, own in design.truth.items()},
         "methods": list(methods),
         "conditions": list(conditions),
@@ -559,11 +372,11 @@ def recover(
     }
     return Recovery(
         record=Record.of("recover", tasks.tasks, seed=seed, settings=settings, cohort=people),
-        factors=_names(design.channels),
-        matrices=summarize(rows, ("condition", "method", "scale", "factor", "recovered")),
-        parameters=summarize(stats, ("condition", "method", "parameter")),
+        factors=design.factors,
+        matrices=over_repetitions(rows, ("condition", "method", "scale", "factor", "recovered")),
+        parameters=over_repetitions(stats, ("condition", "method", "parameter")),
         n_people=len(people),
-        n_actions=float(n_actions),
+        n_actions=float(counted_steps(tasks, people).sum() / len(people)),
         n_segments=people.n_segments / len(people),
         repeat=repeat,
         is_like=like is not None,
@@ -572,100 +385,289 @@ def recover(
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Protocol:
+    """What is asked: the options of :func:`recover`, described there, checked."""
+
+    seed: int
+    repeat: int
+    spread: Literal["study", "paper"] | None
+    effort_sd: float | None
+    log_sensitivity_sd: float | None
+    log_sensitivity_mean: float | None
+    methods: Sequence[Method]
+    conditions: Sequence[str]
+    missing: float
+    noise: float
+    workers: int | None
+
+    def __post_init__(self) -> None:
+        for what, known in (("methods", METHODS), ("conditions", CONDITIONS)):
+            chosen = getattr(self, what)
+            if isinstance(chosen, str) or not chosen or set(chosen) - set(known):
+                raise DataError(f"{what} must be some of {', '.join(map(repr, known))}.")
+        for what, least in (("repeat", 1), ("seed", 0)):
+            if getattr(self, what) < least:
+                raise DataError(f"{what} is {getattr(self, what)}; it must be {least} or more.")
+        if not 0 < self.missing < 1:
+            raise DataError(f"missing is {self.missing:g}; it must lie between 0 and 1.")
+        if not 1 < self.noise <= NOISIEST:
+            raise DataError(f"noise is {self.noise:g}; it must be above 1 and at most {NOISIEST:g}.")
+        if self.spread not in (None, "study", "paper"):
+            raise DataError(f"spread is {self.spread!r}; it must be 'study' or 'paper'.")
+        self._check_variation()
+
+    def _check_variation(self) -> None:
+        for what in ("effort_sd", "log_sensitivity_sd"):
+            value = getattr(self, what)
+            if value is not None and not 0 < value <= WIDEST:
+                raise DataError(
+                    f"{what} is {value:g}; it must be above 0, since what does not vary cannot come back, "
+                    f"and at most {WIDEST:g}."
+                )
+        mean = self.log_sensitivity_mean
+        if mean is not None and not np.isfinite(mean):
+            raise DataError(f"log_sensitivity_mean is {mean:g}; it must be a finite number.")
+
+
 # ---------------------------------------------------------------------- what is drawn
 
 
-def _design_of_paper(truth: Mapping[str, Truth], given: tuple[float | None, ...]) -> _Design:
-    channels = tuple(c for c in paper_channels() if c.name in truth and c.name != PRESENCE)
-    effort, action, mean = (
-        usual if own is None else own
-        for own, usual in zip(
-            given, (PAPER_EFFORT_SD, PAPER_LOG_SENSITIVITY_SD, PAPER_LOG_SENSITIVITY), strict=True
-        )
-    )
-    return _Design(channels, dict(truth), mean, np.array([action] + [effort] * len(channels)), ())
+@dataclass(frozen=True, slots=True)
+class _Design:
+    """What is drawn: the channels, their population values, and how the factors vary."""
 
+    channels: tuple[Channel, ...]
+    truth: Mapping[str, Truth]
+    mean: float
+    sd: Floats
+    notes: tuple[str, ...]
 
-def _design_of_study(
-    tasks: TaskSet,
-    learners: Cohort,
-    truth: Mapping[str, Truth] | None,
-    given: tuple[float | None, ...],
-    spread: str,
-    workers: int | None,
-) -> _Design:
-    """What a study's people share and how much they differ; channels that tell nothing are left out."""
-    fit, why = fit_learnable(tasks.tasks, learners, paper_channels(), workers=workers)
-    # Where pause presence cannot be learned, everybody always pauses, or never.
-    notes = [f"{name} is left out: {reason}" for name, reason in why.items() if name != PRESENCE]
-    notes += fit.warnings
-    found = {}
-    for channel in fit.channels:
-        shared = fit.populations[channel.name].population
-        intercept, slope = map(float, shared.coefficients)
-        found[channel.name] = Truth(intercept, slope, float(shared.shape))
-    channels = [channel for channel in fit.channels if channel.name != PRESENCE]
-    sds = [fit.prior.sd, *(fit.populations[channel.name].population.sd for channel in channels)]
-    sd = np.array(sds)
-    if spread == "paper":
-        sd = np.array([PAPER_LOG_SENSITIVITY_SD] + [PAPER_EFFORT_SD] * len(channels))
-    effort, action, mean = given
-    sd[0] = sd[0] if action is None else action
-    sd[1:] = sd[1:] if effort is None else effort
-    return _Design(
-        tuple(channels),
-        {**found, **(truth or {})},
-        fit.prior.mean if mean is None else mean,
-        sd,
-        tuple(notes),
-    )
-
-
-def _resampled(cohort: Cohort, n: int, seed: int) -> Cohort:
-    """So many people of a study, drawn with replacement, each with a name of their own."""
-    rows = np.sort(np.random.default_rng([seed, _RESAMPLE]).integers(0, len(cohort), n))
-    found = cohort[rows]
-    names = pl.Series("participant", [f"P{j + 1:07d}" for j in range(n)])
-    return replace(found, participants=found.participants.with_columns(names))
+    @property
+    def factors(self) -> tuple[str, ...]:
+        return _names(self.channels)
 
 
 def _names(channels: Sequence[Channel]) -> tuple[str, ...]:
     return (SENSITIVITY, *(channel.name for channel in channels))
 
 
-def _check_spread(effort_sd: float | None, sensitivity_sd: float | None, mean: float | None) -> None:
-    for name, value in (("effort_sd", effort_sd), ("log_sensitivity_sd", sensitivity_sd)):
-        if value is not None and not 0 < value <= WIDEST:
-            raise DataError(
-                f"{name} is {value:g}; it must be above 0, since what does not vary cannot come back, and at "
-                f"most {WIDEST:g}."
+def _people(tasks: TaskSet, like: Cohort | None, n: int | None, seed: int) -> Cohort:
+    """Whose structure is used: people like the paper's, those of a study, or so many drawn from them."""
+    if like is None:
+        people = people_like(tasks.tasks, 400 if n is None else n, seed=seed)
+    elif n is None or n == len(like):
+        people = like
+    else:  # with replacement, each with a name of their own
+        people = like[np.sort(np.random.default_rng([seed, _RESAMPLE]).integers(0, len(like), n))]
+        names = pl.Series("participant", [f"P{j + 1:07d}" for j in range(n)])
+        people = replace(people, participants=people.participants.with_columns(names))
+    if len(people) < FEWEST_PEOPLE:
+        raise DataError(
+            f"There are {len(people)} people; recovery needs {FEWEST_PEOPLE} or more, since five slopes are "
+            "estimated. Say how many people like these to draw (n, or --people)."
+        )
+    return people
+
+
+def _design(
+    tasks: TaskSet, learners: Cohort | None, truth: Mapping[str, Truth] | None, protocol: _Protocol
+) -> _Design:
+    """What a study's people share and how much they differ, or the paper's numbers where there is no study.
+
+    Channels that tell nothing are left out, with a note; where pause presence cannot be learned, everybody
+    always pauses, or never.
+    """
+    notes: tuple[str, ...] = ()
+    mean, spreads = PAPER_LOG_SENSITIVITY, [PAPER_LOG_SENSITIVITY_SD]
+    if learners is None:
+        truth = dict(truth or PAPER_TRUTH)
+        channels = tuple(c for c in paper_channels() if c.name in truth and c.name != PRESENCE)
+    else:
+        fit, why = fit_learnable(tasks.tasks, learners, paper_channels(), workers=protocol.workers)
+        left_out = [f"{name} is left out: {reason}" for name, reason in why.items() if name != PRESENCE]
+        notes = (*left_out, *fit.warnings)
+        truth = {**learned_truth(fit), **(truth or {})}
+        channels = tuple(channel for channel in fit.channels if channel.name != PRESENCE)
+        mean = fit.prior.mean
+        if protocol.spread != "paper":
+            spreads = [fit.prior.sd, *(fit.populations[c.name].population.sd for c in channels)]
+    sd = np.array([*spreads, *[PAPER_EFFORT_SD] * (1 + len(channels) - len(spreads))])
+    sd[0] = sd[0] if protocol.log_sensitivity_sd is None else protocol.log_sensitivity_sd
+    sd[1:] = sd[1:] if protocol.effort_sd is None else protocol.effort_sd
+    mean = mean if protocol.log_sensitivity_mean is None else protocol.log_sensitivity_mean
+    return _Design(channels, truth, mean, sd, notes)
+
+
+def _repeated(
+    tasks: TaskSet, people: Cohort, design: _Design, protocol: _Protocol, say: Progress
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
+    """Draw and recover everything: rows of slopes, rows of statistics, and channels that were not learned."""
+    values = [solve(model) for model in tasks.tasks]
+    rows: list[dict[str, Any]] = []
+    stats: list[dict[str, Any]] = []
+    failures: dict[str, str] = {}
+    first: Method = "eb" if "eb" in protocol.methods else "mle"
+    total = protocol.repeat * len(protocol.conditions)
+    for repetition in range(protocol.repeat):
+        rng = np.random.default_rng([protocol.seed, repetition, _FACTORS])
+        factors = design.sd * rng.standard_normal((len(people), len(design.sd)))
+        factors[:, 0] += design.mean
+        seed = (protocol.seed, repetition)
+        walked = redraw_walks(tasks, people, np.exp(factors[:, 0]), seed=seed, values=values)
+        for i, condition in enumerate(protocol.conditions):
+            say("repetitions", repetition * len(protocol.conditions) + i, total)
+            drawn = walked
+            if design.channels:
+                missing = protocol.missing if condition == "missing" else 0.0
+                noise = protocol.noise if condition == "noise" else 1.0
+                known = design.channels, design.truth, factors[:, 1:]
+                drawn = redraw_effort(walked, *known, seed=seed, missing=missing, noise=noise)
+            fit, why = fit_learnable(
+                tasks.tasks, drawn, design.channels, method=first, values=values, workers=protocol.workers
             )
-    if mean is not None and not np.isfinite(mean):
-        raise DataError(f"log_sensitivity_mean is {mean:g}; it must be a finite number.")
+            failures = why | failures
+            for method in protocol.methods:
+                profile = by_method(fit, method).profile(drawn, workers=protocol.workers)
+                key = {"repetition": repetition + 1, "condition": condition, "method": method}
+                rows += [key | row for row in slope_rows(factors, design.channels, profile)]
+                stats += [key | row for row in statistic_rows(factors, design.channels, profile)]
+    say("repetitions", total, total)
+    return rows, stats, failures
 
 
-def _check(
-    methods: Sequence[str],
-    conditions: Sequence[str],
-    repeat: int,
-    seed: int,
-    missing: float,
-    noise: float,
-    like: Cohort | None,
-    spread: str | None,
-) -> None:
-    for what, chosen, known in (("methods", methods, METHODS), ("conditions", conditions, CONDITIONS)):
-        if isinstance(chosen, str) or not chosen or set(chosen) - set(known):
-            raise DataError(f"{what} must be some of {', '.join(map(repr, known))}.")
-    if repeat < 1:
-        raise DataError(f"repeat is {repeat}; it must be 1 or more.")
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or more.")
-    if not 0 < missing < 1:
-        raise DataError(f"missing is {missing:g}; it must lie between 0 and 1.")
-    if not 1 < noise <= NOISIEST:
-        raise DataError(f"noise is {noise:g}; it must be above 1 and at most {NOISIEST:g}.")
-    if like is None and spread == "study":
-        raise DataError("spread='study' needs a study: give like=, or --like STUDY.")
-    if spread not in (None, "study", "paper"):
-        raise DataError(f"spread is {spread!r}; it must be 'study' or 'paper'.")
+# ---------------------------------------------------------------------- how estimates respond to the truth
+
+
+def slope_rows(factors: Floats, channels: Sequence[Channel], profile: Profile) -> list[dict[str, Any]]:
+    """Return the standardized partial slopes of every recovered parameter, on both scales of η."""
+    found = []
+    for scale in ("log", "raw"):
+        x = factors.copy()
+        if scale == "raw":
+            x[:, 0] = np.exp(x[:, 0])
+        for name in profile.parameters:
+            slope, se, used = partial_slopes(x, _estimates(profile, name, scale))
+            key = {"scale": scale, "recovered": name, "n": used}
+            found += [
+                key | {"factor": factor, "slope": slope[i], "se": se[i]}
+                for i, factor in enumerate(_names(channels))
+            ]
+    return found
+
+
+def partial_slopes(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
+    """Regress y on all columns of x, everything standardized; return slopes, their errors, how many people.
+
+    People without a finite y are left out. Where everybody has the same y nothing is recovered: slopes are 0.
+    The errors are those of least squares times √(1 − b²), since the sd of y is estimated too: a slope near 1
+    is known better than least squares says, as a correlation is.
+
+    Parameters
+    ----------
+    x : float array [P, K]
+        The manipulated factors.
+    y : float array [P]
+        A recovered parameter.
+    """
+    known = np.isfinite(y)
+    x, y, width = x[known], y[known], x.shape[1]
+    if len(y) <= width + 1:
+        return np.full(width, np.nan), np.full(width, np.nan), len(y)
+    if y.std() <= 1e-12 * max(1.0, float(np.abs(y).max())):
+        return np.zeros(width), np.full(width, np.nan), len(y)
+    z = (x - x.mean(axis=0)) / x.std(axis=0, ddof=1)
+    v = (y - y.mean()) / y.std(ddof=1)
+    inverse = np.linalg.pinv(z.T @ z)
+    slope = inverse @ (z.T @ v)
+    residual = v - z @ slope
+    variance = float(residual @ residual) / (len(v) - width - 1)
+    error = np.sqrt(variance * np.diag(inverse) * np.clip(1 - slope**2, 0, 1))
+    return slope, error, len(y)
+
+
+def statistic_rows(factors: Floats, channels: Sequence[Channel], profile: Profile) -> list[dict[str, Any]]:
+    """Return correlation, slope, bias, error and coverage of every parameter; η is there on both scales."""
+    found = []
+    for k, name in enumerate(_names(channels)):
+        if name not in profile.parameters:
+            continue
+        truth = factors[:, k]
+        own = np.exp(truth) if k == 0 else truth
+        coverage = _coverage(profile, profile.parameters.index(name), own)
+        scales = [(f"log_{name}" if k == 0 else name, truth, "log")]
+        scales += [(name, own, "raw")] if k == 0 else []
+        for parameter, meant, scale in scales:
+            y = _estimates(profile, name, scale)
+            known = np.isfinite(y)
+            r, slope = _line(meant[known], y[known])
+            error = y[known] - meant[known]
+            found.append(
+                {
+                    "parameter": parameter,
+                    "r": r,
+                    "slope": slope,
+                    "bias": float(error.mean()) if len(error) else math.nan,
+                    "rmse": float(np.sqrt((error**2).mean())) if len(error) else math.nan,
+                    "coverage": coverage,
+                    "without": int((~known).sum()),
+                    "n": int(known.sum()),
+                }
+            )
+    return found
+
+
+def _coverage(profile: Profile, column: int, truth: Floats) -> float:
+    """The share of intervals that hold the truth."""
+    low, high = profile.low[:, column], profile.high[:, column]
+    there = ~np.isnan(low) & ~np.isnan(high) & ~np.isnan(profile.estimate[:, column])
+    inside = (low <= truth) & (truth <= high)
+    return float(inside[there].mean()) if there.any() else math.nan
+
+
+def _line(truth: Floats, y: Floats) -> tuple[float, float]:
+    """Correlation and slope of the estimate on the truth; 0 where everybody has the same estimate."""
+    if len(y) < 3 or truth.std() == 0:
+        return math.nan, math.nan
+    slope = float(np.cov(truth, y)[0, 1] / truth.var(ddof=1))
+    if y.std() <= 1e-12 * max(1.0, float(np.abs(y).max())):
+        return 0.0, 0.0
+    return slope * float(truth.std() / y.std()), slope
+
+
+def _estimates(profile: Profile, name: str, scale: str) -> Floats:
+    matrix, _ = profile.features(scale="log" if scale == "log" else "raw")
+    return matrix[:, profile.parameters.index(name)]
+
+
+def over_repetitions(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> pl.DataFrame:
+    """Average rows over repetitions; a correlation also gets the range in which 95 % of such studies lie.
+
+    With R repetitions, mean z and sd s of Fisher's z the range is tanh(z ± t s √(1 + 1/R)), t the quantile of
+    Student's distribution with R − 1 degrees of freedom: a prediction interval for one more study. With fewer
+    than five repetitions s is 1 / √(n − 3), and t is 1.96.
+    """
+    table = pl.DataFrame(list(rows)).fill_nan(None)
+    mean = [
+        pl.col(name).mean()
+        for name in ("r", "slope", "bias", "rmse", "coverage", "se", "without", "n")
+        if name in table.columns
+    ]
+    more = [pl.col("slope").std().alias("sd"), pl.len().alias("repetitions")]
+    if "r" in table.columns:
+        z = pl.col("r").clip(-0.999999, 0.999999).arctanh()
+        own = (1 / (pl.col("n").mean() - 3).clip(lower_bound=1).sqrt()).alias("_own")
+        more = [z.mean().alias("_z"), z.std().alias("_sd"), z.count().alias("_count"), own, *more]
+    found = table.group_by(keys, maintain_order=True).agg(*mean, *more)
+    if "r" not in table.columns:
+        return found
+    count = found["_count"].to_numpy()
+    enough = count >= ENOUGH_REPETITIONS
+    quantile = np.where(enough, t.ppf(0.975, np.maximum(count - 1, 1)), 1.96)
+    spread = np.where(enough, found["_sd"].fill_null(0.0).to_numpy(), found["_own"].to_numpy())
+    width = pl.Series(quantile * spread * np.sqrt(1 + 1 / np.maximum(count, 1)))
+    return found.with_columns(
+        r=pl.col("_z").tanh(),
+        r_low=(pl.col("_z") - width).tanh(),
+        r_high=(pl.col("_z") + width).tanh(),
+    ).select(*keys, "r", "r_low", "r_high", pl.exclude(*keys, "r", "r_low", "r_high", "sd", "^_.*$"))

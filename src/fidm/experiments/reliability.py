@@ -1,14 +1,14 @@
 """How far a person's numbers can be trusted: split halves, retest, and the change that is more than noise.
 
-*Split-half.* A person's segments are dealt to two halves, odd and even; every step goes with its segment.
-In episodes whose steps do not say which segment they belong to, runs of three counted steps are dealt
-instead (see :mod:`fidm.experiments.reliability`). People with many short episodes have whole episodes dealt
-(``halves="episodes"``): where the segments of an episode follow a pattern, such as a slow first choice, odd
-and even segments are not parallel. Each half is estimated alone by maximum likelihood, with the population
-values of one fit for both; shrunken halves are pulled to the same centre, the more the less they hold, which
-distorts the correlation. With r the correlation of the halves (log η, θ), the full-length reliability is
-Spearman and Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the spread of full-length
-estimates, the standard error of measurement is SD·√(1 − ρ).
+*Split-half.* A person's segments are dealt to two halves, odd and even; every step goes with its segment. In
+episodes whose steps do not say which segment they belong to, runs of three counted steps are dealt instead.
+People with many short episodes have whole episodes dealt (``halves="episodes"``): where the segments of an
+episode follow a pattern, such as a slow first choice, odd and even segments are not parallel. Each half is
+estimated alone by maximum likelihood, with the population values of one fit for both; shrunken halves are
+pulled to the same centre, the more the less they hold, which distorts the correlation. With r the correlation
+of the halves (log η, θ), the full-length reliability is Spearman and Brown's ρ = 2r / (1 + r); a negative r
+is not stepped up. With SD the spread of full-length estimates, the standard error of measurement is SD·√(1 −
+ρ).
 
 People whose estimate is infinite in a half (every choice a best one) are left out of r, and with them the
 most consistent people, so ρ of η says little where they are many. The rank correlation keeps them, in the
@@ -27,14 +27,6 @@ change 1.96·√2 times as large: two such estimates of a person who has not cha
 cases. The estimates of empirical Bayes, which ``fidm fit`` prints unless told otherwise, are pulled towards
 the mean by about ρ, and so are their differences: for them the change is ρ times as large. Intervals are from
 a bootstrap of participants.
-
-Which steps and segments of a person make up each of two halves, or each of two measurements.
-
-Segments are dealt in turn, odd and even, and every step goes with its segment. In episodes whose steps do not
-say which segment they belong to, runs of three counted steps are dealt instead. Whole episodes can be dealt
-too.
-
-What :func:`fidm.study.reliability` found, in a table and in words.
 """
 
 from __future__ import annotations
@@ -53,7 +45,7 @@ from fidm.cohort import Cohort
 from fidm.defaults import BOOTSTRAP
 from fidm.errors import DataError
 from fidm.experiments.learnable import by_method, fit_learnable, groups_of
-from fidm.experiments.recover import LABELS, number
+from fidm.experiments.recover import as_printed, label_of
 from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY
@@ -66,8 +58,353 @@ from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
 from fidm.types import Flags, Floats, Progress
 
+MANY = 0.2
+"""If a larger share of people is left out, a reader is told, and sentences rely on the model."""
+
+ENOUGH_RETESTS = 30
+"""A retest of fewer people, and of less than half of them, is not what sentences rely on."""
+
+TOO_LOW = 0.5
+"""Below this reliability more than half of the differences are error, and sentences speak of no change."""
+
+FEWEST_PEOPLE = 5
+"""A correlation of fewer people is not given."""
+
 RUN = 3
 """How many counted steps are dealt at a time where steps do not name their segment."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reliability:
+    """How far each parameter of a person can be trusted.
+
+    Parameters
+    ----------
+    record : Record
+        How it came about.
+    parameters : tuple of str
+        ``action_sensitivity`` and the channels.
+    table : DataFrame
+        A row per parameter and kind (``split-half``, ``retest``, ``model``): people with an estimate in both
+        measurements and without, their correlation r, the rank correlation of all, the reliability with its
+        interval, the standard error of measurement, and the minimal detectable change, with its interval, of
+        estimates by maximum likelihood; ``mdc_shrunk`` is that of estimates by empirical Bayes. Sensitivity
+        is on the scale of log η.
+    notes : tuple of str
+        How halves were made, and what could not be done.
+    not_learned : mapping of str to str
+        Channels that could not be learned, and why.
+    """
+
+    record: Record
+    parameters: tuple[str, ...]
+    table: pl.DataFrame
+    notes: tuple[str, ...]
+    not_learned: Mapping[str, str]
+
+    @property
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """The table."""
+        return {"": self.table}
+
+    def row(self, parameter: str, kind: str = "split-half") -> dict[str, Any] | None:
+        """Return what is known of a parameter; None where there is nothing of this kind."""
+        chosen = self.table.filter(parameter=parameter, kind=kind)
+        return chosen.row(0, named=True) if chosen.height else None
+
+    def sentences(self) -> tuple[str, ...]:
+        """Say for each parameter how reliable it is, and which change in a person is more than noise."""
+        said = []
+        for name in self.parameters:
+            label = label_of(name)
+            label = label[0].upper() + label[1:]
+            row = self._best(name)
+            if row is None:
+                said.append(f"{label}: its reliability cannot be told from these people.")
+                continue
+            what = "odds" if name == "pause_presence" else "value"
+            known = row["low"] is not None
+            interval = f"{as_printed(row['low'])} to {as_printed(row['high'])}, " if known else ""
+            interval = f" ({interval}{row['n']:,} people)"
+            kind = "by the model's own reckoning, its" if row["kind"] == "model" else row["kind"]
+            text = f"{label}: {kind} reliability is {as_printed(row['reliability'])}{interval}"
+            halves = self.row(name)
+            if row["kind"] == "model" and halves is not None and halves["reliability"] is not None:
+                text += f", by split halves {as_printed(halves['reliability'])} ({halves['n']:,} people)"
+            if row["reliability"] < TOO_LOW:
+                said.append(
+                    f"{text}; below {as_printed(TOO_LOW)}, too low to speak of changes in one person."
+                )
+                continue
+            least = "" if row["kind"] == "retest" else "at least "
+            said.append(
+                f"{text}; a change of a person's {what} by less than a factor of {least}"
+                f"{math.exp(row['mdc_shrunk']):.2f} is within measurement error "
+                f"({math.exp(row['mdc']):.2f} if estimated by maximum likelihood)."
+            )
+        return tuple(said)
+
+    def _best(self, name: str) -> dict[str, Any] | None:
+        """The kind to rely on: retest of enough people, else split-half, else the model.
+
+        Retest and split-half are passed over if too many had to be left out.
+        """
+        halves = self.row(name)
+        everybody = 0 if halves is None else halves["n"] + halves["without"]
+        for kind in ("retest", "split-half", "model"):
+            row = self.row(name, kind)
+            if row is None or row["reliability"] is None:
+                continue
+            if kind == "retest" and row["n"] < min(ENOUGH_RETESTS, everybody / 2):
+                continue
+            if kind == "model" or row["without"] <= MANY * (row["n"] + row["without"]):
+                return row
+        return None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        return {
+            "parameters": list(self.parameters),
+            "reliability": self.table.to_dicts(),
+            "sentences": list(self.sentences()),
+            "notes": list(self.notes),
+            "not_learned": dict(self.not_learned),
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
+
+def reliability(
+    task: TaskModel | Iterable[TaskModel] | None,
+    cohort: Cohort,
+    *,
+    fit: Fit | EffortFit | None = None,
+    learn_from: Cohort | None = None,
+    halves: Literal["segments", "episodes"] = "segments",
+    unit: Literal["person", "episode"] = "person",
+    together: str | None = None,
+    seed: int = 1,
+    bootstrap: int = BOOTSTRAP,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> Reliability:
+    """Say how reliable every parameter is: split halves, retest, and the change that can be detected.
+
+    Parameters
+    ----------
+    task : TaskModel, or several, or None
+        The tasks the episodes name; None where effort alone is studied, without a task.
+    cohort : Cohort
+        The people.
+    fit : Fit or EffortFit, optional
+        What people share; learned from ``learn_from`` if left out.
+    learn_from : Cohort, optional
+        The training part; by default all of the cohort.
+    halves : {"segments", "episodes"}
+        What is dealt to the two halves in turn: segments with their steps, or whole episodes.
+    unit : {"person", "episode"}
+        Whose reliability: that of people; or that of single episodes, such as the dialogs of a person, each
+        of which then has numbers of its own. People are still drawn whole for the intervals.
+    together : str, optional
+        A column of the participants: people with the same value, such as those who talk to each other, are
+        drawn together for the intervals.
+    seed : int
+        Of the bootstrap.
+    bootstrap : int
+        How many times people are drawn anew for the intervals.
+    workers : int, optional
+        Threads; changes no number.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.experiments.reliability import reliability
+    >>> task = fidm.load_task("errands")
+    >>> found = reliability(task, fidm.simulate_cohort(task, 60, seed=1), bootstrap=100)
+    >>> found.row("duration")["n"]
+    60
+    """
+    protocol = _Protocol(
+        halves=halves, unit=unit, together=together, seed=seed, bootstrap=bootstrap, workers=workers
+    )
+    several = _check_people(task, cohort, fit, protocol)
+    say = on_progress or (lambda doing, done, of: None)
+    group = None if together is None else groups_of(cohort, together)
+    notes = []
+    if unit == "episode":
+        owner = cohort.episode_owner()
+        group = owner if group is None else group[owner]
+        cohort = cohort.by_episode()
+        learn_from = None if learn_from is None else learn_from.by_episode()
+        several = np.zeros(len(cohort), dtype=np.bool_)
+        notes.append(f"every episode has numbers of its own: {len(cohort):,} episodes stand for people")
+    tasks = None if task is None else TaskSet.of(task)
+    say("population", 0, 4)
+    failures: dict[str, str] = {}
+    if fit is None:
+        fit, failures = _learned(tasks, cohort if learn_from is None else learn_from, workers)
+    measuring = _Measuring(tasks, cohort, fit, group, protocol)
+    say("split halves", 1, 4)
+    rows = measuring.halves(notes)
+    say("retest", 2, 4)
+    if several.any():
+        rows += measuring.retest(several, notes)
+    elif unit == "person":
+        notes.append("no retest: nobody has several traces")
+    say("model", 3, 4)
+    rows += measuring.model(notes)
+    say("model", 4, 4)
+    settings = {"bootstrap": bootstrap, "learned": hash_values(learned_numbers(fit)), **protocol.unusual()}
+    models = () if tasks is None else tasks.tasks
+    return Reliability(
+        record=Record.of("reliability", models, seed=seed, settings=settings, cohort=cohort),
+        parameters=fit.parameters,
+        table=pl.DataFrame(rows, infer_schema_length=None).fill_nan(None),
+        notes=(*notes, *_few(rows)),
+        not_learned=failures,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Protocol:
+    """What is asked: the options of :func:`reliability`, described there, checked."""
+
+    halves: Literal["segments", "episodes"]
+    unit: Literal["person", "episode"]
+    together: str | None
+    seed: int
+    bootstrap: int
+    workers: int | None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0 or self.bootstrap < 20:
+            raise DataError(
+                f"seed is {self.seed} and bootstrap {self.bootstrap}; they must be at least 0 and 20."
+            )
+        if self.halves not in ("segments", "episodes"):
+            raise DataError(f"halves is {self.halves!r}; it must be 'segments' or 'episodes'.")
+        if self.unit not in ("person", "episode"):
+            raise DataError(f"unit is {self.unit!r}; it must be 'person' or 'episode'.")
+        if self.halves == "episodes" and self.unit == "episode":
+            raise DataError("A single episode cannot be dealt to halves whole; deal segments.")
+
+    def unusual(self) -> dict[str, str]:
+        """The settings that are not the usual ones."""
+        usual = {"halves": "segments", "unit": "person", "together": None}
+        return {name: getattr(self, name) for name, own in usual.items() if getattr(self, name) != own}
+
+
+def _check_people(
+    task: TaskModel | Iterable[TaskModel] | None,
+    cohort: Cohort,
+    fit: Fit | EffortFit | None,
+    protocol: _Protocol,
+) -> Flags:
+    """Who has several episodes, if this can be asked of these people and this fit."""
+    if len(cohort) < 2:
+        raise DataError("There is one person; reliability compares differences among people with error.")
+    if isinstance(fit, EffortFit) and task is not None:
+        raise DataError("This fit is of effort alone; give None as the task.")
+    if isinstance(fit, Fit) and task is None:
+        raise DataError("This fit is of a task; give the task too.")
+    several = np.diff(cohort.episode_offsets) > 1
+    if protocol.halves == "episodes" and not several.any():
+        raise DataError("Nobody has several episodes, so they cannot be dealt to halves; deal segments.")
+    return several
+
+
+def learned_numbers(fit: Fit | EffortFit) -> Floats:
+    """Return everything a fit learned, in a row."""
+    return fit.population_table()["estimate"].cast(pl.Float64).to_numpy()
+
+
+def _learned(
+    tasks: TaskSet | None, learners: Cohort, workers: int | None
+) -> tuple[Fit | EffortFit, dict[str, str]]:
+    if tasks is None:
+        return fit_effort(learners, workers=workers), {}
+    return fit_learnable(tasks.tasks, learners, paper_channels(), workers=workers)
+
+
+# ---------------------------------------------------------------------- two measurements of everybody
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Measuring:
+    """Who is measured twice, by which population, and who is drawn together for the intervals."""
+
+    tasks: TaskSet | None
+    cohort: Cohort
+    fit: Fit | EffortFit
+    group: NDArray[np.int64] | None
+    protocol: _Protocol
+
+    def halves(self, notes: list[str]) -> list[dict[str, Any]]:
+        """The rows of split halves."""
+        if self.protocol.halves == "episodes":
+            ((odd, odd_segment), _), _ = deal_episodes(self.cohort)
+            how = "split-half: odd against even episodes, whole"
+        else:
+            odd, odd_segment, how = deal_segments(self.tasks, self.cohort)
+        notes.append(how)
+        dealt = ((odd, odd_segment), (~odd, ~odd_segment))
+        first, second = (half_of(self.cohort, self.fit.channels, *half) for half in dealt)
+        return self._rows("split-half", (first, second, self.cohort), _split_half, self.group)
+
+    def retest(self, several: Flags, notes: list[str]) -> list[dict[str, Any]]:
+        """The rows of a retest of those who have several traces."""
+        chosen = self.cohort[np.flatnonzero(several)]
+        dealt, how = deal_episodes(chosen)
+        notes.append(how)
+        first, second = (half_of(chosen, self.fit.channels, *part) for part in dealt)
+        group = None if self.group is None else self.group[several]
+        return self._rows("retest", (first, second), _retest, group)
+
+    def _rows(
+        self,
+        kind: str,
+        times: tuple[Cohort, ...],
+        function: Callable[[Floats], Floats],
+        group: NDArray[np.int64] | None,
+    ) -> list[dict[str, Any]]:
+        """One row per parameter, by maximum likelihood: two measurements and, of halves, the whole."""
+        alone, drawn = by_method(self.fit, "mle"), (self.protocol.seed, self.protocol.bootstrap)
+        profiles = [alone.profile(people, workers=self.protocol.workers) for people in times]
+        rows = []
+        for k, name in enumerate(self.fit.parameters):
+            first, *others = (
+                profile.log_sensitivity if name == SENSITIVITY else profile.estimate[:, k]
+                for profile in profiles
+            )
+            columns = (first, *others) if len(others) == 2 else (first, *others, first)
+            rows.append(_measured(name, kind, columns, function, *drawn, group))
+        return rows
+
+    def model(self, notes: list[str]) -> list[dict[str, Any]]:
+        """What empirical Bayes says of the reliability of its own estimates."""
+        fit = self.fit
+        spreads = [learned.population.sd for learned in fit.populations.values()]
+        spreads += [fit.prior.sd] if isinstance(fit, Fit) else []
+        if not np.isfinite(spreads).all():
+            notes.append("no reliability by the model: the fit has no prior; fit with method='eb'")
+            return []
+        profile = by_method(fit, "eb").profile(self.cohort, workers=self.protocol.workers)
+        errors = profile.se.copy()
+        if isinstance(fit, Fit):
+            errors[:, 0] = profile.log_sensitivity_se
+        rows = []
+        nothing = np.full(3, np.nan)
+        for k, name in enumerate(profile.parameters):
+            seen = np.isfinite(errors[:, k]) & (profile.n[:, k] > 0)  # the rest have the prior's spread
+            variance = float(np.mean(errors[seen, k] ** 2)) if seen.any() else math.nan
+            rho = 1 - variance / float(profile.prior_sd[k]) ** 2
+            error = math.sqrt(variance / rho) if rho > 0 else math.nan
+            found = np.array([math.nan, rho, error])
+            rows.append(_row(name, "model", int(seen.sum()), int((~seen).sum()), found, nothing, nothing))
+        return rows
 
 
 def deal_segments(tasks: TaskSet | None, cohort: Cohort) -> tuple[Flags, Flags, str]:
@@ -138,274 +475,13 @@ def half_of(cohort: Cohort, channels: tuple[Channel, ...], steps: Flags, segment
     return replace(cohort, weight=np.where(steps, weight, 0.0), segments=table)
 
 
-MANY = 0.2
-"""If a larger share of people is left out, a reader is told, and sentences rely on the model."""
-
-ENOUGH_RETESTS = 30
-"""A retest of fewer people, and of less than half of them, is not what sentences rely on."""
-
-TOO_LOW = 0.5
-"""Below this reliability more than half of the differences are error, and sentences speak of no change."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Reliability:
-    """How far each parameter of a person can be trusted.
-
-    Parameters
-    ----------
-    record : Record
-        How it came about.
-    parameters : tuple of str
-        ``action_sensitivity`` and the channels.
-    table : DataFrame
-        A row per parameter and kind (``split-half``, ``retest``, ``model``): people with an estimate in both
-        measurements and without, their correlation r, the rank correlation of all, the reliability with its
-        interval, the standard error of measurement, and the minimal detectable change, with its interval, of
-        estimates by maximum likelihood; ``mdc_shrunk`` is that of estimates by empirical Bayes. Sensitivity
-        is on the scale of log η.
-    notes : tuple of str
-        How halves were made, and what could not be done.
-    not_learned : mapping of str to str
-        Channels that could not be learned, and why.
-    """
-
-    record: Record
-    parameters: tuple[str, ...]
-    table: pl.DataFrame
-    notes: tuple[str, ...]
-    not_learned: Mapping[str, str]
-
-    @property
-    def tables(self) -> dict[str, pl.DataFrame]:
-        """The table."""
-        return {"": self.table}
-
-    def row(self, parameter: str, kind: str = "split-half") -> dict[str, Any] | None:
-        """Return what is known of a parameter; None where there is nothing of this kind."""
-        chosen = self.table.filter(parameter=parameter, kind=kind)
-        return chosen.row(0, named=True) if chosen.height else None
-
-    def sentences(self) -> tuple[str, ...]:
-        """Say for each parameter how reliable it is, and which change in a person is more than noise."""
-        said = []
-        for name in self.parameters:
-            label = LABELS.get(name, name)
-            label = label[0].upper() + label[1:]
-            row = self._best(name)
-            if row is None:
-                said.append(f"{label}: its reliability cannot be told from these people.")
-                continue
-            what = "odds" if name == "pause_presence" else "value"
-            known = row["low"] is not None
-            interval = f"{number(row['low'])} to {number(row['high'])}, " if known else ""
-            interval = f" ({interval}{row['n']:,} people)"
-            kind = "by the model's own reckoning, its" if row["kind"] == "model" else row["kind"]
-            text = f"{label}: {kind} reliability is {number(row['reliability'])}{interval}"
-            halves = self.row(name)
-            if row["kind"] == "model" and halves is not None and halves["reliability"] is not None:
-                text += f", by split halves {number(halves['reliability'])} ({halves['n']:,} people)"
-            if row["reliability"] < TOO_LOW:
-                said.append(f"{text}; below {number(TOO_LOW)}, too low to speak of changes in one person.")
-                continue
-            least = "" if row["kind"] == "retest" else "at least "
-            said.append(
-                f"{text}; a change of a person's {what} by less than a factor of {least}"
-                f"{math.exp(row['mdc_shrunk']):.2f} is within measurement error "
-                f"({math.exp(row['mdc']):.2f} if estimated by maximum likelihood)."
-            )
-        return tuple(said)
-
-    def _best(self, name: str) -> dict[str, Any] | None:
-        """The kind to rely on: retest of enough people, else split-half, else the model.
-
-        Retest and split-half are passed over if too many had to be left out.
-        """
-        halves = self.row(name)
-        everybody = 0 if halves is None else halves["n"] + halves["without"]
-        for kind in ("retest", "split-half", "model"):
-            row = self.row(name, kind)
-            if row is None or row["reliability"] is None:
-                continue
-            if kind == "retest" and row["n"] < min(ENOUGH_RETESTS, everybody / 2):
-                continue
-            if kind == "model" or row["without"] <= MANY * (row["n"] + row["without"]):
-                return row
-        return None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain values."""
-        return {
-            "parameters": list(self.parameters),
-            "reliability": self.table.to_dicts(),
-            "sentences": list(self.sentences()),
-            "notes": list(self.notes),
-            "not_learned": dict(self.not_learned),
-        }
-
-    def __repr__(self) -> str:
-        return "\n".join(self.sentences())
-
-
-FEWEST_PEOPLE = 5
-"""A correlation of fewer people is not given."""
-
-
-def reliability(
-    task: TaskModel | Iterable[TaskModel] | None,
-    cohort: Cohort,
-    *,
-    fit: Fit | EffortFit | None = None,
-    learn_from: Cohort | None = None,
-    halves: Literal["segments", "episodes"] = "segments",
-    unit: Literal["person", "episode"] = "person",
-    together: str | None = None,
-    seed: int = 1,
-    bootstrap: int = BOOTSTRAP,
-    workers: int | None = None,
-    on_progress: Progress | None = None,
-) -> Reliability:
-    """Say how reliable every parameter is: split halves, retest, and the change that can be detected.
-
-    Parameters
-    ----------
-    task : TaskModel, or several, or None
-        The tasks the episodes name; None where effort alone is studied, without a task.
-    cohort : Cohort
-        The people.
-    fit : Fit or EffortFit, optional
-        What people share; learned from ``learn_from`` if left out.
-    learn_from : Cohort, optional
-        The training part; by default all of the cohort.
-    halves : {"segments", "episodes"}
-        What is dealt to the two halves in turn: segments with their steps, or whole episodes.
-    unit : {"person", "episode"}
-        Whose reliability: that of people; or that of single episodes, such as the dialogs of a person, each
-        of which then has numbers of its own. People are still drawn whole for the intervals.
-    together : str, optional
-        A column of the participants: people with the same value, such as those who talk to each other, are
-        drawn together for the intervals.
-    seed : int
-        Of the bootstrap.
-    bootstrap : int
-        How many times people are drawn anew for the intervals.
-    workers : int, optional
-        Threads; changes no number.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-
-    Examples
-    --------
-    >>> import fidm
-    >>> from fidm.experiments.reliability import reliability
-    >>> task = fidm.load_task("errands")
-    >>> found = reliability(task, fidm.simulate_cohort(task, 60, seed=1), bootstrap=100)
-    >>> found.row("duration")["n"]
-    60
-    """
-    if len(cohort) < 2:
-        raise DataError("There is one person; reliability compares differences among people with error.")
-    if seed < 0 or bootstrap < 20:
-        raise DataError(f"seed is {seed} and bootstrap {bootstrap}; they must be at least 0 and 20.")
-    if halves not in ("segments", "episodes"):
-        raise DataError(f"halves is {halves!r}; it must be 'segments' or 'episodes'.")
-    several = np.diff(cohort.episode_offsets) > 1
-    if unit not in ("person", "episode"):
-        raise DataError(f"unit is {unit!r}; it must be 'person' or 'episode'.")
-    if halves == "episodes" and unit == "episode":
-        raise DataError("A single episode cannot be dealt to halves whole; deal segments.")
-    if isinstance(fit, EffortFit) and task is not None:
-        raise DataError("This fit is of effort alone; give None as the task.")
-    if isinstance(fit, Fit) and task is None:
-        raise DataError("This fit is of a task; give the task too.")
-    if halves == "episodes" and not several.any():
-        raise DataError("Nobody has several episodes, so they cannot be dealt to halves; deal segments.")
-    group = None if together is None else groups_of(cohort, together)
-    if unit == "episode":
-        owner = cohort.episode_owner()
-        group = owner if group is None else group[owner]
-        cohort = cohort.by_episode()
-        learn_from = None if learn_from is None else learn_from.by_episode()
-        several = np.zeros(len(cohort), dtype=np.bool_)
-    tasks = None if task is None else TaskSet.of(task)
-    say = on_progress or (lambda doing, done, of: None)
-    say("population", 0, 4)
-    failures: dict[str, str] = {}
-    if fit is None:
-        learners = cohort if learn_from is None else learn_from
-        if tasks is None:
-            fit = fit_effort(learners, workers=workers)
-        else:
-            fit, failures = fit_learnable(tasks.tasks, learners, paper_channels(), workers=workers)
-    alone = by_method(fit, "mle")
-
-    def estimates(some: Cohort) -> Floats:
-        profile = alone.profile(some, workers=workers)
-        if SENSITIVITY not in profile.parameters:
-            return profile.estimate
-        return np.column_stack([profile.log_sensitivity, profile.estimate[:, 1:]])
-
-    rows, notes = [], []
-    if unit == "episode":
-        notes.append(f"every episode has numbers of its own: {len(cohort):,} episodes stand for people")
-    say("split halves", 1, 4)
-    if halves == "episodes":
-        ((is_odd, is_odd_segment), _), _ = deal_episodes(cohort)
-        how = "split-half: odd against even episodes, whole"
-    else:
-        is_odd, is_odd_segment, how = deal_segments(tasks, cohort)
-    parts = [
-        estimates(half_of(cohort, fit.channels, steps, segments))
-        for steps, segments in ((is_odd, is_odd_segment), (~is_odd, ~is_odd_segment))
-    ]
-    full = estimates(cohort)
-    notes.append(how)
-    for k, name in enumerate(fit.parameters):
-        columns = (parts[0][:, k], parts[1][:, k], full[:, k])
-        rows.append(_measured(name, "split-half", columns, _split_half, seed, bootstrap, group))
-    say("retest", 2, 4)
-    if several.any():
-        chosen = cohort[np.flatnonzero(several)]
-        their = None if group is None else group[several]
-        first, how = deal_episodes(chosen)
-        notes.append(how)
-        times = [estimates(half_of(chosen, fit.channels, *part)) for part in first]
-        for k, name in enumerate(fit.parameters):
-            columns = (times[0][:, k], times[1][:, k], times[0][:, k])
-            rows.append(_measured(name, "retest", columns, _retest, seed, bootstrap, their))
-    elif unit == "person":
-        notes.append("no retest: nobody has several traces")
-    say("model", 3, 4)
-    rows += _by_model(fit, cohort, workers, notes)
-    say("model", 4, 4)
-    return Reliability(
-        record=Record.of(
-            "reliability",
-            () if tasks is None else tasks.tasks,
-            seed=seed,
-            settings={
-                "bootstrap": bootstrap,
-                "learned": hash_values(learned_numbers(fit)),
-                **({} if halves == "segments" else {"halves": halves}),
-                **({} if unit == "person" else {"unit": unit}),
-                **({} if together is None else {"together": together}),
-            },
-            cohort=cohort,
-        ),
-        parameters=fit.parameters,
-        table=pl.DataFrame(rows, infer_schema_length=None).fill_nan(None),
-        notes=(*notes, *_few(rows)),
-        not_learned=failures,
-    )
-
-
 # ---------------------------------------------------------------------- numbers
 
 
 def _measured(
     name: str,
     kind: str,
-    columns: tuple[Floats, Floats, Floats],
+    columns: tuple[Floats, ...],
     function: Callable[[Floats], Floats],
     seed: int,
     bootstrap: int,
@@ -501,43 +577,13 @@ def _rank_correlation(x: Floats, y: Floats) -> float:
     return float(_correlation(rankdata(x)[None], rankdata(y)[None])[0])
 
 
-def learned_numbers(fit: Fit | EffortFit) -> Floats:
-    """Everything a fit learned, in a row."""
-    return fit.population_table()["estimate"].cast(pl.Float64).to_numpy()
-
-
-def _by_model(
-    fit: Fit | EffortFit, cohort: Cohort, workers: int | None, notes: list[str]
-) -> list[dict[str, Any]]:
-    """What empirical Bayes says of the reliability of its own estimates."""
-    spreads = [learned.population.sd for learned in fit.populations.values()]
-    spreads += [fit.prior.sd] if isinstance(fit, Fit) else []
-    if not np.isfinite(spreads).all():
-        notes.append("no reliability by the model: the fit has no prior; fit with method='eb'")
-        return []
-    profile = by_method(fit, "eb").profile(cohort, workers=workers)
-    errors = profile.se.copy()
-    if isinstance(fit, Fit):
-        errors[:, 0] = profile.log_sensitivity_se
-    rows = []
-    nothing = np.full(3, np.nan)
-    for k, name in enumerate(profile.parameters):
-        seen = np.isfinite(errors[:, k]) & (profile.n[:, k] > 0)  # the rest have the prior's spread
-        variance = float(np.mean(errors[seen, k] ** 2)) if seen.any() else math.nan
-        rho = 1 - variance / float(profile.prior_sd[k]) ** 2
-        error = math.sqrt(variance / rho) if rho > 0 else math.nan
-        found = np.array([math.nan, rho, error])
-        rows.append(_row(name, "model", int(seen.sum()), int((~seen).sum()), found, nothing, nothing))
-    return rows
-
-
 def _few(rows: list[dict[str, Any]]) -> list[str]:
     """Who could not be measured twice."""
     said = []
     for row in rows:
         if row["kind"] == "model":
             continue
-        label = LABELS.get(row["parameter"], row["parameter"])
+        label = label_of(row["parameter"])
         label = "finite η" if row["parameter"] == SENSITIVITY else label
         where = "halves" if row["kind"] == "split-half" else "traces"
         if row["n"] < FEWEST_PEOPLE:

@@ -9,8 +9,6 @@ the prior of η is learned from four fifths of the people, and the choices of th
 log-likelihood averaged over that prior, in nats per action. Outcomes do not enter, not even into the folds.
 If a column of the participants is named, the area under the curve for telling its two groups apart is shown
 beside it, by folds in which the groups are spread evenly, and can be made the criterion.
-
-What :func:`fidm.study.select` gives: the grid of settings, judged, and the point that was chosen.
 """
 
 from __future__ import annotations
@@ -42,6 +40,11 @@ from fidm.types import Floats, Integers, Progress, Values
 By = Literal["likelihood", "auc"]
 PAPER_CHOICE = (paper.CHOSEN_MOVE_COST, paper.CHOSEN_TEMPERATURE)
 """The move cost and the temperature that the paper chose."""
+
+DIAGNOSIS, NORMAL = "diagnosis", "normal"
+"""The column of participants that ``by="auc"`` looks at by default, and its class of healthy people."""
+
+FEWEST_PER_FOLD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +139,9 @@ class Selection:
         how = {0: "No other usable point is", 1: "One other usable point is"}.get(
             others, f"{others} other usable points are"
         )
-        own = {
-            None: "is not on the grid",
-            True: "is among them",
-            False: "is not among them",
-        }[self.own_is_close]
+        own = {None: "is not on the grid", True: "is among them", False: "is not among them"}[
+            self.own_is_close
+        ]
         if self.at(*self.own) == self.chosen:
             own = "is the one chosen"
         setting = f"The task's own setting ({self.own[0]:g}, {self.own[1]:g})"
@@ -193,12 +194,6 @@ def _named(point: Point | None) -> dict[str, float] | None:
     return None if point is None else {"move_cost": point.move_cost, "tau": point.tau}
 
 
-DIAGNOSIS, NORMAL = "diagnosis", "normal"
-"""The column of participants that ``by="auc"`` looks at by default, and its class of healthy people."""
-
-FEWEST_PER_FOLD = 2
-
-
 def select(
     task: TaskModel,
     cohort: Cohort,
@@ -243,26 +238,7 @@ def select(
     >>> found.chosen.tau, found.points[1].usable
     (0.02, False)
     """
-    if by not in ("likelihood", "auc"):
-        raise DataError(f"by is {by!r}; it must be 'likelihood' or 'auc'.")
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or more.")
-    own_cost = move_cost(task)
-    if own_cost is None:
-        raise TaskError(f"{task.name} has no movements, so it has no move cost to select.")
-    if not (len(costs) and len(temperatures)):
-        raise DataError("The grid is empty; give at least one move cost and one temperature.")
-    strange = sorted({name for name in cohort.tasks if name} - {task.name})
-    if strange:
-        raise DataError(
-            f"People did {', '.join(strange)}, not only {task.name}. One task is needed, since a move cost "
-            "and a temperature belong to one."
-        )
-    if folds < 2 or len(cohort) < FEWEST_PER_FOLD * folds:
-        raise DataError(
-            f"{folds} folds cannot be made of {len(cohort)} participant{'s' * (len(cohort) != 1)}; there "
-            f"must be 2 folds or more, and {FEWEST_PER_FOLD} participants in each."
-        )
+    own_cost = _check(task, cohort, costs, temperatures, folds, seed, by)
     if by == "auc" and label is None:
         label = DIAGNOSIS
     fold = deal(len(cohort), folds, seed=[seed, len(cohort)])
@@ -283,21 +259,16 @@ def select(
         scored.append(_Scored(cost, tau, reasons, log, n, areas))
     say("points", len(grid), len(grid))
     points, best = _compared(scored, by)
+    settings = {
+        "costs": list(map(float, costs)),
+        "temperatures": list(map(float, temperatures)),
+        "folds": folds,
+        "by": by,
+        "label": label,
+        "groups": None if groups is None else hash_values(groups.group),
+    }
     return Selection(
-        record=Record.of(
-            "select",
-            task,
-            seed=seed,
-            settings={
-                "costs": list(map(float, costs)),
-                "temperatures": list(map(float, temperatures)),
-                "folds": folds,
-                "by": by,
-                "label": label,
-                "groups": None if groups is None else hash_values(groups.group),
-            },
-            cohort=cohort,
-        ),
+        record=Record.of("select", task, seed=seed, settings=settings, cohort=cohort),
         points=points,
         by=by,
         chosen=None if best is None else points[best],
@@ -307,6 +278,39 @@ def select(
         n_actions=max(int(one.n.sum()) for one in scored),
         notes=() if groups is None else groups.notes,
     )
+
+
+def _check(
+    task: TaskModel,
+    cohort: Cohort,
+    costs: Sequence[float],
+    temperatures: Sequence[float],
+    folds: int,
+    seed: int,
+    by: By,
+) -> float:
+    """The task's own move cost, if these people's choices can be compared on this grid."""
+    if by not in ("likelihood", "auc"):
+        raise DataError(f"by is {by!r}; it must be 'likelihood' or 'auc'.")
+    if seed < 0:
+        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    own_cost = move_cost(task)
+    if own_cost is None:
+        raise TaskError(f"{task.name} has no movements, so it has no move cost to select.")
+    if not (len(costs) and len(temperatures)):
+        raise DataError("The grid is empty; give at least one move cost and one temperature.")
+    strange = sorted({name for name in cohort.tasks if name} - {task.name})
+    if strange:
+        raise DataError(
+            f"People did {', '.join(strange)}, not only {task.name}. One task is needed, since a move cost "
+            "and a temperature belong to one."
+        )
+    if folds < 2 or len(cohort) < FEWEST_PER_FOLD * folds:
+        raise DataError(
+            f"{folds} folds cannot be made of {len(cohort)} participant{'s' * (len(cohort) != 1)}; there "
+            f"must be 2 folds or more, and {FEWEST_PER_FOLD} participants in each."
+        )
+    return own_cost
 
 
 # ---------------------------------------------------------------------- scores
@@ -446,21 +450,10 @@ def _compared(scored: Sequence[_Scored], by: By) -> tuple[tuple[Point, ...], int
     best = {kind: _best(scored, kind) for kind in kinds}
     points = []
     for one in scored:
-        errors = {
-            kind: np.nan if place is None else one.error(scored[place], kind) for kind, place in best.items()
-        }
-        points.append(
-            Point(
-                move_cost=one.cost,
-                tau=one.tau,
-                usable=not one.reasons,
-                reasons=one.reasons,
-                likelihood=one.mean("likelihood"),
-                likelihood_se=errors["likelihood"],
-                auc=one.mean("auc"),
-                auc_se=errors["auc"],
-            )
-        )
+        numbers = []
+        for kind, place in best.items():
+            numbers += [one.mean(kind), np.nan if place is None else one.error(scored[place], kind)]
+        points.append(Point(one.cost, one.tau, not one.reasons, one.reasons, *numbers))
     return tuple(points), best[by]
 
 

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter
 from fidm.channels import channel_words, parameter_words
 from fidm.experiments.families import Families
 from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
-from fidm.experiments.recover import Recovery, number
+from fidm.experiments.recover import Recovery, as_printed
 from fidm.experiments.reliability import Reliability
 from fidm.experiments.select import PAPER_CHOICE, Selection
 from fidm.fit.profile import SENSITIVITY
@@ -96,7 +96,7 @@ def recovery_matrix(
     for (i, j), value in np.ndenumerate(matrix):
         colour = INK if math.isfinite(value) and abs(value) > 0.6 else "white"
         colour = colour if math.isfinite(value) else INK
-        ax.text(j, i, number(value), ha="center", va="center", fontsize=7.5, color=colour)
+        ax.text(j, i, as_printed(value), ha="center", va="center", fontsize=7.5, color=colour)
     for axis in (ax.xaxis, ax.yaxis):
         plain_ticks(axis, list(range(len(names))), names, size=8)
     for label in ax.get_xticklabels():

@@ -13,7 +13,7 @@ from fidm.errors import count
 from fidm.evidence.localization import FEWEST, Localization
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
-from fidm.experiments.recover import Recovery, number
+from fidm.experiments.recover import Recovery, as_printed
 from fidm.experiments.reliability import Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
@@ -69,10 +69,10 @@ def _matrix(found: Recovery, condition: str, method: str, scale: str) -> object:
     names = [SHORT.get(name, name) for name in found.factors]
     paper = "–"
     if condition == "complete":
-        paper = " to ".join(number(bound) for bound in RECOVERY_DIAGONAL)
+        paper = " to ".join(as_printed(bound) for bound in RECOVERY_DIAGONAL)
     header = ["manipulated", *names, "matched ± sd" if found.repeat > 1 else "matched ± se", "paper"]
     rows = [
-        [name, *map(number, matrix[i]), f"{number(matrix[i, i])} ± {number(spread[i, i])}", paper]
+        [name, *map(as_printed, matrix[i]), f"{as_printed(matrix[i, i])} ± {as_printed(spread[i, i])}", paper]
         for i, name in enumerate(names)
     ]
     return table_of(header, rows)
@@ -260,7 +260,7 @@ def show_reliability(found: Reliability, console: Console) -> None:
                 _cell(row["r"]),
                 _cell(row["rank_r"]),
                 _cell(row["reliability"]),
-                "–" if row["low"] is None else f"{number(row['low'])} to {number(row['high'])}",
+                "–" if row["low"] is None else f"{as_printed(row['low'])} to {as_printed(row['high'])}",
                 _amount(row["sem"]),
                 _amount(row["mdc"]),
                 _amount(row["mdc_shrunk"]),
@@ -286,7 +286,7 @@ def show_reliability(found: Reliability, console: Console) -> None:
 
 
 def _cell(value: float | None) -> str:
-    return "–" if value is None else number(value)
+    return "–" if value is None else as_printed(value)
 
 
 def _amount(value: float | None) -> str:
