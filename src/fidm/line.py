@@ -18,10 +18,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from fidm.classify.classify import classify
+from fidm.classify.classify import run_protocol
 from fidm.classify.encoder import ENCODERS, find_encoder
 from fidm.classify.features import blocks_of, is_name, known_blocks
 from fidm.classify.language import Language, Texts, participant_texts
+from fidm.classify.question import Protocol
 from fidm.classify.result import Classification
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
@@ -553,15 +554,14 @@ class ClassifiedStudy:
 
 def classify_study(
     opened: StudyFolder,
+    protocol: Protocol,
     *,
-    representations: Sequence[str] = (),
     encoder: Sequence[str] = (),
     talks: Path | None = None,
     roles: Path | None = None,
     no_language: bool = False,
     skip_bad: bool = False,
     on_progress: Progress = silent,
-    **options: Any,
 ) -> ClassifiedStudy:
     """Classify the status of a study's people, as ``fidm classify`` does, with what they said in the dialogs.
 
@@ -569,13 +569,14 @@ def classify_study(
     ----------
     opened : StudyFolder
         The study.
-    representations, encoder, talks, roles, no_language, skip_bad
+    protocol : Protocol
+        How they are to be told apart.
+    encoder, talks, roles, no_language, skip_bad
         The options of ``fidm classify``.
     on_progress : callable, optional
         Called as ``on_progress(doing, done, of)``.
-    **options
-        Of :func:`fidm.study.classify`.
     """
+    representations = protocol.representations or ()
     encoders = encoders_of(encoder)
     if no_language:
         _refuse_language(representations, encoders, encoder)
@@ -604,15 +605,14 @@ def classify_study(
                 source=str(opened.path),
             )
     cache, not_kept = _cache(opened.path) if texts else (None, "")
-    found = classify(
+    found = run_protocol(
         opened.tasks,
         opened.cohort,
-        representations=tuple(representations) or None,
+        protocol,
         language=Language(texts, present, cache=cache),
         excluded=opened.reasons,
         with_problems=opened.n_left_out,
         on_progress=on_progress,
-        **options,
     )
     more = {name: why for one, why in absent.items() for name in (one, f"{one}+fidm")}
     return ClassifiedStudy(replace(found, not_run={**found.not_run, **more}), not_kept, n_unread)

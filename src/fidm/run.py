@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import fidm
 from fidm.behind import places_behind, write_evidence
+from fidm.classify.question import Protocol
 from fidm.defaults import LABEL, NORMAL
 from fidm.errors import DataError, FidmError
 from fidm.evidence.evidence import find_evidence
@@ -237,15 +238,8 @@ class _Line:
 
     def classify(self) -> tuple[str, list[Path]]:
         """Classify people's status."""
-        made = classify_study(
-            self.opened,
-            label=self.label,
-            normal=self.normal,
-            seed=self.seed,
-            skip_bad=self.skip_bad,
-            workers=self.workers,
-            on_progress=self.on_progress,
-        )
+        protocol = Protocol(label=self.label, normal=self.normal, seed=self.seed, workers=self.workers)
+        made = classify_study(self.opened, protocol, skip_bad=self.skip_bad, on_progress=self.on_progress)
         summary = write_summary(made.found, self.results, simulated=self.opened.is_simulated)
         people = made.found.flow.n("train")
         said = f"{len(made.found.representations)} representations of {people:,} participants"

@@ -111,8 +111,9 @@ def test_the_last_lines_say_what_was_written(ran):
     assert page.rstrip().endswith("Research use only, not a diagnosis.")
     last = page.rstrip().splitlines()[-2]
     assert last.startswith(
-        "Wrote classify.json, 11 .csv files (classify.csv, …), classify-summary.md, 3 .png"
+        "Wrote classify.json, 11 .csv files (classify.csv, …), 3 .png files (classify.png, …), 3 .pdf"
     )
+    assert "classify-summary.md" in last
     assert last.endswith(f"to {out}")
     assert sorted(path.name for path in out.iterdir()) == sorted(
         [

@@ -145,10 +145,46 @@ def classify(
         repeats=repeats, permutations=permutations, seed=seed, paper_estimates=paper_estimates,
         scale_blocks=scale_blocks, workers=workers,
     )  # fmt: skip
-    models = (tasks,) if isinstance(tasks, TaskModel) else tuple(tasks)
-    question = ask(cohort, label=label, normal=normal, together=together, folds=folds)
-    groups = cut_people(cohort.participants, by, learn_from=question.train)
-    language = language or Language()
+    return run_protocol(
+        (tasks,) if isinstance(tasks, TaskModel) else tuple(tasks),
+        cohort,
+        protocol,
+        language=language or Language(),
+        own=own,
+        excluded=excluded,
+        with_problems=with_problems,
+        on_progress=on_progress,
+    )
+
+
+def run_protocol(
+    models: tuple[TaskModel, ...],
+    cohort: Cohort,
+    protocol: Protocol,
+    *,
+    language: Language,
+    own: Mapping[str, Any] | None = None,
+    excluded: Mapping[str, int] | None = None,
+    with_problems: int = 0,
+    on_progress: Progress | None = None,
+) -> Classification:
+    """Classify people's status by a protocol; :func:`classify` describes the rest.
+
+    Parameters
+    ----------
+    models, cohort, protocol
+        What people did, who they are, and how they are to be told apart.
+    language, own, excluded, with_problems, on_progress
+        As in :func:`classify`.
+    """
+    question = ask(
+        cohort,
+        label=protocol.label,
+        normal=protocol.normal,
+        together=protocol.together,
+        folds=protocol.folds,
+    )
+    groups = cut_people(cohort.participants, protocol.by, learn_from=question.train)
     notes: list[str] = []
     judge, not_run = _prepare(models, cohort, question, protocol, language, own or {}, on_progress, notes)
     tables = _tables(judge, question, groups, cohort.ids, protocol, on_progress, notes)

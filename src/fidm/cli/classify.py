@@ -95,6 +95,7 @@ def classify(
     """
     from joblib import cpu_count
 
+    from fidm.classify.question import Protocol
     from fidm.line import classify_study
     from fidm.plot.save import write_with_figures
     from fidm.present.classification import show
@@ -107,14 +108,8 @@ def classify(
     require_writable(target)
     with progress_bar(rates=True) as bars:
         opened = reading.open(study, bars)
-        made = classify_study(
-            opened,
-            representations=names,
-            encoder=encoder,
-            talks=talks,
-            roles=roles,
-            no_language=no_language,
-            skip_bad=reading.skip_bad,
+        protocol = Protocol(
+            representations=names or None,
             label=label,
             normal=normal,
             together=together,
@@ -127,6 +122,15 @@ def classify(
             seed=seed,
             paper_estimates=paper_estimates,
             workers=cpu_count() if workers is None else workers,
+        )
+        made = classify_study(
+            opened,
+            protocol,
+            encoder=encoder,
+            talks=talks,
+            roles=roles,
+            no_language=no_language,
+            skip_bad=reading.skip_bad,
             on_progress=bars.step,
         )
         bars.step("writing", 0, 1)
