@@ -22,7 +22,12 @@ collect_ignore = [] if DATA else ["real"]
 
 
 def pytest_runtest_logreport(report):
-    if DATA and report.when == "call" and report.outcome != "skipped" and "/real/" in report.nodeid.split("::")[0]:
+    if (
+        DATA
+        and report.when == "call"
+        and report.outcome != "skipped"
+        and "/real/" in report.nodeid.split("::")[0]
+    ):
         RAN.add(report.nodeid)
 
 

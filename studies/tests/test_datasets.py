@@ -369,14 +369,16 @@ def test_a_number_that_is_not_required_is_shown_and_counted_but_fails_nothing(to
     findings = replace(told.findings, expectations=(*told.findings.expectations, missed))
     assert findings.reached
     assert findings.missed == ()
-    assert "2 of 3 numbers came out" in repr(findings)
+    assert "2 of 3 checks reproduced" in repr(findings)
     assert findings.to_dict()["expectations"][-1]["required"] is False
     page = to_markdown(tell(REANALYSIS, findings, told.loaded))
-    assert "2 of the 3 numbers that were to come out did. The one that did not is: mean, read wrongly" in page
+    assert "2 of 3 checks were reproduced. Not reproduced: mean, read wrongly (not required)." in page
     assert "| mean, read wrongly | 6 | 1 to 2 | ✗ | published | not required; the first reading |" in page
     both = replace(told.findings, expectations=(missed, replace(missed, required=True)))
     assert [one.required for one in both.missed] == [True]
-    assert "Those that did not are: " in to_markdown(tell(REANALYSIS, both, told.loaded))
+    assert "Not reproduced: mean, read wrongly (not required); mean" in to_markdown(
+        tell(REANALYSIS, both, told.loaded)
+    )
 
 
 @pytest.fixture
@@ -424,7 +426,7 @@ def test_a_page_of_changed_files_says_so(tmp_path, monkeypatch, data):
     assert [one.what for one in told.findings.missed] == ["people who named a number", "mean of the numbers"]
     page = to_html(told)
     assert "The files are not those that were published" in page
-    assert "0 of the 2 numbers that were to come out did." in page
+    assert "0 of 2 checks were reproduced." in page
     assert "✗" in to_markdown(told)
 
 
@@ -434,7 +436,7 @@ def test_a_study_without_expectations_tables_or_remarks_has_a_page(told):
     page = to_html(tell(only, bare, replace(told.loaded, notes=())))
     assert "Nothing." in page
     assert "none: nothing was drawn" in page
-    assert "were to come out" not in page
+    assert "Reproduction checks" not in page
 
 
 def test_a_study_that_cannot_be_shown_says_why(told):

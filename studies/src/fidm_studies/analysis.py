@@ -124,7 +124,9 @@ class Findings:
 
     def __repr__(self) -> str:
         reached = sum(one.reached for one in self.expectations)
-        return f"Findings({self.record.experiment!r}: {reached} of {len(self.expectations)} numbers came out)"
+        return (
+            f"Findings({self.record.experiment!r}: {reached} of {len(self.expectations)} checks reproduced)"
+        )
 
 
 @dataclass(frozen=True, slots=True)

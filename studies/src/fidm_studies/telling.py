@@ -251,32 +251,31 @@ def _expected(expectations: Sequence[Expectation]) -> list[dict[str, Any]]:
     if not expectations:
         return []
     reached = sum(one.reached for one in expectations)
-    said = f"{reached:,} of the {len(expectations):,} numbers that were to come out did."
+    said = f"{reached:,} of {len(expectations):,} checks were reproduced."
     missed = [
         one.what if one.required else f"{one.what} (not required)" for one in expectations if not one.reached
     ]
     if missed:
-        who = "The one that did not is" if len(missed) == 1 else "Those that did not are"
-        said += f" {who}: {'; '.join(missed)}."
+        said += f" Not reproduced: {'; '.join(missed)}."
     columns = [
-        text_column("what"),
+        text_column("check"),
         column("found"),
-        column("band", "was to be"),
-        text_column("reached", "came out"),
-        text_column("source", "where from"),
-        text_column("note", "remark"),
+        column("expected"),
+        text_column("reproduced"),
+        text_column("source"),
+        text_column("remark"),
     ]
     rows = [
         (one.what, figure_text(one.found), band_text(one), mark(one), one.source, remark(one))
         for one in expectations
     ]
-    shown = table("expected", "Numbers that were to come out, and what did", columns, rows)
-    return [section("expected", "What was to come out", [said], tables=[shown])]
+    shown = table("expected", "Reproduction checks", columns, rows)
+    return [section("expected", "Reproduction checks", [said], tables=[shown])]
 
 
 def _remarks(findings: Findings, loaded: Loaded) -> list[dict[str, Any]]:
     notes = dict.fromkeys((*loaded.notes, *findings.notes))
-    return [section("remarks", "Remarks on the data", notes)] if notes else []
+    return [section("remarks", "Data notes", notes)] if notes else []
 
 
 def _setting(value: Any) -> str:

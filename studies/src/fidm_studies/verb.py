@@ -71,9 +71,9 @@ def show_run(told: Told, written: tuple[Path, ...], target: Path, console: Conso
         console.print()
     missed = sum(not one.reached for one in findings.expectations)
     if missed:
-        of = count(len(findings.expectations), "number")
+        of = count(len(findings.expectations), "check")
         rest = " None of these is required." if findings.reached else ""
-        warn(console, f"{missed:,} of {of} did not come out; see {NO} above.{rest}")
+        warn(console, f"{missed:,} of {of} not reproduced; see {NO} above.{rest}")
     if not told.loaded.verified:
         warn(console, told.loaded.notes[-1])
     finish(console, written, target, None)

@@ -28,6 +28,7 @@ from fidm_studies.dataset import Loaded, no_progress
 from fidm_studies.justhink import anchor, people
 from fidm_studies.justhink.bands import expectations
 from fidm_studies.justhink.network import CHANGE, GAMMA
+from fidm_studies.justhink.page import sections
 from fidm_studies.justhink.readings import (
     OTHER_CHANGES,
     Reading,
@@ -36,7 +37,6 @@ from fidm_studies.justhink.readings import (
     whose_sensitivity,
 )
 from fidm_studies.justhink.replay import LAID_TWICE, NOT_JOINED, OTHER_COST, REMOVED_TWICE
-from fidm_studies.justhink.words import sections
 
 DESIGN = (LOG_MOVES, "role")
 """Speech in a turn is conditioned on the turn's changes and on whether the child lays tracks or tells."""

@@ -23,8 +23,8 @@ SCORES: Mapping[str, str] = {
     "unexpectedness": "unexpectedness under the child's own η",
     "q_gap": "value lost, without η",
     "cost": "cost of the track",
-    "closes_a_circle": "closes a circle",
-    "edits_before": "changes before it in the attempt",
+    "closes_a_circle": "closes a cycle",
+    "edits_before": "earlier changes in the attempt",
 }
 """What may tell which tracks are removed, in words."""
 

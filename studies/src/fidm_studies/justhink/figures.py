@@ -90,7 +90,7 @@ def draw_relations(relations: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     ax.set_xlim(-1, 1)
     ax.set_xlabel(
         "Spearman correlation with relative gain\n"
-        "(grey: too small to be found four times out of five, corrected for the number of tests)"
+        "(grey: too small for 80 % power, corrected for the number of tests)"
     )
     quieten(ax)
     return ax

@@ -27,6 +27,7 @@ from fidm_studies.analysis import Expectation, Findings, Reanalysis
 from fidm_studies.dataset import Loaded, no_progress
 from fidm_studies.map_task import bands
 from fidm_studies.map_task.contrasts import contrasts, corrected
+from fidm_studies.map_task.page import sections
 from fidm_studies.map_task.readings import (
     ACROSS,
     DESIGNS,
@@ -38,7 +39,6 @@ from fidm_studies.map_task.readings import (
     families,
     reliable_channels,
 )
-from fidm_studies.map_task.words import sections
 
 TOGETHER = "quad"
 """People who talk to each other stay in one fold, and are drawn together."""

@@ -19,8 +19,9 @@ GAIN = "held-out log-likelihood per move, against the first (filled: more than c
 """What gains are, beneath the last panel."""
 
 
-def worms(found: Families, observables: Sequence[str]) -> Figure:
+def worms(found: Families) -> Figure:
     """Draw how far quantile residuals lie from normal ones, a panel per observation, one below the other."""
+    observables = found.observables
     figure = Figure(figsize=(6.8, 1.55 * len(observables) + 0.4), layout="constrained")
     for place, name in enumerate(observables, 1):
         ax = worm_plot(found, name, ax=figure.add_subplot(len(observables), 1, place))
@@ -33,8 +34,9 @@ def worms(found: Families, observables: Sequence[str]) -> Figure:
     return figure
 
 
-def gains(found: Families, observables: Sequence[str]) -> Figure:
+def gains(found: Families) -> Figure:
     """Draw how much better or worse than the reference families predict people left out, panel by panel."""
+    observables = found.observables
     sizes = [1.6 + len(found.of(name)) for name in observables]
     figure = Figure(figsize=(6.8, 0.27 * sum(sizes) + 0.3), layout="constrained")
     grid = figure.add_gridspec(len(observables), 1, height_ratios=sizes)
