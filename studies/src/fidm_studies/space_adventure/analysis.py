@@ -27,6 +27,7 @@ from fidm_studies.dataset import Loaded, no_progress
 from fidm_studies.resampling import Interval, rank_correlation
 from fidm_studies.space_adventure.bands import expectations
 from fidm_studies.space_adventure.dataset import BOTH, STUDENTS
+from fidm_studies.space_adventure.page import sections
 from fidm_studies.space_adventure.people import (
     AGE,
     CLINICAL,
@@ -49,7 +50,6 @@ from fidm_studies.space_adventure.people import (
     turned,
     with_age,
 )
-from fidm_studies.space_adventure.words import sections
 
 TOLERANCE = 1e-3
 """Published values are equal to ours if they differ by less than this, in units of fuel."""

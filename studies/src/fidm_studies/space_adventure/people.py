@@ -60,9 +60,6 @@ UNDER = 40
 
 TESTS = tuple(N_ITEMS)
 
-DRAWN = "people, within groups where groups are compared"
-"""Who is drawn anew for intervals."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
