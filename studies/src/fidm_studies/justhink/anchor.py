@@ -17,7 +17,7 @@ import polars as pl
 from scipy.special import expit
 
 from fidm.types import Floats
-from fidm_studies.resampling import DRAWS_AT_ONCE, draw_clusters, ends, weighted_aucs
+from fidm_studies.resampling import draw_clusters, ends, weighted_aucs
 
 SCORES: Mapping[str, str] = {
     "unexpectedness": "unexpectedness under the child's own η",
@@ -27,6 +27,9 @@ SCORES: Mapping[str, str] = {
     "edits_before": "earlier changes in the attempt",
 }
 """What may tell which tracks are removed, in words."""
+
+DRAWS_AT_ONCE = 50
+"""So many draws are worked on together; what is found does not depend on it."""
 
 STEPS = 30
 """Newton steps of the logistic regression before it is given up."""
