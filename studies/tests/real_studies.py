@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fidm_studies.page import to_html, to_markdown
+from fidm_studies.page import Told, band_text, figure_text, to_html, to_markdown
 from fidm_studies.running import run_study
-from fidm_studies.telling import Told, band_text, figure_text
 
 DOCS = Path(__file__).parents[2] / "docs" / "studies" / "results"
 

@@ -9,7 +9,6 @@ import re
 import runpy
 import shutil
 import subprocess
-import sys
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -31,9 +30,8 @@ from fidm_studies import Expectation, Findings, fetching, find_study, study_name
 from fidm_studies import dataset as base
 from fidm_studies.dataset import DATASETS
 from fidm_studies.fetching import address
-from fidm_studies.page import to_html, to_markdown
+from fidm_studies.page import tell, to_html, to_markdown
 from fidm_studies.running import run_study, write_study
-from fidm_studies.telling import tell
 
 TESTS = Path(__file__).parent
 ROOT = TESTS.parents[1]
@@ -266,13 +264,6 @@ def test_an_interrupted_download_leaves_nothing_half(tmp_path, server):
     with pytest.raises(KeyboardInterrupt):
         fidm_studies.download(DATASET, tmp_path, base_urls=server.urls, on_progress=interrupt)
     assert files_in(tmp_path / DATASET.folder) == {"numbers.csv": FILES["numbers.csv"]}
-
-
-def test_without_pooch_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(DataError, match=re.escape("pip install 'fidm[data]'")):
-        fidm_studies.download(DATASET, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
 
 
 def _umask() -> int:

@@ -30,8 +30,8 @@ from fidm.errors import DataError
 from fidm_studies import fetching, find_dataset
 from fidm_studies.dataset import Manifest, is_outside
 from fidm_studies.map_task.files import ARCHIVE
+from fidm_studies.page import about_data
 from fidm_studies.space_adventure.files import read_session
-from fidm_studies.telling import about_data
 
 SECRET = "SECRETWORD"
 

@@ -16,16 +16,15 @@ from fidm.tasks import stack
 from fidm.tasks.stack import TaskSet, follow
 from fidm.tasks.toggles import solve_toggles, toggle_task
 from fidm_studies.dataset import no_progress
-from fidm_studies.justhink.analysis import REANALYSIS, analyse
-from fidm_studies.justhink.anchor import logistic, within_teams
+from fidm_studies.justhink.analysis import analyse
 from fidm_studies.justhink.dataset import DATASET, relative_gain
 from fidm_studies.justhink.network import Network, network_task, read_network, set_costs, set_parts
+from fidm_studies.justhink.page import REANALYSIS
 from fidm_studies.justhink.people import detectable
-from fidm_studies.justhink.readings import AS_READ, best_by_chance
-from fidm_studies.justhink.replay import replay
-from fidm_studies.justhink.speech import spoken
+from fidm_studies.justhink.removals import AS_READ, best_by_chance, logistic, within_teams
+from fidm_studies.justhink.replay import replay, spoken
+from fidm_studies.page import tell
 from fidm_studies.resampling import draw_clusters, rank_correlation, weighted_aucs
-from fidm_studies.telling import tell
 
 SQUARE = Network(("a", "b", "c"), (0, 1, 2), ((0, 1), (0, 2), (1, 2)), (1.0, 2.0, 4.0))
 

@@ -16,9 +16,9 @@ from fidm.experiments.families import Family
 from fidm_studies.analysis import Findings
 from fidm_studies.dataset import Loaded, no_progress
 from fidm_studies.map_task import analysis as map_task
-from fidm_studies.map_task.contrasts import EYE_CONTACT, FAMILIAR, contrasts, corrected, is_clear
+from fidm_studies.map_task.analysis import EYE_CONTACT, FAMILIAR, contrasts, corrected, is_clear
 from fidm_studies.map_task.dataset import read
-from fidm_studies.map_task.page import Standing, sections, standing
+from fidm_studies.map_task.page import REANALYSIS, Standing, sections, standing
 from fidm_studies.map_task.readings import (
     DESIGNS,
     LOG_NORMAL,
@@ -30,7 +30,7 @@ from fidm_studies.map_task.readings import (
     families,
     reliable_channels,
 )
-from fidm_studies.telling import tell
+from fidm_studies.page import tell
 
 
 def fewer(given: str) -> dict[str, dict[str, Family]]:
@@ -57,7 +57,7 @@ def findings(loaded: Loaded) -> Findings:
 
 
 def test_the_study_says_what_it_found(findings: Findings, loaded: Loaded) -> None:
-    told = tell(map_task.REANALYSIS, findings, loaded)
+    told = tell(REANALYSIS, findings, loaded)
     assert told.sections[0]["id"] == "found"
     assert {"given-move", "given-words", "reliability", "conditions", "limits"} <= {
         one["id"] for one in told.sections
@@ -225,7 +225,7 @@ def test_every_observation_has_words_and_a_reference_of_the_paper() -> None:
 
 
 def test_figures_are_readable_without_colour(findings: Findings) -> None:
-    from fidm_studies.map_task.figures import forest, labelled
+    from fidm_studies.map_task.page import forest, labelled
 
     table = labelled(findings.tables["reliability"].filter(measured=WITHIN), with_family=True)
     ax = forest(table, "r", "r_low", "r_high", by="given", looks=list(DESIGNS), xlabel="r")

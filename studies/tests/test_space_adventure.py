@@ -17,6 +17,7 @@ import fidm
 from fidm.errors import DataError
 from fidm.record import to_json
 from fidm_studies.dataset import no_progress
+from fidm_studies.page import tell
 from fidm_studies.resampling import (
     holm,
     partial_rank_correlation,
@@ -28,10 +29,9 @@ from fidm_studies.space_adventure import analysis as space_adventure
 from fidm_studies.space_adventure.analysis import compare_values
 from fidm_studies.space_adventure.dataset import BOTH, DATASET, STUDENTS, read
 from fidm_studies.space_adventure.files import person_of, read_scores, read_session
-from fidm_studies.space_adventure.page import sections
+from fidm_studies.space_adventure.page import REANALYSIS, sections
 from fidm_studies.space_adventure.people import IN_TIME
 from fidm_studies.space_adventure.task import MiniBlock, make_task, transitions
-from fidm_studies.telling import tell
 
 ONE = "plandepth_aud/data/HC/SAT/Experiment/09101_b09_spacetask_file_exp.mat"
 
@@ -249,7 +249,7 @@ def test_the_whole_analysis_runs_on_a_few_people(loaded, findings):
 
 
 def test_its_sections_have_a_figure_and_a_table_for_everything(loaded, findings):
-    told = tell(space_adventure.REANALYSIS, findings, loaded)
+    told = tell(REANALYSIS, findings, loaded)
     names = [section["id"] for section in told.sections]
     assert names[:3] == ["found", "expected", "task"]
     drawn = [figure["id"] for section in told.sections for figure in section["figures"]]

@@ -1,14 +1,13 @@
-"""Which studies of published data there are: the built-in ones, and those of other installed packages.
+"""What an analysis of a published data set is and gives: findings, and the numbers that must be reproduced.
 
 A package adds a study with an entry point of the group ``fidm.reanalyses`` that leads to a
-:class:`~fidm_studies.analysis.Reanalysis`, and its data set with one of the group ``fidm.datasets``.
-
-What an analysis of a published data set gives: findings, and the numbers that were to come out.
+:class:`Reanalysis`, and its data set with one of the group ``fidm.datasets``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,22 +15,19 @@ import polars as pl
 
 from fidm.record import Record, plain
 from fidm.registry import Catalogue
-from fidm.types import Progress
-from fidm_studies.dataset import Loaded, no_progress
-
-__all__ = ["Expectation", "Findings", "Progress", "Reanalysis", "no_progress"]
+from fidm_studies.dataset import Loaded
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A number that is to come out of an analysis, and what came out.
+    """A number that an analysis must reproduce, and what it found.
 
     Parameters
     ----------
     what : str
         What was measured: "Spearman correlation of η with the published model_beta".
     found : float
-        What came out.
+        What was found.
     low, high : float
         The band it is to lie in, both ends included; infinite where there is no such end.
     source : str
@@ -75,9 +71,40 @@ class Expectation:
         }
 
 
+KNOWN, PUBLISHED, ARITHMETIC, OURS = "known beforehand", "published", "arithmetic", "our expectation"
+"""Where expectations come from."""
+
+Band = tuple[str, str, float, float, str, str]
+"""What a number is called in an analysis, and what is expected of it: what it is, low, high, source, note."""
+
+
+def expect(numbers: Mapping[str, Any], bands: Iterable[Band]) -> tuple[Expectation, ...]:
+    """Return bands that were written down before beside what was found.
+
+    Parameters
+    ----------
+    numbers : mapping
+        What was found, by name; a number that is missing or None reaches no band.
+    bands : iterable of Band
+        What is expected; words and notes may hold numbers, such as ``{n}``.
+
+    Examples
+    --------
+    >>> expect({"n": 3}, [("n", "people", 3, 3, PUBLISHED, "{n} of them")])[0].note
+    '3 of them'
+    """
+    found = {name: math.nan if value is None else value for name, value in numbers.items()}
+    return tuple(
+        Expectation(
+            what.format(**found), float(found.get(key, math.nan)), low, high, source, note.format(**found)
+        )
+        for key, what, low, high, source, note in bands
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """What came out of an analysis: a result with tables, numbers, expectations and remarks.
+    """What an analysis found: a result with tables, numbers, expectations and remarks.
 
     Parameters
     ----------
@@ -88,7 +115,7 @@ class Findings:
     numbers : mapping
         Single numbers by name, and mappings of them.
     expectations : tuple of Expectation
-        The numbers that were to come out.
+        The numbers that must be reproduced.
     notes : tuple of str
         What is to be said about them, as sentences.
     parts : mapping
@@ -165,9 +192,9 @@ STUDIES = Catalogue(
     kind=Reanalysis,
     group="fidm.reanalyses",
     built_in={
-        "space-adventure": "fidm_studies.space_adventure.analysis:REANALYSIS",
-        "justhink": "fidm_studies.justhink.analysis:REANALYSIS",
-        "map-task": "fidm_studies.map_task.analysis:REANALYSIS",
+        "space-adventure": "fidm_studies.space_adventure.page:REANALYSIS",
+        "justhink": "fidm_studies.justhink.page:REANALYSIS",
+        "map-task": "fidm_studies.map_task.page:REANALYSIS",
     },
 )
 

@@ -18,13 +18,24 @@ from fidm.errors import DataError
 from fidm.present.terminal import Bars, aside, count, note, page, printable, progress_bar, table_of, warn
 from fidm.record import to_json
 from fidm_studies.analysis import STUDIES, Expectation, Reanalysis, find_study, study_names
-from fidm_studies.dataset import DATASETS, Dataset, dataset_names, find_dataset
+from fidm_studies.dataset import (
+    CHANGED,
+    DATASETS,
+    MISSING,
+    UNKNOWN,
+    VARIABLE,
+    Dataset,
+    data_folder,
+    dataset_folder,
+    dataset_names,
+    find_dataset,
+    mending,
+)
+from fidm_studies.dataset import verify as find_problems
 from fidm_studies.fetching import DOWNLOADING
 from fidm_studies.fetching import download as fetch
-from fidm_studies.places import CHANGED, MISSING, UNKNOWN, VARIABLE, data_folder, dataset_folder, mending
-from fidm_studies.places import verify as find_problems
+from fidm_studies.page import NO, STATEMENT, YES, Told, about_data, band_text, figure_text, mark
 from fidm_studies.running import run_study, write_study
-from fidm_studies.telling import NO, STATEMENT, YES, Told, about_data, band_text, figure_text, mark
 
 NARROW = 80
 """On a terminal of fewer columns studies stand one below the other, not in a table."""

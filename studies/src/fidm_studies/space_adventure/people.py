@@ -27,9 +27,8 @@ from fidm_studies.resampling import (
     separation,
     stepped_up,
 )
-from fidm_studies.space_adventure.dataset import STUDENTS
+from fidm_studies.space_adventure.dataset import CHOICES, STUDENTS
 from fidm_studies.space_adventure.files import N_ITEMS
-from fidm_studies.space_adventure.flights import CHOICES
 
 DESIGN = ("choice_index", "noise", "steps_to_go")
 """What reaction times are conditioned on: first, second or third choice, noise, and flights to go.
