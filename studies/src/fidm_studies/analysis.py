@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
@@ -59,16 +59,7 @@ class Expectation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
-        return {
-            "what": self.what,
-            "found": self.found,
-            "low": self.low,
-            "high": self.high,
-            "source": self.source,
-            "note": self.note,
-            "required": self.required,
-            "reached": self.reached,
-        }
+        return {**asdict(self), "reached": self.reached}
 
 
 KNOWN, PUBLISHED, ARITHMETIC, OURS = "known beforehand", "published", "arithmetic", "our expectation"
@@ -170,10 +161,11 @@ class Reanalysis:
         Its heading, and what it asks in one sentence.
     analyse : callable
         ``analyse(loaded, *, seed=1, bootstrap=1000, workers=None, on_progress=None)`` returns
-        :class:`Findings`.
+        :class:`Findings`. Intervals are of ``bootstrap`` draws with this ``seed``; ``workers``, threads,
+        change no number; ``on_progress(doing, done, of)`` is told how far it is.
     sections : callable
-        ``sections(findings, loaded)`` returns the sections of the page (:func:`fidm.report.parts.section`),
-        the first of which sums up what was found.
+        ``sections(findings, loaded)`` returns the sections of the page, the first of which sums up what was
+        found; :func:`fidm_studies.writing.write_sections` makes them from a template.
     """
 
     name: str

@@ -111,18 +111,14 @@ class Dataset:
 
     def to_dict(self) -> dict[str, Any]:
         """Return whose data they are, on which terms, and where they are published, as plain values."""
+        names = ("name", "title", "summary", "people", "licence", "licence_url", "terms")
+        places = [
+            {"home": one.home, "version": one.version, "base_url": one.base_url} for one in self.sources
+        ]
         return {
-            "name": self.name,
-            "title": self.title,
-            "summary": self.summary,
-            "people": self.people,
-            "licence": self.licence,
-            "licence_url": self.licence_url,
-            "terms": self.terms,
+            **{name: getattr(self, name) for name in names},
             "citation": list(self.citation),
-            "sources": [
-                {"home": one.home, "version": one.version, "base_url": one.base_url} for one in self.sources
-            ],
+            "sources": places,
             "n_files": len(self.paths),
         }
 
@@ -154,7 +150,7 @@ class Loaded:
     tables : mapping of str to DataFrame
         Other published tables, such as the authors' own estimates.
     notes : tuple of str
-        What was left out, joined or mended, as sentences with counts.
+        What was excluded, joined or corrected, as sentences with counts.
     verified : bool
         Whether every file had its published checksum (:func:`fidm_studies.load` finds out).
     """
@@ -370,8 +366,8 @@ def data_folder(data: str | Path | None = None) -> Path:
     named = data if data is not None else os.environ.get(VARIABLE) or None
     if named is None:
         raise DataError(
-            "Nobody said where the data are. Name their folder with --data (in Python: data=…), or let the "
-            f"environment variable {VARIABLE} name it. `fidm studies download NAME --data FOLDER` gets them."
+            "No data folder given. Name it with --data (in Python: data=…) or with the environment variable "
+            f"{VARIABLE}. `fidm studies download NAME --data FOLDER` fetches the files."
         )
     folder = at_home(named)
     if not is_folder(folder):

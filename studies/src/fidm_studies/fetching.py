@@ -102,17 +102,7 @@ def download(
 
 
 def address(dataset: Dataset, path: str, *, base_urls: Mapping[str, str] | None = None) -> str:
-    """Return where a file of a data set is published.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Whose file it is.
-    path : str
-        Its path in the manifest.
-    base_urls : mapping of str to str, optional
-        Other addresses, by the ``home`` of the source they replace.
-    """
+    """Return where a file of a data set is published; ``base_urls`` are as in :func:`download`."""
     source = source_of(dataset, path)
     base = (base_urls or {}).get(source.home, source.base_url)
     return base.rstrip("/") + "/" + quote(source.there + path.removeprefix(source.within))

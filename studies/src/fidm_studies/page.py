@@ -124,7 +124,7 @@ STATEMENT = "Research use only, not a diagnosis."
 
 
 YES, NO = "✓", "✗"
-"""Whether a number came out."""
+"""Whether a check was reproduced."""
 
 
 class Said(NamedTuple):
@@ -143,7 +143,7 @@ class Told:
     study : Reanalysis
         Which study.
     findings : Findings
-        What came out.
+        What was found.
     loaded : Loaded
         The data.
     sections : tuple of dict
@@ -267,7 +267,7 @@ def band_text(expectation: Expectation) -> str:
 
 
 def figure_text(value: float) -> str:
-    """Return a number that came out: counts whole, others with three digits.
+    """Return a number that was found: counts whole, others with three digits.
 
     Examples
     --------
@@ -298,7 +298,7 @@ def remark(expectation: Expectation) -> str:
 
 
 def _expected(expectations: Sequence[Expectation]) -> list[dict[str, Any]]:
-    """The section with the numbers that were to come out; none where nothing was expected."""
+    """The section with the reproduction checks; none where nothing was expected."""
     if not expectations:
         return []
     reached = sum(one.reached for one in expectations)

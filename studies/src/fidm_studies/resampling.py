@@ -4,8 +4,9 @@ People are resampled with replacement, whole people each time; where groups are 
 What was learned from all people together stays as it was, so the intervals do not include the uncertainty of
 that.
 
-Estimates and p-values come from SciPy. The draws are our own, because :func:`scipy.stats.bootstrap` gives NaN
-as soon as one resample is constant, cannot resample clusters, and would change intervals in the last digit.
+In all functions ``seed`` is that of the draws, and ``bootstrap`` how many there are. Estimates and p-values
+come from SciPy. The draws are our own, because :func:`scipy.stats.bootstrap` gives NaN as soon as one
+resample is constant, cannot resample clusters, and would change intervals in the last digit.
 """
 
 from __future__ import annotations
@@ -63,8 +64,6 @@ def rank_correlation(
     ----------
     x, y : float array [n]
         The measurements; people who lack one of them are left out.
-    seed, bootstrap : int
-        Of the draws, and how many.
     cluster : array [n], optional
         Who belongs together, such as the two of a pair, and is drawn together.
 
@@ -97,8 +96,6 @@ def partial_rank_correlation(
     ----------
     x, y, fixed : float array [n]
         The measurements; people who lack one of them are left out.
-    seed, bootstrap : int
-        Of the draws, and how many.
 
     Examples
     --------
@@ -125,8 +122,6 @@ def stepped_up(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -> tupl
     ----------
     x, y : float array [n]
         The halves; people without a finite number in both are left out.
-    seed, bootstrap : int
-        Of the draws, and how many.
 
     Examples
     --------
@@ -149,8 +144,6 @@ def separation(higher: ArrayLike, lower: ArrayLike, *, seed: int, bootstrap: int
     ----------
     higher, lower : float array
         The measurements of both groups; infinite ones take the last place.
-    seed, bootstrap : int
-        Of the draws, and how many.
 
     Examples
     --------

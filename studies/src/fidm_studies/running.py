@@ -31,7 +31,7 @@ def run_study(
     workers: int | None = None,
     on_progress: Progress | None = None,
 ) -> Told:
-    """Read a published data set, analyse it anew, and put what was found into words, tables and figures.
+    """Read a published data set, analyse it, and put what was found into words, tables and figures.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""JUSThink analysed anew: choices on 2^20 sets of tracks, speech per turn, removals, and learning."""
+"""The analysis of JUSThink: choices on 2^20 sets of tracks, speech per turn, removals, and learning."""
 
 from __future__ import annotations
 
@@ -55,19 +55,7 @@ def analyse(
     workers: int | None = None,
     on_progress: Progress | None = None,
 ) -> Findings:
-    """Analyse the JUSThink corpus.
-
-    Parameters
-    ----------
-    loaded : Loaded
-        The data set.
-    seed, bootstrap : int
-        Of the draws of teams, and how many.
-    workers : int, optional
-        Threads; changes no number.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Analyse the JUSThink corpus."""
     if bootstrap < 20:
         raise DataError(f"bootstrap is {bootstrap}; at least 20 draws are needed for an interval.")
     say, cohort, task = on_progress or no_progress, loaded.cohort, loaded.tasks[0]

@@ -55,15 +55,7 @@ OBSERVED = ("n_moves", "role", "duration_s", "n_characters", "n_turns", "pause_s
 
 
 def read(folder: Path, on_progress: Progress) -> Loaded:
-    """Read the logs, the transcripts and the tests from a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where ``logs``, ``transcripts``, ``test_responses`` and ``metadata`` are.
-    on_progress : callable
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Read the logs, the transcripts and the tests from a folder."""
     paths = visible_files(folder / "logs", "justhink19_log_*.csv")
     if not paths:
         raise DataError("There is no log of a team (logs/justhink19_log_*.csv).", source=str(folder))

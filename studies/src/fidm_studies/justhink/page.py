@@ -39,13 +39,7 @@ EFFECTS = ("log_moves", "role=tells", "sd")
 
 
 def sections(findings: Findings, _loaded: Loaded) -> list[dict[str, Any]]:
-    """Return the sections of the page, the summary first.
-
-    Parameters
-    ----------
-    findings : Findings
-        What the analysis gave.
-    """
+    """Return the sections of the page, the summary first."""
     tables = findings.tables
     effort = effort_table(tables["population"])
     words = pl.col("parameter").map_elements(parameter_words, return_dtype=pl.String)
@@ -192,17 +186,9 @@ MODEL = ("unexpectedness", "q_gap")
 """The scores that come from the model; the others are plain facts about a track."""
 
 
-def draw_aucs(aucs: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw how well each score tells which tracks are removed later, with intervals.
-
-    Parameters
-    ----------
-    aucs : DataFrame
-        What :func:`fidm_studies.justhink.removals.removal_aucs` gave.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    """
-    ax = ax or new_axes(6.2, 2.6)
+def draw_aucs(aucs: pl.DataFrame) -> Axes:
+    """Draw how well each score tells which tracks are removed later, with intervals."""
+    ax = new_axes(6.2, 2.6)
     place = np.arange(aucs.height)[::-1]
     for at, row in zip(place, aucs.iter_rows(named=True), strict=True):
         look = LOOKS[0] if row["score"] in MODEL else LOOKS[1]
@@ -216,17 +202,9 @@ def draw_aucs(aucs: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_fifths(fifths: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw the share of tracks removed later, from the most expected fifth to the least.
-
-    Parameters
-    ----------
-    fifths : DataFrame
-        What :func:`fidm_studies.justhink.removals.removal_by_fifth` gave.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    """
-    ax = ax or new_axes(4.6, 2.8)
+def draw_fifths(fifths: pl.DataFrame) -> Axes:
+    """Draw the share of tracks removed later, from the most expected fifth to the least."""
+    ax = new_axes(4.6, 2.8)
     share = 100 * fifths["removed"].to_numpy()
     ax.bar(fifths["fifth"], share, width=0.7, color=LOOKS[4].colour, edgecolor=INK, lw=0.8, zorder=2)
     for at, value in zip(fifths["fifth"], share, strict=True):
@@ -241,17 +219,9 @@ def draw_fifths(fifths: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_relations(relations: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
-    """Draw how η and every θ go with relative gain, and what could have been found with so many children.
-
-    Parameters
-    ----------
-    relations : DataFrame
-        What :func:`fidm_studies.justhink.people.relations` gave.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    """
-    ax = ax or new_axes(6.2, 2.8)
+def draw_relations(relations: pl.DataFrame) -> Axes:
+    """Draw how η and every θ go with relative gain, and what could have been found with so many children."""
+    ax = new_axes(6.2, 2.8)
     shown = relations.filter(pl.col("outcome") == "relative_gain")
     place = np.arange(shown.height)[::-1]
     for at, row in zip(place, shown.iter_rows(named=True), strict=True):
@@ -273,17 +243,9 @@ def draw_relations(relations: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_gain(log_eta: NDArray[np.float64], gain: NDArray[np.float64], *, ax: Axes | None = None) -> Axes:
-    """Draw relative gain against action sensitivity, a point per child.
-
-    Parameters
-    ----------
-    log_eta, gain : float array [P]
-        The logarithm of η, and the relative gain.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-    """
-    ax = ax or new_axes(4.4, 3.2)
+def draw_gain(log_eta: NDArray[np.float64], gain: NDArray[np.float64]) -> Axes:
+    """Draw relative gain against action sensitivity, a point per child."""
+    ax = new_axes(4.4, 3.2)
     ax.plot(log_eta, gain, LOOKS[0].marker, mfc="none", mec=LOOKS[0].colour, ms=5, zorder=3)
     ax.axhline(0.0, color=QUIET, lw=0.8, zorder=2)
     ax.set_xlabel("logarithm of action sensitivity η (1 / franc)")

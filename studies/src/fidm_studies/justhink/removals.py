@@ -62,17 +62,7 @@ WORST = 1e12
 
 
 def laid_tracks(edits: pl.DataFrame, actions: pl.DataFrame, network: pl.DataFrame) -> pl.DataFrame:
-    """Return every track that was laid, with its unexpectedness and whether it was removed later.
-
-    Parameters
-    ----------
-    edits : DataFrame
-        The changes, as the loader gives them.
-    actions : DataFrame
-        The actions of :func:`fidm.evidence.evidence.find_evidence`.
-    network : DataFrame
-        The tracks and their costs.
-    """
+    """Return every track that was laid, with its unexpectedness and whether it was removed later."""
     key = ["participant", "episode", "step"]
     known = actions.filter("counts").select(*key, "unexpectedness", "q_gap", "probability", "n_legal")
     costs = network["cost"].to_numpy()
@@ -418,15 +408,7 @@ def whose_sensitivity(reading: Reading) -> pl.DataFrame:
 
 
 def best_by_chance(laid: pl.DataFrame, values: Values) -> float:
-    """Return how often a track laid at random, where one was laid, would be in line with a best plan.
-
-    Parameters
-    ----------
-    laid : DataFrame
-        The laid tracks, with the board before each (``state``).
-    values : Values
-        The values of the task.
-    """
+    """Return how often a track laid at random, where one was laid, would be in line with a best plan."""
     state = laid["state"].to_numpy()
     q = values.q[state]
     tracks = np.arange(q.shape[1] - 1)

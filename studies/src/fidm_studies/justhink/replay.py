@@ -110,19 +110,7 @@ def read_table(path: Path, schema: dict[str, Any], *, separator: str = "\t") -> 
 
 
 def replay(log: pl.DataFrame, network: Network, parts: NDArray[np.int8], *, source: str = "") -> Replayed:
-    """Replay one team's log.
-
-    Parameters
-    ----------
-    log : DataFrame
-        The log, as published.
-    network : Network
-        The tracks.
-    parts : int array [2^n]
-        Into how many parts each set of tracks leaves the mines.
-    source : str
-        The file, for messages.
-    """
+    """Replay one team's log."""
     board = _Board(network, parts, source)
     if log.is_empty():
         raise DataError("The log has no event.", source=source)

@@ -67,20 +67,7 @@ def analyse(
 ) -> Findings:
     """Judge families of distributions on the instruct moves of route givers, and how reliable θ is.
 
-    Parameters
-    ----------
-    loaded : Loaded
-        The HCRC Map Task.
-    seed : int
-        Of the folds, of the bootstrap and of draws within the probability of a count.
-    bootstrap : int
-        How often quads are drawn anew for the intervals.
-    folds : int
-        How many folds the quads are dealt to.
-    workers : int, optional
-        Threads; changes no number.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
+    Quads are dealt to so many ``folds``; the other parameters are those of every study.
     """
     say = on_progress or no_progress
     cohort = loaded.cohort

@@ -72,15 +72,7 @@ SEGMENTS = {
 
 
 def read(folder: Path, on_progress: Progress) -> Loaded:
-    """Read the instruct moves of everybody who gave a route.
-
-    Parameters
-    ----------
-    folder : path
-        With the folders ``moves`` and ``timed-units``, or the archive of them.
-    on_progress : callable
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Read the instruct moves of everybody who gave a route."""
     files = published_files(folder)
     dialogs = sorted({Path(path).name.split(".")[0] for path in files}, key=place)
     if not dialogs:
@@ -294,11 +286,6 @@ def same_map(words: Mapping[str, Counter[str]]) -> pl.DataFrame:
     """Return, for each dialog, the one of its quad with the same map by design, and the nearest by words.
 
     Nearness is the cosine of log(1 + count) · log(dialogs / dialogs with the word), over the giver's words.
-
-    Parameters
-    ----------
-    words : mapping of str to Counter
-        How often each word was said by the giver, by dialog.
     """
     spread = Counter(word for found in words.values() for word in found)
     weights = {

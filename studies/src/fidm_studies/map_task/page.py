@@ -49,13 +49,7 @@ CONTRASTS = {EYE_CONTACT: "seeing each other", FAMILIAR: "friends, not strangers
 
 
 def sections(findings: Findings, _loaded: Loaded) -> list[dict[str, Any]]:
-    """Return the sections of the page, the summary first.
-
-    Parameters
-    ----------
-    findings : Findings
-        What the analysis gave.
-    """
+    """Return the sections of the page, the summary first."""
     judged, tables = findings.parts, findings.tables
     chosen = {
         "odds": ODDS,
@@ -128,15 +122,7 @@ def standing(row: Row) -> Standing:
 
 
 def verdict(found: Families, observable: str) -> dict[str, Any]:
-    """Return how the families of an observation stand to its first one, and which is the best.
-
-    Parameters
-    ----------
-    found : Families
-        The comparison.
-    observable : str
-        Which observation.
-    """
+    """Return how the families of an observation stand to its first one, and which is the best."""
     reference, *others = (_shown(row) for row in found.of(observable))
     better = [row for row in others if row["side"] == 1]
     sure = [row for row in better if row["standing"] is Standing.BETTER]

@@ -1,4 +1,4 @@
-"""The Space Adventure Task, analysed anew: how older and younger people choose, and how long they take.
+"""The analysis of the Space Adventure Task: how older and younger people choose, and how long they take.
 
 η comes from the choices of the two or three flights of each mini-block, valued by the exact hard-max solution
 of the task; θ from the logarithm of reaction times, given which choice it is, the noise and the flights to
@@ -74,19 +74,7 @@ def analyse(
     workers: int | None = None,
     on_progress: Progress | None = None,
 ) -> Findings:
-    """Analyse the Space Adventure Task anew.
-
-    Parameters
-    ----------
-    loaded : Loaded
-        What the data set's loader gave.
-    seed, bootstrap : int
-        Of the draws, and how many.
-    workers : int, optional
-        Threads; changes no number.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Analyse the Space Adventure Task."""
     say = on_progress or no_progress
     say("solving the task", 0, STEPS)
     values = tuple(solve(task) for task in loaded.tasks)

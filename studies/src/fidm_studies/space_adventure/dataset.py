@@ -97,15 +97,7 @@ FITTED = {
 
 
 def read(folder: Path, on_progress: Progress) -> Loaded:
-    """Read all files of the data set.
-
-    Parameters
-    ----------
-    folder : Path
-        With the folders ``plandepth_age``, ``plandepth_aud`` and ``pybefit_students``.
-    on_progress : callable
-        Told of every group.
-    """
+    """Read all files of the data set."""
     require_files([folder / FITS, folder / VALUES])
     require_folders(
         {folder / group.sessions: SESSIONS for group in GROUPS}
@@ -342,15 +334,7 @@ CHOICES = ("first", "second", "third")
 
 
 def make_cohort(people: pl.DataFrame, sessions: list[Session]) -> Cohort:
-    """Return everybody's mini-blocks as episodes, and every choice as a step and a segment of its own.
-
-    Parameters
-    ----------
-    people : DataFrame
-        What is known of people.
-    sessions : list of Session
-        Theirs, in the same order.
-    """
+    """Return everybody's mini-blocks as episodes, and every choice as a step and a segment of its own."""
     blocks = [block for session in sessions for block in session.blocks]
     flown = np.concatenate([session.flown for session in sessions])
     steps = np.array([block.steps for block in blocks])
@@ -387,13 +371,7 @@ def make_cohort(people: pl.DataFrame, sessions: list[Session]) -> Cohort:
 
 
 def count_transitions(groups: Iterable[tuple[str, str, Iterable[Session]]]) -> pl.DataFrame:
-    """Return how many flights led where the rules do not allow, or brought other fuel, by group.
-
-    Parameters
-    ----------
-    groups : iterable of (str, str, iterable of Session)
-        The study, the group, and the files of each.
-    """
+    """Return how many flights led where the rules do not allow, or brought other fuel, by group."""
     rows = []
     for study, group, sessions in groups:
         counted = [_against_rules(session) for session in sessions]

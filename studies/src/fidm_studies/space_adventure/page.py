@@ -40,15 +40,7 @@ COMPARED = {"clinical": "all", "clinical, as published": "with published estimat
 
 
 def sections(findings: Findings, loaded: Loaded) -> list[dict[str, Any]]:
-    """Return the sections of the page, the summary first.
-
-    Parameters
-    ----------
-    findings : Findings
-        What the analysis gave.
-    loaded : Loaded
-        The data.
-    """
+    """Return the sections of the page, the summary first."""
     tables = findings.tables
     chosen = {
         **_of_values(tables["values"]),
@@ -274,9 +266,9 @@ def in_words(frame: pl.DataFrame, *columns: str) -> pl.DataFrame:
     return frame.with_columns(pl.col(name).replace(WORDS) for name in columns)
 
 
-def draw_values(values: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
+def draw_values(values: pl.DataFrame) -> Axes:
     """Draw published action values against those of the solved task; misprints are left out."""
-    ax = ax or new_axes(4.2, 4.0)
+    ax = new_axes(4.2, 4.0)
     shown = values.filter(~pl.col("misprint"))
     for look, depth in zip(LOOKS, (1, 2, 3), strict=False):
         chosen = shown.filter(depth=depth)
@@ -293,9 +285,9 @@ def draw_values(values: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_agreement(people: pl.DataFrame, fits: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
+def draw_agreement(people: pl.DataFrame, fits: pl.DataFrame) -> Axes:
     """Draw everybody's η against the β that was published of them."""
-    ax = ax or new_axes(4.8, 3.8)
+    ax = new_axes(4.8, 3.8)
     joined = people.join(fits.select("participant", "model_beta"), on="participant", how="inner")
     for look, group in zip(LOOKS, ("alcohol use disorder", "control"), strict=False):
         chosen = joined.filter(clinical_group=group)
@@ -335,9 +327,9 @@ def draw_groups(people: pl.DataFrame) -> Figure:
     return figure
 
 
-def draw_times(times: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
+def draw_times(times: pl.DataFrame) -> Axes:
     """Draw typical reaction times of first, second and third choices, of older and younger people."""
-    ax = ax or new_axes(5.6, 3.6)
+    ax = new_axes(5.6, 3.6)
     for look, group in zip(LOOKS, ("older", "younger"), strict=False):
         for noise, dashes in (("low", "-"), ("high", (0, (3, 2)))):
             chosen = times.filter(pl.col("group") == group, pl.col("noise") == noise)
@@ -366,10 +358,10 @@ def draw_times(times: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def draw_ablation(ablation: pl.DataFrame, *, ax: Axes | None = None) -> Axes:
+def draw_ablation(ablation: pl.DataFrame) -> Axes:
     """Draw how well each representation tells older from younger people, with its interval."""
     rows = ablation.filter(metric="auc").reverse()
-    ax = ax or new_axes(6.2, 0.6 * rows.height + 0.9)
+    ax = new_axes(6.2, 0.6 * rows.height + 0.9)
     place = np.arange(rows.height)
     value, low, high = (rows[name].to_numpy() for name in ("value", "low", "high"))
     ax.errorbar(

@@ -90,17 +90,7 @@ class Estimates:
 
 
 def estimate_people(loaded: Loaded, values: Sequence[Values], *, workers: int | None = None) -> Estimates:
-    """Learn what adults share, and estimate everybody.
-
-    Parameters
-    ----------
-    loaded : Loaded
-        The data.
-    values : sequence of Values
-        The values of the tasks.
-    workers : int, optional
-        Threads; changes no number.
-    """
+    """Learn what adults share, and estimate everybody."""
     cohort = with_two_times(loaded.cohort)
     is_adult = (cohort.participants["source"] != STUDENTS).to_numpy()
     adults = cohort[np.flatnonzero(is_adult)]
