@@ -288,7 +288,7 @@ REANALYSES: Catalogue[Reanalysis] = Catalogue(
     "study",
     "fidm.reanalyses",
     "fidm_studies:Reanalysis",
-    {name.replace("_", "-"): f"fidm_studies.{name}.analysis:REANALYSIS" for name in _STUDIES},
+    {name.replace("_", "-"): f"fidm_studies.{name}.page:REANALYSIS" for name in _STUDIES},
 )
 """Analyses of published data sets."""
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from made_up.toy_study import DATASET, REANALYSIS, analyse, write
 
 import fidm_studies
-from fidm_studies.page import to_html
-from fidm_studies.telling import tell
+from fidm_studies.page import tell, to_html
 
 
 def test_a_study_page_fits_and_keeps_nobody_out(watched, axe, tmp_path):

@@ -11,9 +11,19 @@ from a folder that the user names.
 from __future__ import annotations
 
 from fidm_studies.analysis import Expectation, Findings, Reanalysis, find_study, study_names
-from fidm_studies.dataset import Dataset, Loaded, Source, dataset_names, find_dataset, read_manifest
+from fidm_studies.dataset import (
+    Dataset,
+    Loaded,
+    Source,
+    data_folder,
+    dataset_folder,
+    dataset_names,
+    find_dataset,
+    load,
+    read_manifest,
+    verify,
+)
 from fidm_studies.fetching import download
-from fidm_studies.places import data_folder, dataset_folder, load, verify
 
 __version__ = "0.1.0.dev0"
 

@@ -1,37 +1,33 @@
-"""Which studies of published data there are: the built-in ones, and those of other installed packages.
+"""What an analysis of a published data set is and gives: findings, and the numbers that must be reproduced.
 
 A package adds a study with an entry point of the group ``fidm.reanalyses`` that leads to a
-:class:`~fidm_studies.analysis.Reanalysis`, and its data set with one of the group ``fidm.datasets``.
-
-What an analysis of a published data set gives: findings, and the numbers that were to come out.
+:class:`Reanalysis`, and its data set with one of the group ``fidm.datasets``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import polars as pl
 
 from fidm.record import Record, plain
 from fidm.registry import REANALYSES
-from fidm.types import Progress
-from fidm_studies.dataset import Loaded, no_progress
-
-__all__ = ["Expectation", "Findings", "Progress", "Reanalysis", "no_progress"]
+from fidm_studies.dataset import Loaded
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A number that is to come out of an analysis, and what came out.
+    """A number that an analysis must reproduce, and what it found.
 
     Parameters
     ----------
     what : str
         What was measured: "Spearman correlation of η with the published model_beta".
     found : float
-        What came out.
+        What was found.
     low, high : float
         The band it is to lie in, both ends included; infinite where there is no such end.
     source : str
@@ -63,21 +59,43 @@ class Expectation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
-        return {
-            "what": self.what,
-            "found": self.found,
-            "low": self.low,
-            "high": self.high,
-            "source": self.source,
-            "note": self.note,
-            "required": self.required,
-            "reached": self.reached,
-        }
+        return {**asdict(self), "reached": self.reached}
+
+
+KNOWN, PUBLISHED, ARITHMETIC, OURS = "known beforehand", "published", "arithmetic", "our expectation"
+"""Where expectations come from."""
+
+Band = tuple[str, str, float, float, str, str]
+"""What a number is called in an analysis, and what is expected of it: what it is, low, high, source, note."""
+
+
+def expect(numbers: Mapping[str, Any], bands: Iterable[Band]) -> tuple[Expectation, ...]:
+    """Return bands that were written down before beside what was found.
+
+    Parameters
+    ----------
+    numbers : mapping
+        What was found, by name; a number that is missing or None reaches no band.
+    bands : iterable of Band
+        What is expected; words and notes may hold numbers, such as ``{n}``.
+
+    Examples
+    --------
+    >>> expect({"n": 3}, [("n", "people", 3, 3, PUBLISHED, "{n} of them")])[0].note
+    '3 of them'
+    """
+    found = {name: math.nan if value is None else value for name, value in numbers.items()}
+    return tuple(
+        Expectation(
+            what.format(**found), float(found.get(key, math.nan)), low, high, source, note.format(**found)
+        )
+        for key, what, low, high, source, note in bands
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """What came out of an analysis: a result with tables, numbers, expectations and remarks.
+    """What an analysis found: a result with tables, numbers, expectations and remarks.
 
     Parameters
     ----------
@@ -88,7 +106,7 @@ class Findings:
     numbers : mapping
         Single numbers by name, and mappings of them.
     expectations : tuple of Expectation
-        The numbers that were to come out.
+        The numbers that must be reproduced.
     notes : tuple of str
         What is to be said about them, as sentences.
     parts : mapping
@@ -124,7 +142,9 @@ class Findings:
 
     def __repr__(self) -> str:
         reached = sum(one.reached for one in self.expectations)
-        return f"Findings({self.record.experiment!r}: {reached} of {len(self.expectations)} numbers came out)"
+        return (
+            f"Findings({self.record.experiment!r}: {reached} of {len(self.expectations)} checks reproduced)"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +161,11 @@ class Reanalysis:
         Its heading, and what it asks in one sentence.
     analyse : callable
         ``analyse(loaded, *, seed=1, bootstrap=1000, workers=None, on_progress=None)`` returns
-        :class:`Findings`.
+        :class:`Findings`. Intervals are of ``bootstrap`` draws with this ``seed``; ``workers``, threads,
+        change no number; ``on_progress(doing, done, of)`` is told how far it is.
     sections : callable
-        ``sections(findings, loaded)`` returns the sections of the page (:func:`fidm.report.parts.section`),
-        the first of which sums up what was found.
+        ``sections(findings, loaded)`` returns the sections of the page, the first of which sums up what was
+        found; :func:`fidm_studies.writing.write_sections` makes them from a template.
     """
 
     name: str

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from urllib.parse import quote
 
 from fidm.errors import DataError, Problem
 from fidm.files import whole_file
 from fidm.types import Progress
-from fidm_studies.dataset import Dataset, Source, no_progress
-from fidm_studies.places import (
+from fidm_studies.dataset import (
     CHANGED,
     UNKNOWN,
     WORDS,
+    Dataset,
+    Source,
     at_home,
     checksum,
     data_folder,
     dataset_folder,
+    no_progress,
     verify,
 )
-
-Getter = Callable[[str, "_Part", None], None]
-"""Fetches an address into a file that is open."""
 
 DOWNLOADING = "downloading"
 """What is being done, as progress tells it, while files are fetched."""
@@ -44,6 +43,8 @@ MOST_S = 600.0
 
 CHUNK_BYTES = 64
 """After how many bytes the time is looked at: few, since a slow server takes its time over each."""
+
+GO_ON = "What was fetched before is kept; the same command goes on from there"
 
 LEFTOVER_S = 3_600.0
 """A part of a file that nobody has written to for so long is left from a download that was killed."""
@@ -73,8 +74,7 @@ def download(
     on_progress : callable, optional
         Is told what is being done, how much of it is done, and of how much.
     """
-    get, tell = _downloader(), on_progress or no_progress
-    folder = _target(dataset, data)
+    folder, tell = _target(dataset, data), on_progress or no_progress
     found = dict(verify(dataset, folder, on_progress=on_progress).iter_rows())
     wanted = [path for path, problem in found.items() if problem != UNKNOWN]
     if set(wanted) & set(dataset.archives):
@@ -87,9 +87,8 @@ def download(
     problems: list[Problem] = []
     for done, path in enumerate(wanted):
         tell(DOWNLOADING, done, len(wanted))
-        problem = _fetch(
-            get, address(dataset, path, base_urls=base_urls), folder / path, dataset.manifest[path]
-        )
+        url = address(dataset, path, base_urls=base_urls)
+        problem = _fetch(url, folder / path, dataset.manifest[path])
         if problem is not None:
             problems.append(Problem(problem, where=path))
     tell(DOWNLOADING, len(wanted), len(wanted))
@@ -103,17 +102,7 @@ def download(
 
 
 def address(dataset: Dataset, path: str, *, base_urls: Mapping[str, str] | None = None) -> str:
-    """Return where a file of a data set is published.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Whose file it is.
-    path : str
-        Its path in the manifest.
-    base_urls : mapping of str to str, optional
-        Other addresses, by the ``home`` of the source they replace.
-    """
+    """Return where a file of a data set is published; ``base_urls`` are as in :func:`download`."""
     source = source_of(dataset, path)
     base = (base_urls or {}).get(source.home, source.base_url)
     return base.rstrip("/") + "/" + quote(source.there + path.removeprefix(source.within))
@@ -144,17 +133,6 @@ def _target(dataset: Dataset, data: str | Path | None) -> Path:
         return folder / dataset.folder
 
 
-def _downloader() -> Getter:
-    try:
-        from pooch import HTTPDownloader
-    except ImportError:
-        raise DataError(
-            "Fetching data needs the package pooch. Install it with: pip install 'fidm[data]'."
-        ) from None
-    found: Getter = HTTPDownloader(progressbar=False, chunk_size=CHUNK_BYTES, timeout=TIMEOUT_S)
-    return found
-
-
 def _tidy(targets: Iterable[Path]) -> None:
     """Remove what downloads that were killed left of these files, but nothing that may still be written."""
     by_folder: dict[Path, set[tuple[str, str]]] = {}
@@ -173,79 +151,61 @@ _LEFT = re.compile(r"\.(.+)-[a-z0-9_]{8}", re.DOTALL)
 """The name :func:`fidm.files.whole_file` gives to a part, without its ending."""
 
 
-def _fetch(get: Getter, url: str, target: Path, expected: str) -> str | None:
+def _fetch(url: str, target: Path, expected: str) -> str | None:
     """Fetch one file; None if it is there now, or else what is wrong with the answer.
 
     A server that cannot be reached is an error at once: it would not be reached for the next file either.
     """
+    from pooch import HTTPDownloader
     from requests import HTTPError, RequestException
 
+    get = HTTPDownloader(progressbar=False, chunk_size=CHUNK_BYTES, timeout=TIMEOUT_S)
     until = time.monotonic() + MOST_S
     for left in reversed(range(RETRIES + 1)):
         try:
             with whole_file(target) as part:
                 with part.open("wb") as file:
-                    get(url, _Part(file, until), None)
+                    get(url, _Part(file, until, url), None)
                 if checksum(part) != expected:
-                    raise _ChangedError
-        except _ChangedError:
-            return WORDS[CHANGED]
-        except _TooLargeError:
-            return f"The server sends more than {MOST_BYTES:,} bytes, so it is not the published file: {url}."
-        except _TooSlowError:
-            raise DataError(
-                f"The server takes more than {MOST_S / 60:g} minutes to send this file. What was fetched "
-                "before is kept; the same command goes on from there, perhaps at a better time.",
-                source=url,
-            ) from None
+                    raise _RefusedError(WORDS[CHANGED])
+            return None
+        except _RefusedError as error:
+            return str(error)
         except HTTPError as error:
-            return f"The server answered {_status(error)} to {url}."
+            answer = "with an error" if error.response is None else error.response.status_code
+            return f"The server answered {answer} to {url}."
         except RequestException as error:
             if not left:
                 raise DataError(
-                    f"The connection failed ({type(error).__name__}). What was fetched before is kept; "
-                    "the same command goes on from there.",
-                    source=url,
+                    f"The connection failed ({type(error).__name__}). {GO_ON}.", source=url
                 ) from None
             time.sleep(WAIT_S)
         except OSError as error:  # those of requests are such too, and are dealt with above
             raise DataError(f"cannot be written: {error.strerror}.", source=str(target)) from None
         except ValueError as error:
             return f"The server leads on to an address that is none ({type(error).__name__}), from {url}."
-        else:
-            return None
     return None
 
 
-def _status(error: Any) -> str:
-    return str(error.response.status_code) if error.response is not None else "with an error"
+class _RefusedError(Exception):
+    """What the server sends is not the published file; the message says why."""
 
 
 class _Part:
     """A file that is being fetched, which takes neither too many bytes nor too much time."""
 
-    def __init__(self, file: BinaryIO, until: float) -> None:
-        self.file, self.until, self.left = file, until, MOST_BYTES
+    def __init__(self, file: BinaryIO, until: float, url: str) -> None:
+        self.file, self.until, self.url, self.left = file, until, url, MOST_BYTES
 
     def write(self, data: bytes) -> int:
         self.left -= len(data)
         if self.left < 0:
-            raise _TooLargeError
+            more = f"The server sends more than {MOST_BYTES:,} bytes"
+            raise _RefusedError(f"{more}, so it is not the published file: {self.url}.")
         if time.monotonic() > self.until:
-            raise _TooSlowError
+            slow = f"The server takes more than {MOST_S / 60:g} minutes to send this file."
+            raise DataError(f"{slow} {GO_ON}, perhaps at a better time.", source=self.url)
         return self.file.write(data)
 
     def flush(self) -> None:
         """Do nothing: small chunks are not worth a trip to the disk each."""
-
-
-class _TooLargeError(Exception):
-    """More is sent than any published file has."""
-
-
-class _TooSlowError(Exception):
-    """A file takes longer than anybody would wait."""
-
-
-class _ChangedError(Exception):
-    """What was fetched is not the published file."""

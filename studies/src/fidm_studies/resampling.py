@@ -1,14 +1,19 @@
 """Rank correlations and group differences with bootstrap intervals, and p-values corrected for their number.
 
-People are drawn anew with replacement, whole people each time; where groups are compared, within each group.
-What was learned from all people together stays as it was, so the intervals do not hold the doubt about that.
+People are resampled with replacement, whole people each time; where groups are compared, within each group.
+What was learned from all people together stays as it was, so the intervals do not include the uncertainty of
+that.
+
+In all functions ``seed`` is that of the draws, and ``bootstrap`` how many there are. Estimates and p-values
+come from SciPy. The draws are our own, because :func:`scipy.stats.bootstrap` gives NaN as soon as one
+resample is constant, cannot resample clusters, and would change intervals in the last digit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,9 +28,6 @@ FEWEST = 5
 
 ENDS = (0.025, 0.975)
 """Where 95 % of the draws lie."""
-
-DRAWS_AT_ONCE = 50
-"""So many draws are worked on together; what is found does not depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Interval:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
-        return {"value": self.value, "low": self.low, "high": self.high, "n": self.n, "p": self.p}
+        return asdict(self)
 
 
 def rank_correlation(
@@ -62,8 +64,6 @@ def rank_correlation(
     ----------
     x, y : float array [n]
         The measurements; people who lack one of them are left out.
-    seed, bootstrap : int
-        Of the draws, and how many.
     cluster : array [n], optional
         Who belongs together, such as the two of a pair, and is drawn together.
 
@@ -73,20 +73,16 @@ def rank_correlation(
     >>> round(found.value, 2), found.n
     (0.83, 6)
     """
-    a, b = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    known = ~(np.isnan(a) | np.isnan(b))
-    a, b = a[known], b[known]
-    n = len(a)
-    if n < FEWEST or len(np.unique(a)) < 2 or len(np.unique(b)) < 2:
-        return Interval(math.nan, math.nan, math.nan, n)
-    found = spearmanr(a, b)
+    both, known = _known(x, y)
+    if _too_few(both):
+        return _nothing(both.shape[1])
+    found = spearmanr(*both)
     if cluster is None:
-        drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
-        low, high = ends(_rank_correlations(a[drawn], b[drawn]))
+        low, high = ends(_drawn(_rank_correlations, both, seed, bootstrap))
     else:
         often = draw_clusters(np.asarray(cluster)[known], seed=seed, bootstrap=bootstrap)
-        low, high = ends(_weighted_rank_correlations(a, b, often))
-    return Interval(float(found.statistic), low, high, n, float(found.pvalue))
+        low, high = ends(_weighted_rank_correlations(both[0], both[1], often))
+    return Interval(float(found.statistic), low, high, both.shape[1], float(found.pvalue))
 
 
 def partial_rank_correlation(
@@ -100,8 +96,6 @@ def partial_rank_correlation(
     ----------
     x, y, fixed : float array [n]
         The measurements; people who lack one of them are left out.
-    seed, bootstrap : int
-        Of the draws, and how many.
 
     Examples
     --------
@@ -111,43 +105,14 @@ def partial_rank_correlation(
     >>> round(found.value, 2), found.n
     (0.65, 6)
     """
-    every = np.stack([np.asarray(one, dtype=np.float64) for one in (x, y, fixed)])
-    every = every[:, ~np.isnan(every).any(axis=0)]
-    n = every.shape[1]
-    if n < FEWEST or any(len(np.unique(one)) < 2 for one in every):
-        return Interval(math.nan, math.nan, math.nan, n)
-    drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
-    value = float(_partial(*every[:, None])[0])
-    low, high = ends(_partial(*(one[drawn] for one in every)))
+    every, _ = _known(x, y, fixed)
+    if _too_few(every):
+        return _nothing(every.shape[1])
+    n, value = every.shape[1], float(_partial(*every[:, None])[0])
+    low, high = ends(_drawn(_partial, every, seed, bootstrap))
     with np.errstate(divide="ignore"):
         distance = abs(value) * np.sqrt((n - 3) / np.maximum(1 - value**2, 0.0))
     return Interval(value, low, high, n, float(2 * student.sf(distance, n - 3)))
-
-
-def separation(higher: ArrayLike, lower: ArrayLike, *, seed: int, bootstrap: int) -> Interval:
-    """Return the AUC: how probably somebody of the first group has more than somebody of the second.
-
-    Parameters
-    ----------
-    higher, lower : float array
-        The measurements of both groups; infinite ones take the last place.
-    seed, bootstrap : int
-        Of the draws, and how many.
-
-    Examples
-    --------
-    >>> separation([3, 4, 5, 6, 2], [1, 2, 1, 0, 3], seed=1, bootstrap=200).value
-    0.92
-    """
-    a, b = (np.asarray(one, dtype=np.float64) for one in (higher, lower))
-    a, b = a[~np.isnan(a)], b[~np.isnan(b)]
-    n = len(a) + len(b)
-    if min(len(a), len(b)) < FEWEST:
-        return Interval(math.nan, math.nan, math.nan, n)
-    rng = np.random.default_rng([seed, n])
-    drawn = [group[rng.integers(0, len(group), (bootstrap, len(group)))] for group in (a, b)]
-    low, high = ends(_aucs(*drawn))
-    return Interval(float(_aucs(a[None], b[None])[0]), low, high, n)
 
 
 def stepped_up(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -> tuple[float, Interval]:
@@ -157,8 +122,6 @@ def stepped_up(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -> tupl
     ----------
     x, y : float array [n]
         The halves; people without a finite number in both are left out.
-    seed, bootstrap : int
-        Of the draws, and how many.
 
     Examples
     --------
@@ -166,20 +129,34 @@ def stepped_up(x: ArrayLike, y: ArrayLike, *, seed: int, bootstrap: int) -> tupl
     >>> round(r, 2), round(whole.value, 2)
     (0.83, 0.91)
     """
-    both = np.stack([np.asarray(one, dtype=np.float64) for one in (x, y)])
-    both = both[:, np.isfinite(both).all(axis=0)]
-    n = both.shape[1]
-    if n < FEWEST or any(len(np.unique(one)) < 2 for one in both):
-        return math.nan, Interval(math.nan, math.nan, math.nan, n)
-    drawn = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
-    r = float(_correlations(*both[:, None])[0])
-    low, high = ends(_whole(_correlations(both[0][drawn], both[1][drawn])))
-    return r, Interval(float(_whole(np.array([r]))[0]), low, high, n)
+    both, _ = _known(x, y, finite=True)
+    if _too_few(both):
+        return math.nan, _nothing(both.shape[1])
+    r = _correlations(*both[:, None])
+    low, high = ends(_whole(_drawn(_correlations, both, seed, bootstrap)))
+    return float(r[0]), Interval(float(_whole(r)[0]), low, high, both.shape[1])
 
 
-def _whole(r: Floats) -> Floats:
-    """What the whole would reach; a negative correlation is not stepped up."""
-    return np.where(r > 0, 2 * r / (1 + np.abs(r)), r)
+def separation(higher: ArrayLike, lower: ArrayLike, *, seed: int, bootstrap: int) -> Interval:
+    """Return the AUC: how probably somebody of the first group has more than somebody of the second.
+
+    Parameters
+    ----------
+    higher, lower : float array
+        The measurements of both groups; infinite ones take the last place.
+
+    Examples
+    --------
+    >>> separation([3, 4, 5, 6, 2], [1, 2, 1, 0, 3], seed=1, bootstrap=200).value
+    0.92
+    """
+    a, b = (one[~np.isnan(one)] for one in (np.asarray(higher, np.float64), np.asarray(lower, np.float64)))
+    n = len(a) + len(b)
+    if min(len(a), len(b)) < FEWEST:
+        return _nothing(n)
+    rng = np.random.default_rng([seed, n])
+    low, high = ends(_aucs(*(one[rng.integers(0, len(one), (bootstrap, len(one)))] for one in (a, b))))
+    return Interval(float(_aucs(a[None], b[None])[0]), low, high, n)
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -191,8 +168,7 @@ def holm(p: Sequence[float]) -> list[float]:
     [0.03, 0.06, 0.06]
     """
     values = np.asarray(p, dtype=np.float64)
-    known = np.flatnonzero(np.isfinite(values))
-    order = known[np.argsort(values[known], kind="stable")]
+    order = np.argsort(values, kind="stable")[: np.isfinite(values).sum()]  # what is no number comes last
     found = np.full(len(values), np.nan)
     steps = np.minimum(1.0, values[order] * np.arange(len(order), 0, -1))
     found[order] = np.maximum.accumulate(steps)
@@ -204,51 +180,44 @@ def draw_clusters(cluster: NDArray[np.generic], *, seed: int, bootstrap: int) ->
     _, number = np.unique(cluster, return_inverse=True)
     n = int(number.max(initial=-1)) + 1
     drawn = np.random.default_rng([seed, n]).integers(0, max(n, 1), (bootstrap, n))
-    counts = np.zeros((bootstrap, n))
-    for row, one in enumerate(drawn):
-        counts[row] = np.bincount(one, minlength=n)
-    return counts[:, number]
+    counts = [np.bincount(one, minlength=n) for one in drawn]
+    return np.array(counts, dtype=np.float64).reshape(bootstrap, n)[:, number]
 
 
-def weighted_aucs(score: Floats, positive: NDArray[np.bool_], weight: Floats) -> Floats:
-    """Return the AUC under every line of weights, [B]; ties count half, NaN where there is one kind only."""
-    values, group = np.unique(score, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    begins = np.searchsorted(group[order], np.arange(len(values)))
-    is_case = positive[order]
-    found = []
-    for first in range(0, len(weight), DRAWS_AT_ONCE):
-        line = weight[first : first + DRAWS_AT_ONCE, order]
-        cases = np.add.reduceat(np.where(is_case, line, 0.0), begins, axis=1)
-        others = np.add.reduceat(np.where(is_case, 0.0, line), begins, axis=1)
-        below = np.cumsum(others, axis=1) - 0.5 * others
-        with np.errstate(invalid="ignore", divide="ignore"):
-            found.append((cases * below).sum(axis=1) / (cases.sum(axis=1) * others.sum(axis=1)))
-    return np.concatenate(found)
+def ends(drawn: Floats) -> tuple[float, float]:
+    """Return where 95 % of the draws lie; NaN if most of them are no numbers."""
+    known = drawn[np.isfinite(drawn)]
+    if len(known) <= len(drawn) // 2:
+        return math.nan, math.nan
+    low, high = np.quantile(known, ENDS)
+    return float(low), float(high)
+
+
+def _drawn(statistic: Callable[..., Floats], every: Floats, seed: int, bootstrap: int) -> Floats:
+    """A statistic of every draw of people, [B]."""
+    n = every.shape[1]
+    people = np.random.default_rng([seed, n]).integers(0, n, (bootstrap, n))
+    return statistic(*(one[people] for one in every))
+
+
+def _known(*measured: ArrayLike, finite: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
+    """The measurements of those who lack none of them, [k, n], and who they are."""
+    every = np.stack([np.asarray(one, dtype=np.float64) for one in measured])
+    known: NDArray[np.bool_] = np.all(np.isfinite(every) if finite else ~np.isnan(every), axis=0)
+    return every[:, known], known
+
+
+def _too_few(every: Floats) -> bool:
+    return every.shape[1] < FEWEST or any(len(np.unique(one)) < 2 for one in every)
+
+
+def _nothing(n: int) -> Interval:
+    return Interval(math.nan, math.nan, math.nan, n)
 
 
 def _rank_correlations(a: Floats, b: Floats) -> Floats:
     """Spearman's correlation of every draw, [B]."""
     return _correlations(rankdata(a, axis=1), rankdata(b, axis=1))
-
-
-def _weighted_rank_correlations(a: Floats, b: Floats, weight: Floats) -> Floats:
-    """Spearman's correlation when each row stands so often in a draw, [B]."""
-    x, y = _ranks(a, weight), _ranks(b, weight)
-    total = weight.sum(axis=1, keepdims=True)
-    x, y = (one - (weight * one).sum(axis=1, keepdims=True) / total for one in (x, y))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        size = np.sqrt((weight * x**2).sum(axis=1) * (weight * y**2).sum(axis=1))
-        return np.asarray((weight * x * y).sum(axis=1) / size)
-
-
-def _ranks(values: Floats, weight: Floats) -> Floats:
-    """The middle rank of every row in every draw, but for a constant, [B, n]."""
-    different, group = np.unique(values, return_inverse=True)
-    order = np.argsort(group, kind="stable")
-    begins = np.searchsorted(group[order], np.arange(len(different)))
-    sizes = np.add.reduceat(weight[:, order], begins, axis=1)
-    return np.asarray((np.cumsum(sizes, axis=1) - 0.5 * sizes)[:, group])
 
 
 def _correlations(x: Floats, y: Floats) -> Floats:
@@ -265,6 +234,11 @@ def _partial(a: Floats, b: Floats, c: Floats) -> Floats:
         return np.asarray((ab - ac * bc) / np.sqrt((1 - ac**2) * (1 - bc**2)))
 
 
+def _whole(r: Floats) -> Floats:
+    """What the whole would reach; a negative correlation is not stepped up."""
+    return np.where(r > 0, 2 * r / (1 + np.abs(r)), r)
+
+
 def _aucs(a: Floats, b: Floats) -> Floats:
     """The AUC of every draw, [B]."""
     n, m = a.shape[1], b.shape[1]
@@ -272,10 +246,38 @@ def _aucs(a: Floats, b: Floats) -> Floats:
     return np.asarray((ranks[:, :n].sum(axis=1) - n * (n + 1) / 2) / (n * m))
 
 
-def ends(drawn: Floats) -> tuple[float, float]:
-    """Return where 95 % of the draws lie; NaN if most of them are no numbers."""
-    known = drawn[np.isfinite(drawn)]
-    if len(known) <= len(drawn) // 2:
-        return math.nan, math.nan
-    low, high = np.quantile(known, ENDS)
-    return float(low), float(high)
+def weighted_aucs(score: Floats, positive: NDArray[np.bool_], weight: Floats) -> Floats:
+    """Return the AUC under every line of weights, [B]; ties count half, NaN where there is one kind only."""
+    order, begins, _ = _ties(score)
+    is_case = positive[order]
+    cases, others = (
+        np.add.reduceat(np.where(chosen, weight[:, order], 0.0), begins, axis=1)
+        for chosen in (is_case, ~is_case)
+    )
+    below = np.cumsum(others, axis=1) - 0.5 * others
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray((cases * below).sum(axis=1) / (cases.sum(axis=1) * others.sum(axis=1)))
+
+
+def _weighted_rank_correlations(a: Floats, b: Floats, weight: Floats) -> Floats:
+    """Spearman's correlation when each row stands so often in a draw, [B]."""
+    x, y = _ranks(a, weight), _ranks(b, weight)
+    total = weight.sum(axis=1, keepdims=True)
+    x, y = (one - (weight * one).sum(axis=1, keepdims=True) / total for one in (x, y))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        size = np.sqrt((weight * x**2).sum(axis=1) * (weight * y**2).sum(axis=1))
+        return np.asarray((weight * x * y).sum(axis=1) / size)
+
+
+def _ranks(values: Floats, weight: Floats) -> Floats:
+    """The middle rank of every row in every draw, but for a constant, [B, n]."""
+    order, begins, group = _ties(values)
+    sizes = np.add.reduceat(weight[:, order], begins, axis=1)
+    return np.asarray((np.cumsum(sizes, axis=1) - 0.5 * sizes)[:, group])
+
+
+def _ties(values: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """An order of rows by value, where each value begins in it, and the number of every row's value."""
+    different, group = np.unique(values, return_inverse=True)
+    order = np.argsort(group, kind="stable")
+    return order, np.searchsorted(group[order], np.arange(len(different))), group

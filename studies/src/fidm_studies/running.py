@@ -11,10 +11,8 @@ from fidm.files import whole_file
 from fidm.record import write_result
 from fidm.types import Progress
 from fidm_studies.analysis import Reanalysis, find_study
-from fidm_studies.dataset import no_progress
-from fidm_studies.page import to_html, to_markdown
-from fidm_studies.places import load
-from fidm_studies.telling import Told, tell
+from fidm_studies.dataset import load, no_progress
+from fidm_studies.page import Told, tell, to_html, to_markdown
 
 FIGURES = "figures"
 """The folder of figures in the folder of a study's results."""
@@ -33,7 +31,7 @@ def run_study(
     workers: int | None = None,
     on_progress: Progress | None = None,
 ) -> Told:
-    """Read a published data set, analyse it anew, and put what was found into words, tables and figures.
+    """Read a published data set, analyse it, and put what was found into words, tables and figures.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``fidm studies``: published data sets of real people, analysed anew with one command each."""
+"""``fidm studies``: published data sets of real people, analysed with one command each."""
 
 from __future__ import annotations
 
@@ -19,13 +19,23 @@ from fidm.present.terminal import Bars, aside, note, page, printable, progress_b
 from fidm.record import to_json
 from fidm.registry import DATASETS, REANALYSES
 from fidm_studies.analysis import Expectation, Reanalysis, find_study, study_names
-from fidm_studies.dataset import Dataset, dataset_names, find_dataset
+from fidm_studies.dataset import (
+    CHANGED,
+    MISSING,
+    UNKNOWN,
+    VARIABLE,
+    Dataset,
+    data_folder,
+    dataset_folder,
+    dataset_names,
+    find_dataset,
+    mending,
+)
+from fidm_studies.dataset import verify as find_problems
 from fidm_studies.fetching import DOWNLOADING
 from fidm_studies.fetching import download as fetch
-from fidm_studies.places import CHANGED, MISSING, UNKNOWN, VARIABLE, data_folder, dataset_folder, mending
-from fidm_studies.places import verify as find_problems
+from fidm_studies.page import NO, STATEMENT, YES, Told, about_data, band_text, figure_text, mark
 from fidm_studies.running import run_study, write_study
-from fidm_studies.telling import NO, STATEMENT, YES, Told, about_data, band_text, figure_text, mark
 
 NARROW = 80
 """On a terminal of fewer columns studies stand one below the other, not in a table."""
@@ -72,9 +82,9 @@ def show_run(told: Told, written: tuple[Path, ...], target: Path, console: Conso
         console.print()
     missed = sum(not one.reached for one in findings.expectations)
     if missed:
-        of = count(len(findings.expectations), "number")
+        of = count(len(findings.expectations), "check")
         rest = " None of these is required." if findings.reached else ""
-        warn(console, f"{missed:,} of {of} did not come out; see {NO} above.{rest}")
+        warn(console, f"{missed:,} of {of} not reproduced; see {NO} above.{rest}")
     if not told.loaded.verified:
         warn(console, told.loaded.notes[-1])
     finish(console, written, target, None)
@@ -104,7 +114,7 @@ def add_term(grid: Table, term: str, text: str) -> None:
 
 
 def _expected(expectations: tuple[Expectation, ...]) -> Table:
-    """A line per number that was to come out: a tick or a cross, what was found, the band, and what it is."""
+    """A line per check: a tick or a cross, what was found, the band, and what it is."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, justify="right")
@@ -118,7 +128,7 @@ def _expected(expectations: tuple[Expectation, ...]) -> Table:
 
 
 NOT_REACHED = 1
-"""The exit code when a required number did not come out, or a file is not the published one."""
+"""The exit code when a required check was not reproduced, or a file is not the published one."""
 
 MOST_NAMED = 10
 """How many files that are missing, changed or unknown are named."""
@@ -126,7 +136,7 @@ MOST_NAMED = 10
 Data = Annotated[Path | None, Parameter(show_default=False)]
 
 app = App(
-    name="studies", help="Analyse published data sets of real people anew: list, show, download, verify, run."
+    name="studies", help="Analyse published data sets of real people: list, show, download, verify, run."
 )
 
 
@@ -236,11 +246,11 @@ def run(
     workers: int | None = None,
     json: bool = False,
 ) -> int:
-    """Analyse a published data set anew: figures, tables, and one page.
+    """Analyse a published data set: figures, tables, and one page.
 
     Writes NAME.html (one page that opens without a network), NAME.json with every number, a CSV file per
-    table, figures/*.svg, and NAME.md for documentation. Exit code 0: every number that was to come out did,
-    but for those that are not required. 1: some did not. 2: the data could not be used.
+    table, figures/*.svg, and NAME.md for documentation. Exit code 0: every
+    required check was reproduced. 1: some were not. 2: the data could not be used.
 
     Parameters
     ----------

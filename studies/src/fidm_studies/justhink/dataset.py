@@ -25,6 +25,7 @@ from fidm.types import Progress
 from fidm_studies.dataset import Dataset, Loaded, Source, read_manifest, require_files, visible_files
 from fidm_studies.justhink.network import TASK, Network, network_task, read_network, set_costs, set_parts
 from fidm_studies.justhink.replay import (
+    CHILDREN,
     LAID_TWICE,
     LOG_SCHEMA,
     NOT_JOINED,
@@ -32,9 +33,11 @@ from fidm_studies.justhink.replay import (
     REMOVED_TWICE,
     Replayed,
     read_table,
+    read_transcript,
     replay,
+    robot_lag,
+    spoken,
 )
-from fidm_studies.justhink.speech import CHILDREN, read_transcript, robot_lag, spoken
 
 NETWORK = "metadata/network.json"
 TESTS = {
@@ -52,15 +55,7 @@ OBSERVED = ("n_moves", "role", "duration_s", "n_characters", "n_turns", "pause_s
 
 
 def read(folder: Path, on_progress: Progress) -> Loaded:
-    """Read the logs, the transcripts and the tests from a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        Where ``logs``, ``transcripts``, ``test_responses`` and ``metadata`` are.
-    on_progress : callable
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Read the logs, the transcripts and the tests from a folder."""
     paths = visible_files(folder / "logs", "justhink19_log_*.csv")
     if not paths:
         raise DataError("There is no log of a team (logs/justhink19_log_*.csv).", source=str(folder))

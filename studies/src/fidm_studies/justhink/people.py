@@ -1,6 +1,6 @@
 """What the profiles of the children go with: learning, their own other half, the other child of the pair.
 
-Pairs are drawn anew with replacement, both children each time. Profiles are shrunk estimates, but for halves;
+Pairs are resampled with replacement, both children each time. Profiles are shrunk estimates, but for halves;
 what was learned from all children together stays as it was.
 """
 

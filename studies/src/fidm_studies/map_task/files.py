@@ -83,11 +83,6 @@ def published_files(folder: Path) -> Mapping[str, bytes]:
 
     The archive goes first, since it is also what is checked where there is one
     (:func:`fidm_studies.verify`).
-
-    Parameters
-    ----------
-    folder : path
-        Has the folders ``moves`` and ``timed-units``, or the archive.
     """
     if (folder / ARCHIVE).is_file():
         found = dict(_from_archive(folder / ARCHIVE))

@@ -76,11 +76,6 @@ def families(given: str) -> dict[str, dict[str, Family]]:
     Given the words, only what the paper names is compared with its nearest rival: whether that verdict
     changes is the question. Of pauses, which are counted from a limit on, there are also families that begin
     there.
-
-    Parameters
-    ----------
-    given : str
-        :data:`MOVE` or :data:`WORDS`.
     """
     design = DESIGNS[given]
     found: dict[str, dict[str, Family]] = {
@@ -158,11 +153,6 @@ def reliable_channels(given: str) -> dict[tuple[str, str], Channel]:
 
     Those of the paper that a move shows, and the log-normal duration and the Gamma pause that begins at the
     limit, to see what the family changes.
-
-    Parameters
-    ----------
-    given : str
-        :data:`MOVE` or :data:`WORDS`.
     """
     design = DESIGNS[given]
     return {

@@ -108,13 +108,7 @@ class Session:
 
 
 def read_session(path: Path) -> Session:
-    """Read one person's flights from a MATLAB file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    """
+    """Read one person's flights from a MATLAB file."""
     from scipy.io import loadmat
     from scipy.io.matlab import MatReadError
 
@@ -226,13 +220,7 @@ def read_sessions(folder: Path) -> dict[str, Session]:
 
 
 def require_folders(patterns: Mapping[Path, str]) -> None:
-    """Raise where folders have no files like a pattern; all of them at once.
-
-    Parameters
-    ----------
-    patterns : mapping of Path to str
-        What files of each folder are like.
-    """
+    """Raise where folders have no files like a pattern; all of them at once."""
     problems = [
         Problem(f"There are no files like {pattern} in it.", where=str(folder))
         for folder, pattern in patterns.items()

@@ -27,9 +27,8 @@ from fidm_studies.resampling import (
     separation,
     stepped_up,
 )
-from fidm_studies.space_adventure.dataset import STUDENTS
+from fidm_studies.space_adventure.dataset import CHOICES, STUDENTS
 from fidm_studies.space_adventure.files import N_ITEMS
-from fidm_studies.space_adventure.flights import CHOICES
 
 DESIGN = ("choice_index", "noise", "steps_to_go")
 """What reaction times are conditioned on: first, second or third choice, noise, and flights to go.
@@ -59,9 +58,6 @@ UNDER = 40
 """A cut of ours: relations are looked at again among adults below this age, where age differs less."""
 
 TESTS = tuple(N_ITEMS)
-
-DRAWN = "people, within groups where groups are compared"
-"""Who is drawn anew for intervals."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,17 +90,7 @@ class Estimates:
 
 
 def estimate_people(loaded: Loaded, values: Sequence[Values], *, workers: int | None = None) -> Estimates:
-    """Learn what adults share, and estimate everybody.
-
-    Parameters
-    ----------
-    loaded : Loaded
-        The data.
-    values : sequence of Values
-        The values of the tasks.
-    workers : int, optional
-        Threads; changes no number.
-    """
+    """Learn what adults share, and estimate everybody."""
     cohort = with_two_times(loaded.cohort)
     is_adult = (cohort.participants["source"] != STUDENTS).to_numpy()
     adults = cohort[np.flatnonzero(is_adult)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ import fidm
 from fidm.errors import DataError
 from fidm.record import to_json
 from fidm_studies.dataset import no_progress
+from fidm_studies.page import tell
 from fidm_studies.resampling import (
     holm,
     partial_rank_correlation,
@@ -25,14 +27,11 @@ from fidm_studies.resampling import (
 )
 from fidm_studies.space_adventure import analysis as space_adventure
 from fidm_studies.space_adventure.analysis import compare_values
-from fidm_studies.space_adventure.covariate_words import _held_fixed, _sure, _with_age
 from fidm_studies.space_adventure.dataset import BOTH, DATASET, STUDENTS, read
 from fidm_studies.space_adventure.files import person_of, read_scores, read_session
-from fidm_studies.space_adventure.group_words import _more_with_both
+from fidm_studies.space_adventure.page import REANALYSIS, sections
 from fidm_studies.space_adventure.people import IN_TIME
 from fidm_studies.space_adventure.task import MiniBlock, make_task, transitions
-from fidm_studies.space_adventure.words import _other_pairs, _two_times
-from fidm_studies.telling import tell
 
 ONE = "plandepth_aud/data/HC/SAT/Experiment/09101_b09_spacetask_file_exp.mat"
 
@@ -250,7 +249,7 @@ def test_the_whole_analysis_runs_on_a_few_people(loaded, findings):
 
 
 def test_its_sections_have_a_figure_and_a_table_for_everything(loaded, findings):
-    told = tell(space_adventure.REANALYSIS, findings, loaded)
+    told = tell(REANALYSIS, findings, loaded)
     names = [section["id"] for section in told.sections]
     assert names[:3] == ["found", "expected", "task"]
     drawn = [figure["id"] for section in told.sections for figure in section["figures"]]
@@ -312,19 +311,38 @@ def test_first_and_last_mini_blocks_are_a_split_of_their_own(findings):
     assert rows["n"][1] == findings.numbers["n_adults"]
 
 
-def test_words_follow_the_numbers(findings):
-    def row(low, high):
-        return {"auc": (low + high) / 2, "value": (low + high) / 2, "low": low, "high": high}
+def test_words_follow_the_numbers(findings, loaded):
+    def told_with(section: str, table: str, **changes) -> str:
+        """What a section says if columns of a table were other ones."""
+        changed = findings.tables[table].with_columns(**changes)
+        other = replace(findings, tables={**findings.tables, table: changed})
+        found = {one["id"]: one["paragraphs"] for one in sections(other, loaded)}
+        return " ".join(found[section])
 
-    assert "in first choices older people are faster" in _two_times(row(0.1, 0.4), row(0.6, 0.9))
-    assert "slower in first choices and in later ones alike" in _two_times(row(0.6, 0.9), row(0.7, 0.9))
-    partly = {"partial": 0.3, "partial_low": 0.1, "partial_high": 0.5}
-    assert _held_fixed({**partly, "partial_p_holm": 0.11}).endswith("which does not remain after correction)")
-    assert _held_fixed({**partly, "partial_p_holm": 0.01}).endswith("which remains after correction)")
-    assert _held_fixed({"partial": None}) == ""
-    none = pl.DataFrame({"p_holm": [0.3], "parameter": ["eta"], "test": ["vocabulary"]})
-    assert _sure(none) == "no relation remains after correction"
-    assert _with_age(pl.DataFrame([{"measure": "eta", **row(-0.1, 0.1)}])).startswith("Nothing of this")
-    less = pl.DataFrame([{"metric": "auc", "against": "action", **row(-0.2, -0.1)}])
-    assert "Both together tell less than action (η) alone" in _more_with_both(less)
-    assert "misprint" in _other_pairs(findings)
+    first = pl.col("parameter") == "first_choice"
+    low, high = (pl.when(first).then(one).otherwise(other) for one, other in ((0.1, 0.6), (0.4, 0.9)))
+    assert "in first choices older people are faster" in told_with("found", "groups", low=low, high=high)
+    alike = told_with("found", "groups", low=pl.lit(0.6), high=pl.lit(0.9))
+    assert "slower in first and in later choices alike" in alike
+    fixed = {
+        "p_holm": pl.lit(0.01),
+        "partial": pl.lit(0.3),
+        "partial_low": pl.lit(0.1),
+        "partial_high": pl.lit(0.5),
+    }
+    weak = told_with("tests", "relations", **fixed, partial_p_holm=pl.lit(0.11))
+    assert "held fixed 0.300 (0.100 to 0.500), which does not remain after correction)" in weak
+    assert "which remains after correction)" in told_with(
+        "tests", "relations", **fixed, partial_p_holm=pl.lit(0.01)
+    )
+    nobody = {name: pl.lit(None, dtype=pl.Float64) for name in (*fixed, "partial_p_holm")}
+    assert "held fixed 0" not in told_with("tests", "relations", **{**nobody, "p_holm": pl.lit(0.01)})
+    none = told_with("tests", "relations", p_holm=pl.lit(0.3))
+    assert none.count("no correlation remains after correction.") == 4
+    assert "None of this is clearly related to age." in told_with(
+        "tests", "age", low=pl.lit(-0.1), high=pl.lit(0.1)
+    )
+    less = told_with("age", "ablation_differences", low=pl.lit(-0.2), high=pl.lit(-0.1))
+    assert "Both together are worse than action (η) alone" in less
+    assert "misprint" in told_with("task", "values")
+    assert "None differs." in told_with("task", "values", is_same=pl.lit(value=True))

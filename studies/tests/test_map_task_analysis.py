@@ -16,9 +16,9 @@ from fidm.experiments.families import Family
 from fidm_studies.analysis import Findings
 from fidm_studies.dataset import Loaded, no_progress
 from fidm_studies.map_task import analysis as map_task
-from fidm_studies.map_task.contrasts import EYE_CONTACT, FAMILIAR, contrasts, corrected, is_clear
+from fidm_studies.map_task.analysis import EYE_CONTACT, FAMILIAR, contrasts, corrected, is_clear
 from fidm_studies.map_task.dataset import read
-from fidm_studies.map_task.family_words import Standing, standing, verdict
+from fidm_studies.map_task.page import REANALYSIS, Standing, sections, standing
 from fidm_studies.map_task.readings import (
     DESIGNS,
     LOG_NORMAL,
@@ -30,7 +30,7 @@ from fidm_studies.map_task.readings import (
     families,
     reliable_channels,
 )
-from fidm_studies.telling import tell
+from fidm_studies.page import tell
 
 
 def fewer(given: str) -> dict[str, dict[str, Family]]:
@@ -57,7 +57,7 @@ def findings(loaded: Loaded) -> Findings:
 
 
 def test_the_study_says_what_it_found(findings: Findings, loaded: Loaded) -> None:
-    told = tell(map_task.REANALYSIS, findings, loaded)
+    told = tell(REANALYSIS, findings, loaded)
     assert told.sections[0]["id"] == "found"
     assert {"given-move", "given-words", "reliability", "conditions", "limits"} <= {
         one["id"] for one in told.sections
@@ -114,7 +114,9 @@ def test_halves_correlate_as_counted_by_hand(findings: Findings, loaded: Loaded)
     assert row["r_low"].item() < row["r"].item() < row["r_high"].item()
 
 
-def told_with(findings: Findings, observable: str, difference: float, low: float, high: float) -> str:
+def told_with(
+    findings: Findings, loaded: Loaded, observable: str, difference: float, low: float, high: float
+) -> str:
     """The verdict if every family but the first had this gain."""
     found = findings.parts[MOVE]
     first = pl.col("is_reference")
@@ -125,29 +127,33 @@ def told_with(findings: Findings, observable: str, difference: float, low: float
         ),
         theta_rank_r=pl.lit(0.5),
     )
-    return verdict(dataclasses.replace(found, table=table), observable)
+    other = {**findings.parts, MOVE: dataclasses.replace(found, table=table)}
+    given = {
+        one["id"]: one["paragraphs"] for one in sections(dataclasses.replace(findings, parts=other), loaded)
+    }
+    return given["given-move"][1 + PAPER.index(observable)]
 
 
-def test_words_follow_the_numbers(findings: Findings) -> None:
-    better = told_with(findings, "duration", 0.01, 0.008, 0.012)
+def test_words_follow_the_numbers(findings: Findings, loaded: Loaded) -> None:
+    better = told_with(findings, loaded, "duration", 0.01, 0.008, 0.012)
     assert "log-normal predicts better than Gamma, by 0.010 (0.008 to 0.012) per move" in better
-    assert "300 moves to favour it 20 to 1" in better
+    assert "about 300 moves favour it 20 to 1" in better
     assert "As a channel it is LogNormal(…)." in better
     assert "change places" in better
-    borderline = told_with(findings, "duration", 0.0045, 0.0002, 0.0095)
+    borderline = told_with(findings, loaded, "duration", 0.0045, 0.0002, 0.0095)
     assert "log-normal predicts better" in borderline
     assert "borderline: the near end of the interval is below 0.001" in borderline
     assert "20 to 1" not in borderline
     for numbers, said in (
         ((-0.01, -0.02, -0.005), "Worse per move: log-normal by 0.010 (0.005 to 0.020)."),
         ((-0.01, -0.02, -0.0005), "Worse, but borderline: log-normal"),
-        ((0.00123, -0.0012, 0.0037), "Neither better nor worse for sure: log-normal (+0.0012, −0.0012 to"),
+        ((0.00123, -0.0012, 0.0037), "Not clearly better or worse: log-normal (+0.0012, −0.0012 to"),
         ((0.0002, -0.0004, 0.0009), "Not different by an amount that matters: log-normal."),
     ):
-        stands = told_with(findings, "duration", *numbers)
-        assert "Gamma stands." in stands
+        stands = told_with(findings, loaded, "duration", *numbers)
+        assert "no family compared is clearly better than Gamma." in stands
         assert said in stands
-    assert "moves that have any" in told_with(findings, "pause", 0.0, 0.0, 0.0)
+    assert "moves that have any" in told_with(findings, loaded, "pause", 0.0, 0.0, 0.0)
     assert "moves that have any" not in stands
 
 
@@ -219,7 +225,7 @@ def test_every_observation_has_words_and_a_reference_of_the_paper() -> None:
 
 
 def test_figures_are_readable_without_colour(findings: Findings) -> None:
-    from fidm_studies.map_task.figures import forest, labelled
+    from fidm_studies.map_task.page import forest, labelled
 
     table = labelled(findings.tables["reliability"].filter(measured=WITHIN), with_family=True)
     ax = forest(table, "r", "r_low", "r_high", by="given", looks=list(DESIGNS), xlabel="r")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -14,17 +16,15 @@ from fidm.tasks import stack
 from fidm.tasks.stack import TaskSet, follow
 from fidm.tasks.toggles import solve_toggles, toggle_task
 from fidm_studies.dataset import no_progress
-from fidm_studies.justhink.analysis import REANALYSIS, analyse
-from fidm_studies.justhink.anchor import logistic, within_teams
+from fidm_studies.justhink.analysis import analyse
 from fidm_studies.justhink.dataset import DATASET, relative_gain
 from fidm_studies.justhink.network import Network, network_task, read_network, set_costs, set_parts
+from fidm_studies.justhink.page import REANALYSIS
 from fidm_studies.justhink.people import detectable
-from fidm_studies.justhink.readings import AS_READ, best_by_chance
-from fidm_studies.justhink.removal_words import likelihood_text, losses_text, over_readings
-from fidm_studies.justhink.replay import replay
-from fidm_studies.justhink.speech import spoken
+from fidm_studies.justhink.removals import AS_READ, best_by_chance, logistic, within_teams
+from fidm_studies.justhink.replay import replay, spoken
+from fidm_studies.page import tell
 from fidm_studies.resampling import draw_clusters, rank_correlation, weighted_aucs
-from fidm_studies.telling import tell
 
 SQUARE = Network(("a", "b", "c"), (0, 1, 2), ((0, 1), (0, 2), (1, 2)), (1.0, 2.0, 4.0))
 
@@ -364,28 +364,34 @@ def test_another_price_of_a_change_is_that_of_a_task_made_with_it():
     assert (solve_toggles(task, change=-0.1).q == solve_toggles(task).q).all()
 
 
-def test_words_about_readings_follow_the_numbers(findings):
-    def rows(*verdicts, loss=(0.28, 0.283)):
-        return pl.DataFrame(
+def test_words_about_readings_follow_the_numbers(findings, loaded):
+    def told_with(*verdicts, loss=(0.28, 0.283)):
+        """What the page says if the task had been read in these ways."""
+        readings = pl.DataFrame(
             [
                 {
-                    "reading": AS_READ if i == 0 else f"reading {i}", "change": 0.1 + i,
-                    "over_cost_low": low, "over_cost_high": high, "odds_low": 1.01, "odds_high": 1.2,
-                    "loss_low": loss[0], "loss_high": loss[1], "log_likelihood": gain,
+                    "reading": AS_READ if i == 0 else f"reading {i}", "change": 0.1 + i, "auc": 0.6, "low": 0.5,
+                    "high": 0.7, "over_cost": 0.0, "over_cost_low": low, "over_cost_high": high, "odds": 1.1,
+                    "odds_low": 1.01, "odds_high": 1.2, "loss_low": loss[0], "loss_high": loss[1],
+                    "log_likelihood": gain, "same_order": 1.0 - i, "n": 9,
                 }
                 for i, (low, high, gain) in enumerate(verdicts)
             ]
         )  # fmt: skip
+        other = replace(findings, tables={**findings.tables, "readings": readings})
+        found = {one["id"]: one["paragraphs"] for one in REANALYSIS.sections(other, loaded)}
+        return " ".join(found["readings"])
 
-    mixed = rows((-0.05, -0.01, 0.0), (-0.02, 0.02, 7.0))
-    assert "depends on how the task is read: of 2 readings" in over_readings(mixed)
-    assert "less than cost for sure in 1 and more in 0" in over_readings(mixed)
-    assert "goes with removal for sure in 2" in over_readings(mixed)
-    assert "does not depend" in over_readings(rows((0.01, 0.05, 0.0), (0.02, 0.03, -3.0)))
-    assert "about equally bad" in losses_text(mixed)
-    assert "wrong tracks are not equally bad" in losses_text(rows((0, 1, 0.0), loss=(0.1, 2.0)))
-    assert "most probable if reading 1: by 7.00 nats" in likelihood_text(mixed)
-    assert "as the task is read here" in likelihood_text(rows((0, 1, 0.0), (0, 1, -1.0)))
+    mixed = told_with((-0.05, -0.01, 0.0), (-0.02, 0.02, 7.0))
+    assert "depends on how the task is read: across 2 readings" in mixed
+    assert "clearly worse than cost in 1 and clearly better in 0" in mixed
+    assert "clearly predicts removal in 2" in mixed
+    assert "about equally bad" in mixed
+    assert "most probable if reading 1: by 7.00 nats" in mixed
+    alike = told_with((0.01, 0.05, 0.0), (0.02, 0.03, -3.0), loss=(0.1, 2.0))
+    assert "does not depend" in alike
+    assert "wrong tracks are not equally bad" in alike
+    assert "most probable as the task is read here" in alike
     own = findings.tables["readings"]
     assert own["log_likelihood"][0] == 0.0
     assert own["log_likelihood"].null_count() == 1  # where submissions count there are other choices

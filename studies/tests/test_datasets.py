@@ -9,7 +9,6 @@ import re
 import runpy
 import shutil
 import subprocess
-import sys
 import threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -21,7 +20,7 @@ import polars as pl
 import pytest
 from made_up import toy_study
 from made_up.toy_study import DATASET, ELSEWHERE, FILES, HOME, REANALYSIS, install, write
-from real_studies import differences
+from real_studies import differences, run_real
 
 import fidm_studies
 from fidm.errors import DataError
@@ -31,11 +30,11 @@ from fidm.report import parts
 from fidm_studies import Expectation, Findings, fetching, find_study, study_names
 from fidm_studies import dataset as base
 from fidm_studies.fetching import address
-from fidm_studies.page import to_html, to_markdown
+from fidm_studies.page import tell, to_html, to_markdown
 from fidm_studies.running import run_study, write_study
-from fidm_studies.telling import tell
 
-ROOT = Path(__file__).parents[2]
+TESTS = Path(__file__).parent
+ROOT = TESTS.parents[1]
 
 BUILT_IN = {
     "space-adventure": (640, "bf2de236ecee30f0"),
@@ -267,13 +266,6 @@ def test_an_interrupted_download_leaves_nothing_half(tmp_path, server):
     assert files_in(tmp_path / DATASET.folder) == {"numbers.csv": FILES["numbers.csv"]}
 
 
-def test_without_pooch_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pooch", None)
-    with pytest.raises(DataError, match=re.escape("pip install 'fidm[data]'")):
-        fidm_studies.download(DATASET, tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-
-
 def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
@@ -307,7 +299,9 @@ def test_every_built_in_data_set_says_whose_it_is_and_where_each_file_is_publish
 def test_no_file_of_the_data_sets_is_in_the_repository():
     """Only names and checksums of published files may be here."""
     known = {digest for name in BUILT_IN for digest in fidm_studies.find_dataset(name).manifest.values()}
-    kept = (path for part in ("src", "tests", "docs", "examples") for path in (ROOT / part).rglob("*"))
+    kept = (
+        path for part in ("src", "studies", "tests", "docs", "examples") for path in (ROOT / part).rglob("*")
+    )
     files = (path for path in kept if path.is_file() and not {"_build", "__pycache__"} & set(path.parts))
     found = [path for path in files if hashlib.sha256(path.read_bytes()).hexdigest() in known]
     assert found == []
@@ -366,14 +360,16 @@ def test_a_number_that_is_not_required_is_shown_and_counted_but_fails_nothing(to
     findings = replace(told.findings, expectations=(*told.findings.expectations, missed))
     assert findings.reached
     assert findings.missed == ()
-    assert "2 of 3 numbers came out" in repr(findings)
+    assert "2 of 3 checks reproduced" in repr(findings)
     assert findings.to_dict()["expectations"][-1]["required"] is False
     page = to_markdown(tell(REANALYSIS, findings, told.loaded))
-    assert "2 of the 3 numbers that were to come out did. The one that did not is: mean, read wrongly" in page
+    assert "2 of 3 checks were reproduced. Not reproduced: mean, read wrongly (not required)." in page
     assert "| mean, read wrongly | 6 | 1 to 2 | ✗ | published | not required; the first reading |" in page
     both = replace(told.findings, expectations=(missed, replace(missed, required=True)))
     assert [one.required for one in both.missed] == [True]
-    assert "Those that did not are: " in to_markdown(tell(REANALYSIS, both, told.loaded))
+    assert "Not reproduced: mean, read wrongly (not required); mean" in to_markdown(
+        tell(REANALYSIS, both, told.loaded)
+    )
 
 
 @pytest.fixture
@@ -421,7 +417,7 @@ def test_a_page_of_changed_files_says_so(tmp_path, monkeypatch, data):
     assert [one.what for one in told.findings.missed] == ["people who named a number", "mean of the numbers"]
     page = to_html(told)
     assert "The files are not those that were published" in page
-    assert "0 of the 2 numbers that were to come out did." in page
+    assert "0 of 2 checks were reproduced." in page
     assert "✗" in to_markdown(told)
 
 
@@ -431,7 +427,7 @@ def test_a_study_without_expectations_tables_or_remarks_has_a_page(told):
     page = to_html(tell(only, bare, replace(told.loaded, notes=())))
     assert "Nothing." in page
     assert "none: nothing was drawn" in page
-    assert "were to come out" not in page
+    assert "Reproduction checks" not in page
 
 
 def test_a_study_that_cannot_be_shown_says_why(told):
@@ -501,22 +497,22 @@ class _Reporter:
 
 
 NOT_SET = "Real-data gates were NOT run: FIDM_DATA is not set"
-NONE_RAN = "Real-data gates were NOT run, though FIDM_DATA is set: none in test_map_task.py"
 GATES = ("test_justhink.py", "test_map_task.py", "test_space_adventure.py")
+NONE_RAN = f"Real-data gates were NOT run, though FIDM_DATA is set: none in {GATES[1]}"
 
 
 @pytest.mark.parametrize(
     ("data", "asked", "options", "ran", "said", "exit_code"),
     [
-        ("", "tests", {}, (), NOT_SET, 0),
-        ("", "tests/real/test_map_task.py", {}, (), NOT_SET, 0),
-        ("", "tests/unit", {}, (), None, 0),
-        ("some/where", "tests", {}, GATES, "Real-data gates ran on some/where: 3 of them", 0),
-        ("some/where", "tests", {}, GATES[::2], NONE_RAN, 1),
-        ("some/where", "tests/real/test_map_task.py", {}, (), NONE_RAN, 1),
-        ("some/where", "tests", {"ignore": ["tests/language"]}, GATES[::2], NONE_RAN, 1),
-        ("some/where", "tests", {"keyword": "map"}, (), "Real-data gates ran on some/where: 0 of them", 0),
-        ("some/where", "tests/unit", {}, (), None, 0),
+        ("", "studies", {}, (), NOT_SET, 0),
+        ("", f"studies/tests/real/{GATES[1]}", {}, (), NOT_SET, 0),
+        ("", "studies/src", {}, (), None, 0),
+        ("some/where", "studies", {}, GATES, "Real-data gates ran on some/where: 3 of them", 0),
+        ("some/where", "studies", {}, GATES[::2], NONE_RAN, 1),
+        ("some/where", f"studies/tests/real/{GATES[1]}", {}, (), NONE_RAN, 1),
+        ("some/where", "studies", {"ignore": ["tests/language"]}, GATES[::2], NONE_RAN, 1),
+        ("some/where", "studies", {"keyword": "map"}, (), None, 0),
+        ("some/where", "studies/src", {}, (), None, 0),
     ],
 )
 def test_gates_on_real_files_run_where_these_are_named(
@@ -524,13 +520,12 @@ def test_gates_on_real_files_run_where_these_are_named(
 ):
     """The tests say at their end whether they were run, and fail if the data are there and they were not."""
     monkeypatch.setenv("FIDM_DATA", data)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    found = runpy.run_path(str(ROOT / "tests" / "conftest.py"))
-    assert found["collect_ignore"] == ([] if data else [str(ROOT / "tests" / "real")])
-    for name in (*(f"tests/real/{one}" for one in ran), "tests/unit/test_y.py"):
+    found = runpy.run_path(str(TESTS / "conftest.py"))
+    assert ("real" in found["collect_ignore"]) == (not data)
+    for name in (*(f"studies/tests/real/{one}" for one in ran), "studies/tests/test_y.py"):
         report = SimpleNamespace(nodeid=f"{name}::test", when="call", outcome="passed")
         found["pytest_runtest_logreport"](report)
-    skipped = SimpleNamespace(nodeid="tests/real/test_map_task.py::a", when="call", outcome="skipped")
+    skipped = SimpleNamespace(nodeid=f"studies/tests/real/{GATES[1]}::a", when="call", outcome="skipped")
     found["pytest_runtest_logreport"](skipped)
     config = SimpleNamespace(args=[str(ROOT / asked)], option=SimpleNamespace(**options))
     session = SimpleNamespace(config=config, exitstatus=0)
@@ -539,3 +534,8 @@ def test_gates_on_real_files_run_where_these_are_named(
     reporter = _Reporter()
     found["pytest_terminal_summary"](reporter, config)
     assert reporter.said == ([] if said is None else [said])
+
+
+def test_gates_that_are_asked_for_by_name_say_that_data_are_not_named():
+    with pytest.raises(DataError, match="FIDM_DATA"):
+        run_real("map-task")

@@ -13,8 +13,7 @@ from fidm.errors import DataError
 from fidm.grounding.effort import Counting, measure
 from fidm.talk import Transcript, Turn, Word
 from fidm_studies.dataset import Loaded, no_progress
-from fidm_studies.map_task.dataset import DATASET, measured, read
-from fidm_studies.map_task.design import GIVERS, giver, is_familiar
+from fidm_studies.map_task.dataset import DATASET, GIVERS, giver, is_familiar, measured, read
 from fidm_studies.map_task.files import ARCHIVE, Move, Unit
 
 UNITS = "timed-units/q1ec1.g.timed-units.xml"

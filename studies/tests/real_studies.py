@@ -1,6 +1,6 @@
 """Gates on the published files: a study's expectations, and its documentation, number by number.
 
-A study's test in tests/real runs it once and asserts that nothing is missed::
+A study's test in ``real`` runs it once and asserts that nothing is missed::
 
     def test_map_task():
         told, misses = run_real("map-task")
@@ -13,11 +13,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from fidm_studies.page import to_html, to_markdown
+from fidm_studies.page import Told, band_text, figure_text, to_html, to_markdown
 from fidm_studies.running import run_study
-from fidm_studies.telling import Told, band_text, figure_text
 
-DOCS = Path(__file__).parent.parent / "docs" / "studies" / "results"
+DOCS = Path(__file__).parents[2] / "docs" / "studies" / "results"
 
 NUMBER = re.compile(r"(?<![\w.])[−-]?\d[\d,]*(?:\.\d+)?(?:e[−-]?\d+)?")
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import runpy
 import shutil
-import sys
 import tarfile
 import threading
 import time
@@ -17,7 +15,6 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import unquote
 
 import numpy as np
@@ -33,10 +30,9 @@ from fidm.errors import DataError
 from fidm_studies import fetching, find_dataset
 from fidm_studies.dataset import Manifest, is_outside
 from fidm_studies.map_task.files import ARCHIVE
+from fidm_studies.page import about_data
 from fidm_studies.space_adventure.files import read_session
-from fidm_studies.telling import about_data
 
-ROOT = Path(__file__).parents[2]
 SECRET = "SECRETWORD"
 
 
@@ -529,15 +525,3 @@ def test_only_addresses_of_the_web_become_links():
     assert {one.url for _, said in about_data(DATASET) for one in said if one.url} == {
         DATASET.licence_url, HOME, ELSEWHERE,
     }  # fmt: skip
-
-
-def test_gates_that_are_asked_for_by_name_say_that_data_are_not_named(monkeypatch):
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    configure = runpy.run_path(str(ROOT / "tests" / "conftest.py"))["pytest_configure"]
-    for asked in ("tests/real", "tests/real/test_map_task.py::test_the_map_task"):
-        with pytest.raises(pytest.UsageError, match="FIDM_DATA is not set"):
-            configure(SimpleNamespace(args=[str(ROOT / asked)]))
-    configure(SimpleNamespace(args=[str(ROOT / "tests")]))
-    monkeypatch.setenv("FIDM_DATA", "somewhere")
-    configure = runpy.run_path(str(ROOT / "tests" / "conftest.py"))["pytest_configure"]
-    configure(SimpleNamespace(args=[str(ROOT / "tests" / "real")]))

@@ -1,0 +1,1 @@
+"""The tests of fidm-studies; a package, so that files here may be called as others elsewhere."""
