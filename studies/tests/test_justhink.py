@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 from made_up import justhink as made_up
+from made_up import repeated_titles
 
 import fidm
 from fidm.errors import DataError, TaskError
@@ -433,6 +434,7 @@ def test_the_study_runs_and_its_expectations_can_fail(findings, loaded):
     assert findings.numbers["best_plan_cost"] == findings.numbers["least_cost"] == made_up.LEAST
     assert findings.tables["aucs"]["n"].to_list() == [findings.numbers["n_laid"]] * 5
     told = tell(REANALYSIS, findings, loaded)
+    assert repeated_titles(told) == []
     text = " ".join(words for one in told.sections for words in one["paragraphs"])
     for phrase in made_up.WORDS[1:]:
         assert phrase not in text

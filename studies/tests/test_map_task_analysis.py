@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from made_up import repeated_titles
 from made_up.map_task import write
 from scipy import stats
 
@@ -58,6 +59,7 @@ def findings(loaded: Loaded) -> Findings:
 
 def test_the_study_says_what_it_found(findings: Findings, loaded: Loaded) -> None:
     told = tell(REANALYSIS, findings, loaded)
+    assert repeated_titles(told) == []
     assert told.sections[0]["id"] == "found"
     assert {"given-move", "given-words", "reliability", "conditions", "limits"} <= {
         one["id"] for one in told.sections

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from made_up import repeated_titles
 from made_up.space_adventure import CONDITIONS, MISPRINTED, write
 from scipy.io import loadmat, savemat
 from scipy.stats import rankdata
@@ -250,6 +251,7 @@ def test_the_whole_analysis_runs_on_a_few_people(loaded, findings):
 
 def test_its_sections_have_a_figure_and_a_table_for_everything(loaded, findings):
     told = tell(REANALYSIS, findings, loaded)
+    assert repeated_titles(told) == []
     names = [section["id"] for section in told.sections]
     assert names[:3] == ["found", "expected", "task"]
     drawn = [figure["id"] for section in told.sections for figure in section["figures"]]

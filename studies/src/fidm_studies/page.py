@@ -320,7 +320,7 @@ def _expected(expectations: Sequence[Expectation]) -> list[dict[str, Any]]:
         (one.what, figure_text(one.found), band_text(one), mark(one), one.source, remark(one))
         for one in expectations
     ]
-    shown = table("expected", "Reproduction checks", columns, rows)
+    shown = table("expected", "Found and expected numbers", columns, rows)
     return [section("expected", "Reproduction checks", [said], tables=[shown])]
 
 
