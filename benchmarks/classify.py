@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 import fidm
 import fidm.study
 from fidm.classify.features import make_blocks, representation, usual
-from fidm.experiments.classifier import classifier
+from fidm.experiments.shared import classifier
 
 
 def study(place: str, seed: int, agent: str) -> tuple[fidm.TaskModel, fidm.Cohort]:

@@ -30,7 +30,7 @@ from pathlib import Path
 import numpy as np
 
 import fidm
-from fidm.experiments.classifier import cross_validated_auc
+from fidm.experiments.shared import cross_validated_auc
 from fidm.simulate.twin import simulate_study
 
 PAPER = {"action": 0.679, "effort": 0.642, "FIDM": 0.704, "total": 0.621, "total+subscores": 0.667}

@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from fidm.talk import Transcript, Transcripts, Turn
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
-    from fidm.tasks.compile import compile_task, load_task
+    from fidm.tasks.compile import TaskRules, compile_task, load_task
     from fidm.tasks.model import TaskModel
-    from fidm.tasks.rules import TaskRules
     from fidm.tasks.solve import solve
     from fidm.tasks.spec import TaskSpec, builtin_tasks, builtin_text, parse_task, read_task
     from fidm.types import Trace, Values
@@ -72,7 +71,7 @@ _HOME = {
     "TaskCheck": "fidm.tasks.check",
     "TaskError": "fidm.errors",
     "TaskModel": "fidm.tasks.model",
-    "TaskRules": "fidm.tasks.rules",
+    "TaskRules": "fidm.tasks.compile",
     "TaskSpec": "fidm.tasks.spec",
     "Trace": "fidm.types",
     "Transcript": "fidm.talk",

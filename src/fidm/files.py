@@ -1,15 +1,24 @@
-"""Writing a file so that it is either there whole or not at all, and one process at a time."""
+"""Writing a file so that it is either there whole or not at all, and one process at a time.
+
+A SQLite file that its owner alone can read, for what must be kept and must not be seen.
+
+Several threads and several processes may use one at once, and a killed run loses only what was under way.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
+import sqlite3
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from fidm.errors import DataError
+from fidm.errors import DataError, FidmError
 
 
 @contextmanager
@@ -80,3 +89,133 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+BUSY_S = 60.0
+"""How long to wait for another process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a file holds, and how that is said.
+
+    Parameters
+    ----------
+    table : str
+        The SQL statement that makes its table if it is not there.
+    application_id, version : int
+        What marks a file as one of these.
+    what : str
+        What it holds, such as ``"answers"``.
+    kept : str
+        What is kept if the file cannot be used any more, a sentence.
+    again : str
+        What happens if a damaged file is moved away, a sentence.
+    error : type of FidmError
+        What is raised.
+    """
+
+    table: str
+    application_id: int
+    version: int
+    what: str
+    kept: str
+    again: str
+    error: type[FidmError]
+
+
+class PrivateFile:
+    """A file with one table.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where it lies; made with its folder if it is not there.
+    contents : Contents
+        What it holds.
+    """
+
+    def __init__(self, path: str | Path, contents: Contents) -> None:
+        self.path = Path(path)
+        self.contents = contents
+        self._lock = threading.Lock()
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # The file is made here, not by SQLite, so that nobody else can read it for even a moment;
+            # SQLite gives its companions the same rights.
+            try:
+                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            except FileExistsError:
+                if self.path.stat().st_mode & 0o077 and os.name == "posix":
+                    self.path.chmod(0o600)
+        except OSError as error:
+            raise self._error(f"The file of {contents.what} cannot be made: {error.strerror}.") from None
+        self._connection: sqlite3.Connection | None = None
+        with self._explained():
+            connection = sqlite3.connect(
+                self.path, timeout=BUSY_S, check_same_thread=False, isolation_level=None
+            )
+            try:
+                self._prepare(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[sqlite3.Connection]:
+        """Give the connection to one thread at a time; SQLite's errors become ones that say what to do."""
+        with self._lock, self._explained():
+            if self._connection is None:
+                raise self._error(f"The file of {self.contents.what} was closed before.")
+            yield self._connection
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def damaged(self) -> FidmError:
+        """Return the error that says that the file does not hold what it should."""
+        return self._error(
+            f"The file of {self.contents.what} is damaged or is no SQLite file. Move it away (or delete it) "
+            f"and run again: {self.contents.again}"
+        )
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        # Some network drives cannot do WAL; SQLite then keeps to its older journal, which is as safe.
+        with contextlib.suppress(sqlite3.OperationalError):
+            connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("BEGIN IMMEDIATE")
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        tables = connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()[0]
+        own = self.contents
+        if tables and (application != own.application_id or version != own.version):
+            raise self._error(
+                f"This SQLite file holds something else, or {own.what} of another version of fidm. "
+                f"Move it away, or name another file for the {own.what}."
+            )
+        connection.execute(own.table)
+        connection.execute(f"PRAGMA application_id = {own.application_id}")
+        connection.execute(f"PRAGMA user_version = {own.version}")
+        connection.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            reason = getattr(error, "sqlite_errorname", "") or "unknown reason"
+            raise self._error(
+                f"The file of {self.contents.what} cannot be used ({reason}). Is the disk full, the file "
+                f"locked by another program, or the folder read-only? {self.contents.kept}"
+            ) from None
+        except sqlite3.DatabaseError:
+            raise self.damaged() from None
+
+    def _error(self, message: str) -> FidmError:
+        return self.contents.error(message, source=str(self.path))

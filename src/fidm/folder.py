@@ -20,8 +20,8 @@ from fidm.classify.result import Classification, Flow
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FidmError, FitError, count
 from fidm.evidence.localization import Localization, table_schema
-from fidm.experiments.learnable import fit_learnable
 from fidm.experiments.reliability import Reliability, learned_numbers
+from fidm.experiments.shared import fit_learnable
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
 from fidm.grounding.review.apply import bring_up_to_date
@@ -31,7 +31,7 @@ from fidm.io.dialogs import read
 from fidm.io.study import Study
 from fidm.model.effort import paper_channels
 from fidm.record import Record, hash_cohort, hash_values, read_record
-from fidm.simulate.folders import SIMULATION
+from fidm.simulate.twin import SIMULATION
 from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel

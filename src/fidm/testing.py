@@ -29,9 +29,8 @@ from fidm.grounding.route.terrain import Terrain
 from fidm.model.channels import Channel
 from fidm.model.effort import Observed
 from fidm.tasks.behaviour import reachable
-from fidm.tasks.compile import compile_task, load_task
+from fidm.tasks.compile import TaskRules, compile_task, load_task
 from fidm.tasks.model import TaskModel
-from fidm.tasks.rules import TaskRules
 from fidm.tasks.solve import solve
 
 

@@ -21,7 +21,8 @@ from fidm.errors import DataError
 from fidm.io.dialogs import read
 from fidm.io.study import Study
 from fidm.present.experiments import say_left_out
-from fidm.simulate import folders, twin
+from fidm.simulate import twin
+from fidm.simulate import twin as folders
 from fidm.simulate.people import NOT_COMPLETED
 from fidm.simulate.talk import SEVEN_FORMATS, formats_here
 from fidm.simulate.twin import simulate_study
@@ -272,7 +273,7 @@ def test_the_folder_one_is_in_and_links_are_refused(tmp_path, capsys, monkeypatc
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from fidm.simulate import folders
+from fidm.simulate import twin as folders
 really, when = os.replace, sys.argv[2]
 def replace(source, target):
     if str(target) == sys.argv[1] and when == "between":
@@ -465,7 +466,7 @@ def test_impossible_wishes_are_refused(tmp_path, capsys, arguments, words):
 
 
 def test_a_study_with_one_diagnosis_says_that_nothing_can_be_told_apart(tmp_path):
-    from fidm.experiments.classifier import cross_validated_auc
+    from fidm.experiments.shared import cross_validated_auc
 
     simulate_study(tmp_path / "one", n=1, dialogs=False)
     people = fidm.read_cohort(tmp_path / "one").participants

@@ -8,7 +8,7 @@ import unicodedata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fidm.grounding.effort import Counting, measure
+from fidm.grounding.segment import Counting, measure
 from fidm.talk import Role, Transcript, Turn, Word
 
 Piece = tuple[Role, int, int, str, tuple[tuple[int, int], ...]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fidm
-from fidm.tasks.rules import compile_rules
+from fidm.tasks.compile import compile_rules
 from fidm.testing import check_task
 from oracle.slow_grid import SlowGrid
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import fidm
-from fidm.experiments.classifier import cross_validated_auc
+from fidm.experiments.shared import cross_validated_auc
 from fidm.simulate.twin import simulate_study
 
 SEEDS = range(11, 16)

@@ -21,7 +21,7 @@ from fidm.classify import validation as leakage
 from fidm.classify.features import make_blocks, representation
 from fidm.classify.question import ask, cut
 from fidm.experiments import paper
-from fidm.experiments.classifier import classifier
+from fidm.experiments.shared import classifier
 from fidm.record import write_result
 
 CLASSES = ("normal", "mci", "major")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fidm.errors import GroundingError
-from fidm.grounding.effort import Counting, Effort, count_characters, measure
 from fidm.grounding.rules.language import load_language
+from fidm.grounding.segment import Counting, Effort, count_characters, measure
 from fidm.talk import Mark, Transcript, Turn, Word
 
 NAN = math.nan

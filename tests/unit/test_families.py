@@ -21,9 +21,8 @@ from fidm.channels import (
 )
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
-from fidm.evidence.quantiles import predict, quantile_residuals
 from fidm.experiments.families import Families, _deal, anderson_darling, anderson_darling_p, compare_families
-from fidm.experiments.held_out import tuned
+from fidm.experiments.held_out import predict, quantile_residuals, tuned
 from fidm.fit.effort_alone import fit_effort
 from fidm.fit.offsets import Population
 from fidm.model.effort import Observed, observed

@@ -23,7 +23,7 @@ from fidm.classify.features import (
     representation,
 )
 from fidm.classify.language import Language
-from fidm.experiments.classifier import Preparation, classifier
+from fidm.experiments.shared import Preparation, classifier
 from fidm.model.effort import paper_channels
 
 ALL = ("score", "score+subscores", "demographics", "trajectory", "action", "effort", "fidm")

@@ -15,12 +15,11 @@ import fidm
 from fidm.errors import FidmError, GroundingError
 from fidm.grounding.base import Context, Proposal, Reading, Segment
 from fidm.grounding.dialog import Reader, Settings, Weighing, follow_path
-from fidm.grounding.effort import Counting
 from fidm.grounding.ground import MOVE_SCHEMA, SEGMENT_SCHEMA, Grounded, ground
 from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.replay import replay
 from fidm.grounding.route.terrain import Position, Terrain
-from fidm.grounding.segment import Segmenting
+from fidm.grounding.segment import Counting, Segmenting
 from fidm.simulate.talk import Talks
 from fidm.talk import Transcript, Turn
 from fidm.tasks.stack import TaskSet, follow

@@ -10,7 +10,7 @@ import pytest
 import fidm
 from fidm.cli.main import main
 from fidm.errors import GroundingError
-from fidm.grounding.effort import Counting, measure
+from fidm.grounding.segment import Counting, measure
 from fidm.talk import Transcript, Turn, Word
 
 HEAD = "@UTF8\n@Begin\n@Languages:\teng\n@Participants:\tPAR Participant, INV Investigator\n"

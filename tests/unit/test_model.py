@@ -216,7 +216,7 @@ class Countdown:
 
 
 def test_endless_rules_are_stopped():
-    from fidm.tasks.rules import compile_rules
+    from fidm.tasks.compile import compile_rules
 
     with pytest.raises(fidm.TaskError, match="more than 50 states"):
         compile_rules(Countdown(), gamma=0.9, tau=0.1, max_states=50)

@@ -321,7 +321,7 @@ def test_values_a_channel_cannot_have_are_found():
 
 @pytest.mark.parametrize("kind", [Gamma, LogNormal, Weibull, GeneralizedGamma])
 def test_amounts_from_a_limit_on_are_fitted_as_what_lies_beyond_it(kind):
-    from fidm.evidence.residuals import find_residuals
+    from fidm.evidence.measures import find_residuals
     from fidm.fit.effort_alone import fit_effort
 
     rng = np.random.default_rng(7)
@@ -380,7 +380,7 @@ class Bare(Channel):
 
 
 def test_a_channel_of_ones_own_needs_a_distribution_function_only_where_it_is_asked_for():
-    from fidm.evidence.quantiles import quantile_residuals
+    from fidm.experiments.held_out import quantile_residuals
     from fidm.fit.effort_alone import fit_effort
 
     check_channel(Bare("a", "y"))

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 import fidm
 from fidm import plot
-from fidm.plot import fonts
+from fidm.plot import style as fonts
 from fidm.plot.maps import _wrapped
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -104,7 +104,7 @@ STRANGE = (
 
 
 @pytest.mark.parametrize("name", STRANGE)
-@pytest.mark.filterwarnings("ignore::fidm.plot.fonts.FontWarning")
+@pytest.mark.filterwarnings("ignore::fidm.plot.style.FontWarning")
 def test_any_name_can_be_drawn_everywhere_a_name_stands(name):
     task = fidm.load_task("errands")
     trace = fidm.walk(task, fidm.solve(task), 3.0, seed=1, label=name)
@@ -124,7 +124,7 @@ def test_any_name_can_be_drawn_everywhere_a_name_stands(name):
 
 @settings(max_examples=40)
 @given(st.text(max_size=6))
-@pytest.mark.filterwarnings("ignore::fidm.plot.fonts.FontWarning")
+@pytest.mark.filterwarnings("ignore::fidm.plot.style.FontWarning")
 def test_no_text_at_all_makes_matplotlib_complain(words):
     figure = Figure(figsize=(1, 0.4), dpi=30)
     fonts.plain(figure.text(0.0, 0.5, words))

@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from fidm.experiments.classifier import Preparation, classifier, preparation
+from fidm.experiments.shared import Preparation, classifier, preparation
 
 
 def awkward(n, d, seed):

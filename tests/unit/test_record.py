@@ -11,7 +11,7 @@ import pytest
 
 import fidm
 from fidm.errors import DataError
-from fidm.experiments.classifier import cross_validated_auc
+from fidm.experiments.shared import cross_validated_auc
 from fidm.record import Record, hash_cohort, plain, to_json, write_result
 
 

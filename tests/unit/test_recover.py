@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 
 import fidm
 from fidm.errors import DataError
-from fidm.experiments.learnable import by_method, fit_learnable
 from fidm.experiments.recover import (
     as_printed,
     over_repetitions,
@@ -22,6 +21,7 @@ from fidm.experiments.recover import (
     statistic_rows,
     verdict,
 )
+from fidm.experiments.shared import by_method, fit_learnable
 from fidm.fit.factorized import Model
 from fidm.model.effort import paper_channels
 from fidm.plot.experiments import recovery, recovery_matrix

@@ -11,8 +11,8 @@ from matplotlib.axes import Axes
 
 import fidm
 from fidm.errors import DataError
-from fidm.experiments.learnable import by_method
 from fidm.experiments.reliability import _measured, _retest, _split_half, deal_segments, half_of, reliability
+from fidm.experiments.shared import by_method
 from fidm.fit.factorized import Model
 from fidm.model.effort import paper_channels
 from fidm.plot.experiments import reliability as draw

@@ -28,7 +28,6 @@ from fidm.grounding.store import write_grounding
 from fidm.pages import csp_hash
 from fidm.present.numbers import cell_text, estimate_text, in_one_way, number_text, rounded
 from fidm.report import opening, parts, sections_status
-from fidm.report.audits import audit_tables
 from fidm.report.html import laid_out
 from fidm.report.opening import (
     draw_names,
@@ -39,15 +38,12 @@ from fidm.report.opening import (
     segment_reviews,
     write_key,
 )
-from fidm.report.parts import sentence, text_column, with_interval
+from fidm.report.parts import FLAGS, scatter, sentence, text_column, with_interval
 from fidm.report.people import people_parts, shared_part
-from fidm.report.pictures import scatter
 from fidm.report.report import build_report, write_report
-from fidm.report.sections_method import method_section
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
 from fidm.report.sections_status import classification_section
-from fidm.report.sections_study import grounding_section, overview, task_section
-from fidm.report.words import FLAGS
+from fidm.report.sections_study import audit_tables, grounding_section, method_section, overview, task_section
 from fidm.simulate.talk import simulate_talks
 from fidm.talk import Transcripts
 

@@ -14,11 +14,10 @@ import fidm
 from fidm.cohort import Cohort
 from fidm.errors import DataError, TaskError
 from fidm.simulate import cohort as simulate
-from fidm.simulate import walking
+from fidm.simulate import walker as walking
 from fidm.simulate.acting import Style
 from fidm.simulate.cohort import People
-from fidm.simulate.walker import Habits, Walker, rates_of
-from fidm.simulate.walking import Floor
+from fidm.simulate.walker import Floor, Habits, Walker, rates_of
 from fidm.tasks.compile import compile_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks, builtin_text, parse_task

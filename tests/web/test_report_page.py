@@ -19,7 +19,7 @@ from pypdf import PageObject, PdfReader
 import fidm
 from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
-from fidm.plot.effort_evidence import residual_shade
+from fidm.plot.evidence import residual_shade
 from fidm.present.numbers import number_text, percent_text
 from fidm.report.html import to_html
 from fidm.report.report import build_report

@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidm.errors import DataError
-from fidm.private import Contents, PrivateFile
+from fidm.files import Contents, PrivateFile
 
 Vector = NDArray[np.float32]
 

@@ -28,8 +28,7 @@ from fidm.classify.trajectory import TrajectoryFeatures
 from fidm.cohort import Cohort
 from fidm.defaults import SCORE
 from fidm.errors import DataError
-from fidm.experiments.classifier import preparation
-from fidm.experiments.learnable import fit_learnable
+from fidm.experiments.shared import fit_learnable, preparation
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
 from fidm.simulate.structure import PRESENCE
@@ -422,7 +421,7 @@ def representation(
     --------
     >>> import fidm
     >>> from fidm.classify.features import make_blocks, representation
-    >>> from fidm.experiments.classifier import classifier
+    >>> from fidm.experiments.shared import classifier
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.pipeline import make_pipeline
     >>> task = fidm.load_task("errands")

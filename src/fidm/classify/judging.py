@@ -16,7 +16,7 @@ import numpy as np
 from fidm.classify.features import Block, BlockScaling, checked, is_scaled
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.experiments.classifier import Preparation, classifier
+from fidm.experiments.shared import Preparation, classifier
 from fidm.types import Floats, Integers
 
 

@@ -37,7 +37,7 @@ from fidm.classify.result import (
 )
 from fidm.classify.subgroups import by_group
 from fidm.experiments import paper
-from fidm.experiments.classifier import Preparation
+from fidm.experiments.shared import Preparation
 from fidm.types import Integers
 
 BINARY, MULTICLASS = "binary", "multiclass"

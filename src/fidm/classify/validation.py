@@ -27,7 +27,7 @@ from scipy.stats import t as student
 from fidm.classify.intervals import Estimate, auc, difference, mean_over_folds, over_repeats
 from fidm.classify.judging import Features, Judge, Prediction
 from fidm.classify.question import Protocol, Question, cut
-from fidm.experiments.classifier import many_small_fits
+from fidm.experiments.shared import many_small_fits
 from fidm.types import Floats, Integers, Progress
 
 SCRAMBLED, FOLD_NUMBER = "scrambled labels", "fold number"

@@ -23,8 +23,8 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
         How many simulated people; by default as many as in the paper.
     """
     from fidm.cli.run import run
-    from fidm.present.demo import show_demo
     from fidm.present.experiments import say_left_out
+    from fidm.present.study import show_demo
     from fidm.present.task import show_check
     from fidm.simulate.talk import formats_here
     from fidm.simulate.twin import simulate_study

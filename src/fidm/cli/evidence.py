@@ -54,7 +54,7 @@ def evidence(
     from fidm.evidence.evidence import find_evidence
     from fidm.plot.evidence import evidence_figure
     from fidm.plot.save import save_figure
-    from fidm.present.evidence import Person, show_evidence
+    from fidm.present.study import Person, show_evidence
 
     if top < 1:
         raise DataError(f"--top is {top}; it must be 1 or more.")

@@ -74,7 +74,7 @@ def fit(
         Print a summary as JSON instead of a page.
     """
     from fidm.line import fit_study
-    from fidm.present.profiles import show_fitted
+    from fidm.present.study import show_fitted
 
     with progress_bar() as bars:
         found = fit_study(

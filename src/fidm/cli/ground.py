@@ -65,7 +65,7 @@ def ground_study(
         Print the result as JSON.
     """
     from fidm.line import ground_study as run
-    from fidm.present.grounding import show_grounded
+    from fidm.present.study import show_grounded
 
     with progress_bar(rates=True) as bars:
         found = run(

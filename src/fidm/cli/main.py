@@ -39,7 +39,7 @@ audit_app = App(
 )
 app.command(task_app)
 app.command(audit_app)
-app.command("fidm.cli.check:check", help="Say whether a task can be used, and what to change if not.")
+app.command("fidm.cli.task:check", help="Say whether a task can be used, and what to change if not.")
 app.command(
     "fidm.cli.demo:demo", help="Simulate a study, read its dialogs, profile everybody, and write the report."
 )

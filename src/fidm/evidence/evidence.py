@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, count
-from fidm.evidence.residuals import find_residuals
-from fidm.evidence.surprisal import Surprisal, find_surprisal
+from fidm.evidence.measures import Surprisal, find_residuals, find_surprisal
 from fidm.fit.fitted import Fit, hash_fit
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.action import TIE
@@ -48,7 +47,7 @@ class Evidence:
         likelihood), ``n_legal``, ``best`` (the best actions), ``q_gap``, ``probability``, ``unexpectedness``
         and ``percentile`` (among the person's counted actions). Null where it cannot be said.
     segments : DataFrame [M]
-        One row per segment, see :func:`fidm.evidence.residuals.find_residuals`.
+        One row per segment, see :func:`fidm.evidence.measures.find_residuals`.
     channels : tuple of str
         The effort channels.
     sensitivity : float array [P]

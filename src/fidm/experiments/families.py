@@ -7,7 +7,7 @@ fold's people are judged:
 - *held-out log-likelihood*: the log-density of each person's observations, averaged over the prior of θ. Its
   difference to the reference, per observation, has an interval from a bootstrap of people;
 - *quantile residuals*: each observation predicted from the person's other ones (see
-  :mod:`fidm.evidence.quantiles`). KS is the largest distance of their distribution from the normal one;
+  :mod:`fidm.experiments.held_out`). KS is the largest distance of their distribution from the normal one;
 - *dispersion*: the mean of (y − m)²/v, with m and v mean and variance of the same predictions. Above 1 the
   data vary more than the family allows;
 - *zeros*: the share observed, and the share predicted.
@@ -36,7 +36,7 @@ from scipy import special, stats
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.experiments.held_out import FamilyScores, FamilyTest, Part
-from fidm.experiments.learnable import groups_of
+from fidm.experiments.shared import groups_of
 from fidm.fit.common import threads
 from fidm.fit.effort_alone import as_cohort
 from fidm.model.amounts import Positive

@@ -29,8 +29,7 @@ import polars as pl
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError
 from fidm.experiments import paper
-from fidm.experiments.classifier import FOLDS, cross_validated_auc
-from fidm.experiments.learnable import learned_truth
+from fidm.experiments.shared import FOLDS, cross_validated_auc, learned_truth
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile

@@ -29,7 +29,7 @@ from scipy.stats import t
 from fidm.channels import CHANNEL_WORDS, SENSITIVITY_WORDS
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.experiments.learnable import by_method, fit_learnable, learned_truth
+from fidm.experiments.shared import by_method, fit_learnable, learned_truth
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels

@@ -44,8 +44,8 @@ from scipy.stats import rankdata
 from fidm.cohort import Cohort
 from fidm.defaults import BOOTSTRAP
 from fidm.errors import DataError
-from fidm.experiments.learnable import by_method, fit_learnable, groups_of
 from fidm.experiments.recover import as_printed, label_of
+from fidm.experiments.shared import by_method, fit_learnable, groups_of
 from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY

@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError, TaskError
 from fidm.experiments import paper
-from fidm.experiments.classifier import FOLDS, held_out_auc
-from fidm.experiments.learnable import fit_learnable
+from fidm.experiments.shared import FOLDS, fit_learnable, held_out_auc
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.model.effort import paper_channels

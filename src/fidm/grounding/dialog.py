@@ -13,12 +13,11 @@ from typing import Literal
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
-from fidm.grounding.effort import Counting, Effort, measure
 from fidm.grounding.route.program import Program
 from fidm.grounding.route.replay import DOUBTFUL, Replay, replay
 from fidm.grounding.route.terrain import Terrain
 from fidm.grounding.rules.language import Vocabulary, load_language
-from fidm.grounding.segment import Segmenter, Segmenting, cut_dialog
+from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
 from fidm.talk import Transcript
 
 Status = Literal["confident", "needs_review", "no_route", "reviewed", "rejected"]

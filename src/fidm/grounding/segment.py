@@ -8,19 +8,37 @@ as "and then?" do not close it. Which words do which is data, in ``[assessor]`` 
 
 A request that names what a later phase is about opens that phase: "please also get some bread" opens the
 phase whose target is the bakery, "you can go and pay now" the one that ends at the till.
+
+What a segment cost: duration, characters, turns and pauses, counted one way for every format.
+
+All four are measured on the participant's own talk between the first and the last word of the segment:
+
+- **duration**: the time the participant's utterances last, silences inside them taken out, so that no
+  second counts both as speech and as pause;
+- **characters**: code points that are letters or digits; fillers and words taken back count, punctuation
+  and spaces do not;
+- **turns**: how often the participant had the floor; utterances that follow each other without the assessor
+  in between are one turn;
+- **pause**: every silence above 0.25 s in which nobody speaks, added up.
+
+Each of these is a setting of :class:`Counting`; ``docs/explanation/words-to-moves.md`` says what each
+changes.
 """
 
 from __future__ import annotations
 
+import math
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Segment
 from fidm.grounding.route.program import FINISH
 from fidm.grounding.rules.language import Vocabulary
-from fidm.talk import Transcript, Turn
+from fidm.talk import Transcript, Turn, Word
 from fidm.tasks.spec import TaskSpec
 
 Kind = Literal["moved", "event", "request", "instruction", "prompt", "other"]
@@ -189,3 +207,209 @@ def _phase_named(text: str, vocabulary: Vocabulary, spec: TaskSpec) -> str:
         if pays and not phase.targets and spec.finish is not None:
             return phase.name
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """What counts as a character, a turn and a pause.
+
+    Parameters
+    ----------
+    fillers : bool
+        Whether fillers such as *uhm* count as characters.
+    retracings : bool
+        Whether words that were taken back or repeated count as characters.
+    punctuation : bool
+        Whether punctuation counts as characters.
+    pause_above_s : float
+        Silences up to this long are no pauses.
+    untimed_pause_s : float
+        How long a pause mark without a time, such as ``(.)``, lasts.
+    after_assessor : bool
+        Whether the silence between the assessor's words and the participant's next ones counts.
+    duration : {"speech", "turns"}
+        Whether pauses inside utterances are taken out of the duration.
+    turns : {"participant", "both"}
+        Whose turns are counted.
+    """
+
+    fillers: bool = True
+    retracings: bool = True
+    punctuation: bool = False
+    pause_above_s: float = 0.25
+    untimed_pause_s: float = 0.3
+    after_assessor: bool = True
+    duration: Literal["speech", "turns"] = "speech"
+    turns: Literal["participant", "both"] = "participant"
+
+    def __post_init__(self) -> None:
+        if not (self.pause_above_s >= 0 and self.untimed_pause_s >= 0):
+            raise GroundingError("pause_above_s and untimed_pause_s must be 0 or more.")
+        if self.duration not in ("speech", "turns") or self.turns not in ("participant", "both"):
+            raise GroundingError("duration is 'speech' or 'turns'; turns is 'participant' or 'both'.")
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """The four channels of one segment; None where they cannot be known.
+
+    Parameters
+    ----------
+    start_s, end_s : float or None
+        When its first word began and its last one ended.
+    duration_s : float or None
+        How long the participant spoke.
+    n_characters : int
+        How much was said.
+    n_turns : int
+        In how many turns.
+    pause_s : float or None
+        How long nobody spoke.
+    """
+
+    start_s: float | None
+    end_s: float | None
+    duration_s: float | None
+    n_characters: int
+    n_turns: int
+    pause_s: float | None
+
+
+def measure(
+    transcript: Transcript, dialog: Sequence[int], counting: Counting, fillers: frozenset[str] = frozenset()
+) -> Effort:
+    """Measure what a stretch of dialog cost the participant.
+
+    Parameters
+    ----------
+    transcript : Transcript
+        The dialog.
+    dialog : sequence of int
+        The turns of the segment, from the participant's first to their last.
+    counting : Counting
+        What counts.
+    fillers : frozenset of str
+        Words that are fillers in this language, for formats that do not mark them.
+    """
+    everybody = [transcript.turns[i] for i in dialog]
+    turns = [turn for turn in everybody if turn.role != "other"]
+    own = [turn for turn in turns if turn.role == "participant"]
+    characters = sum(count_characters(turn, counting, fillers) for turn in own)
+    floor = "".join("p" if turn.role == "participant" else "a" for turn in turns if turn.text)
+    runs = [letter for i, letter in enumerate(floor) if not i or floor[i - 1] != letter]
+    n_turns = len(runs) if counting.turns == "both" else runs.count("p")
+    if not own or not all(turn.is_timed for turn in own):
+        return Effort(None, None, None, characters, n_turns, None)
+    inside = [_silences_inside(turn, counting) for turn in own]
+    lengths = [turn.end_s - turn.start_s for turn in own]
+    duration = math.fsum(lengths) - (math.fsum(inside) if counting.duration == "speech" else 0.0)
+    marked = math.fsum(gap for gap, turn in zip(inside, own, strict=True) if not _timed_words(turn))
+    pause = marked + _silences_between(everybody, counting)
+    if any(turn.text and not turn.is_timed for turn in everybody):  # somebody spoke, and nobody knows when
+        pause = math.nan
+    start, end = min(turn.start_s for turn in own), max(turn.end_s for turn in own)
+    lasted = round(duration, 6) if duration > 1e-9 else None
+    return Effort(start, end, lasted, characters, n_turns, None if math.isnan(pause) else round(pause, 6))
+
+
+def count_characters(turn: Turn, counting: Counting, fillers: frozenset[str] = frozenset()) -> int:
+    """Count the characters of a turn that count."""
+    text = turn.text
+    dropped: set[int] = set()
+    for mark in turn.marks:
+        if (mark.kind == "filler" and not counting.fillers) or (
+            mark.kind == "retraced" and not counting.retracings
+        ):
+            dropped.update(range(mark.start, mark.end))
+    if not counting.fillers and fillers:
+        dropped |= _filler_places(text, fillers)
+    return sum(
+        1 for i, letter in enumerate(text) if i not in dropped and _counts(letter, counting.punctuation)
+    )
+
+
+def count_letters(text: str) -> int:
+    """Return how many characters of a text count where nothing else is said: letters, digits, marks.
+
+    Examples
+    --------
+    >>> count_letters("Left, 2 squares!")
+    12
+    """
+    return sum(_counts(letter, punctuation=False) for letter in text)
+
+
+def _counts(letter: str, punctuation: bool) -> bool:
+    kind = unicodedata.category(letter)[0]
+    return kind in "LNM" or (punctuation and kind in "PS")
+
+
+def _filler_places(text: str, fillers: frozenset[str]) -> set[int]:
+    """The places of fillers: whole words, or runs of letters where words are not spaced."""
+    found: set[int] = set()
+    small, i = "".join(low if len(low := a.lower()) == 1 else a for a in text), 0
+    longest = max(map(len, fillers), default=0)
+    while i < len(small):
+        for length in range(min(longest, len(small) - i), 0, -1):
+            piece = small[i : i + length]
+            if piece in fillers and (not piece.isascii() or _stands_alone(small, i, i + length)):
+                found.update(range(i, i + length))
+                i += length - 1
+                break
+        i += 1
+    return found
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    before, after = text[start - 1 : start], text[end : end + 1]
+    return not (before.isascii() and before.isalnum()) and not (after.isascii() and after.isalnum())
+
+
+def _silences_inside(turn: Turn, counting: Counting) -> float:
+    """The pauses within one utterance: from its words' times, else from its marks."""
+    if _timed_words(turn):
+        gaps = [later[0] - one[1] for one, later in pairwise(_spoken(turn, counting))]
+    else:
+        gaps = [
+            counting.untimed_pause_s if math.isnan(mark.seconds) else mark.seconds
+            for mark in turn.marks
+            if mark.kind == "pause"
+        ]
+    total = math.fsum(gap for gap in gaps if gap > counting.pause_above_s + 1e-9)
+    return min(total, max(0.0, turn.end_s - turn.start_s))
+
+
+def _timed_words(turn: Turn) -> list[Word]:
+    return [word for word in turn.words if not (math.isnan(word.start_s) or math.isnan(word.end_s))]
+
+
+def _spoken(turn: Turn, counting: Counting) -> list[tuple[float, float]]:
+    """When a turn is speech: cut at the silences that the times of its words show."""
+    found: list[tuple[float, float]] = []
+    start, until = turn.start_s, -math.inf
+    is_known = True  # a word without a time may lie anywhere in the gap, so there is no silence to be sure of
+    for word in turn.words if turn.role == "participant" else ():
+        if math.isnan(word.start_s) or math.isnan(word.end_s):
+            is_known = False
+            continue
+        if is_known and until > -math.inf and word.start_s - until > counting.pause_above_s + 1e-9:
+            found.append((start, until))
+            start = word.start_s
+        until, is_known = max(until, min(word.end_s, turn.end_s)), True
+    return [*found, (start, max(start, turn.end_s))]
+
+
+def _silences_between(turns: Sequence[Turn], counting: Counting) -> float:
+    """The silences in which nobody speaks, between utterances and where words' times show them inside."""
+    gaps: list[float] = []
+    spoken = [
+        (start, end, turn.role) for turn in turns if turn.is_timed for start, end in _spoken(turn, counting)
+    ]
+    said_until, speaker = -math.inf, ""
+    for start, end, role in sorted(spoken):
+        is_answer = speaker != "participant" and role == "participant"
+        if said_until > -math.inf and (counting.after_assessor or not is_answer):
+            gaps.append(start - said_until)
+        if end >= said_until:
+            said_until, speaker = end, role
+    return math.fsum(gap for gap in gaps if gap > counting.pause_above_s + 1e-9)

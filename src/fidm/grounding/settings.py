@@ -11,7 +11,7 @@
     [columns]                   # of CSV and JSONL files
     text = "utterance"
 
-    [counting]                  # see fidm.grounding.effort.Counting
+    [counting]                  # see fidm.grounding.segment.Counting
     [segmenting]                # see fidm.grounding.segment.Segmenting
     [weighing]                  # see fidm.grounding.dialog.Weighing
     [rules]                     # see fidm.grounding.rules.grounder.Rules
@@ -31,9 +31,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.base import Grounder
 from fidm.grounding.dialog import Settings, Weighing
-from fidm.grounding.effort import Counting
 from fidm.grounding.rules.grounder import Rules
-from fidm.grounding.segment import Kind, Segmenting
+from fidm.grounding.segment import Counting, Kind, Segmenting
 from fidm.registry import GROUNDERS
 from fidm.tasks.explain import did_you_mean
 

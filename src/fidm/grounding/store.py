@@ -43,10 +43,10 @@ from fidm.errors import DataError, GroundingError
 from fidm.files import locked, whole_file
 from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
-from fidm.grounding.effort import Effort
 from fidm.grounding.ground import Grounded, assemble
 from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.segment import Effort
 from fidm.io.columns import natural
 from fidm.io.study import StudyWriter, read_table
 from fidm.talk import Transcript, Turn

@@ -1,14 +1,13 @@
 """Pictures. Each function takes a result and an optional ``ax``, returns the Axes, and computes nothing.
 
 Those that need several panels return a Figure. All can be read in grey and by the colour-blind; names of
-people and places are drawn as they stand (:mod:`fidm.plot.fonts`), and :func:`figure_svg` gives any of them
+people and places are drawn as they stand (:mod:`fidm.plot.style`), and :func:`figure_svg` gives any of them
 as text that can stand in a page.
 """
 
 from fidm.plot.action_evidence import action_evidence, unexpected_row, unexpected_steps
 from fidm.plot.classification import calibration_curve, classification_bars, roc_curves
-from fidm.plot.effort_evidence import effort_evidence, effort_residuals
-from fidm.plot.evidence import localization, person_evidence
+from fidm.plot.evidence import effort_evidence, effort_residuals, localization, person_evidence
 from fidm.plot.experiments import (
     family_differences,
     matched_auc,
@@ -19,10 +18,9 @@ from fidm.plot.experiments import (
     selection_map,
     worm_plot,
 )
-from fidm.plot.fonts import FontWarning
 from fidm.plot.maps import draw_map, routes, value_field
 from fidm.plot.profiles import cohort_scatter, person_profile
-from fidm.plot.style import figure_svg
+from fidm.plot.style import FontWarning, figure_svg
 from fidm.plot.talk import factor_graph, figure_one, verbal_output
 
 __all__ = [

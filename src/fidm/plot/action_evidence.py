@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.fit.profile import number_text
-from fidm.plot.fonts import plain
 from fidm.plot.maps import draw_map, lanes
-from fidm.plot.style import INK, WEIGHT_MAP, figure_of, new_axes
+from fidm.plot.style import INK, WEIGHT_MAP, figure_of, new_axes, plain
 from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats

@@ -23,8 +23,7 @@ from scipy.special import logit
 from fidm.classify.calibration import at_prevalence
 from fidm.classify.result import KINDS, Classification, Metric, Part, Setting, in_words
 from fidm.errors import DataError
-from fidm.plot.fonts import plain, plain_ticks
-from fidm.plot.style import quieten
+from fidm.plot.style import plain, plain_ticks, quieten
 from fidm.present.numbers import percent, span
 from fidm.present.wording import METRICS, PARTS, featured
 

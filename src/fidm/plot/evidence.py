@@ -1,23 +1,197 @@
 """One person's evidence at a glance: the way with its unexpected steps, and the effort of each segment.
 
 How well unexpectedness points at what went wrong: AUC and enrichment at each anchor.
+
+Effort of single segments: what was observed, and what the moves do not explain (the paper's figure 6).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
+from fidm.channels import channel_words
 from fidm.cohort import Cohort
+from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.evidence.localization import SCORES, Localization
 from fidm.plot.action_evidence import UNCOUNTED, unexpected_row, unexpected_steps
-from fidm.plot.effort_evidence import effort_residuals
-from fidm.plot.style import INK
+from fidm.plot.style import INK, LESS_HATCH, QUIET, RESIDUAL_MAP, WEIGHT_MAP, new_axes, plain, plain_ticks
 from fidm.tasks.model import TaskModel
+from fidm.types import Floats
+
+DARKEST_LOG, DARKEST_DIFFERENCE = math.log(4.0), 1.0
+"""Residuals of this size and beyond are darkest: four times what was expected, or a quarter of it."""
+
+MOST_LABELS = 22
+"""How many segments are named beside an axis; of more, every second, third … one is."""
+
+
+def effort_evidence(
+    evidence: Evidence, participant: str, channel: str, *, episode: str | None = None
+) -> Figure:
+    """Draw one person's effort segment by segment: what was observed, beside what its moves do not explain.
+
+    The darker an observation, the larger it is among the person's. A residual of nothing is white; the more a
+    segment cost beyond its moves, the darker brown it is, and the less, the darker blue, and hatched. A small
+    line across an observation is what the population leads one to expect of so many moves. Segments without
+    an observation have a dash.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What was found.
+    participant : str
+        Whose segments.
+    channel : str
+        The effort channel, such as ``"duration"`` or ``"characters"``.
+    episode : str, optional
+        Which episode; by default all of them, one after the other.
+    """
+    own = own_segments(evidence, participant, channel, episode)
+    n = own.height
+    figure = Figure(figsize=(8.0, max(2.2, 1.1 + 0.2 * n)), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    place = np.arange(n)
+    observed, expected, residual = (
+        own[f"{channel}_{part}"].cast(pl.Float64).to_numpy() for part in ("observed", "expected", "residual")
+    )
+    is_difference = channel in evidence.yes_no
+    colours = (shade(observed), residual_shade(residual, is_difference=is_difference))
+    for ax, values, own_colours in zip((left, right), (observed, residual), colours, strict=True):
+        _bars(ax, place, values, own_colours, hatch=LESS_HATCH if ax is right else "")
+        ax.tick_params(labelsize=8)
+        ax.spines[["top", "right", "left"]].set_visible(False)
+        ax.tick_params(axis="y", length=0)
+    for colour, width in (("white", 3.0), (INK, 1.2)):
+        left.vlines(expected, place - 0.48, place + 0.48, color=colour, lw=width, zorder=4)
+    right.axvline(0.0, color=INK, lw=0.9, zorder=4)
+    left.set_xlim(left=0.0)
+    words = channel_words(channel)
+    unit = "1 yes, 0 no" if is_difference else words.unit or "as observed"
+    plain(left.set_xlabel(f"{words.name} ({unit});  | expected of so many moves", fontsize=8.5))
+    kind = "difference" if is_difference else "log ratio"
+    right.set_xlabel(f"residual ({kind} to expected); hatched: less", fontsize=8.5)
+    plain(left.set_title(f"{participant}: observed", fontsize=9.5, loc="left"))
+    right.set_title("beyond what the moves explain", fontsize=9.5, loc="left")
+    every = max(1, -(-n // (2 * MOST_LABELS)))
+    plain_ticks(left.yaxis, place[::every].tolist(), _names(own)[::every], size=7.5)
+    left.set_ylim(n - 0.4, -0.6)
+    left.set_ylabel("segment (its moves)" if "n_moves" in own.columns else "segment", fontsize=8.5)
+    return figure
+
+
+def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: Axes | None = None) -> Axes:
+    """Draw how much more each of a person's segments cost than its moves explain.
+
+    A bar is the browner the more a segment cost, the bluer the less, which is hatched too, and white near 0.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        What was found.
+    participant : str
+        Whose segments.
+    channel : str
+        The effort channel, such as ``"duration"``.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    own = own_segments(evidence, participant, channel, None, needed=False)
+    if ax is None:
+        ax = new_axes(6.0, 3.0)
+    values = own[f"{channel}_residual"].cast(pl.Float64).to_numpy()
+    places = np.arange(len(values))
+    is_difference = channel in evidence.yes_no
+    ax.bar(
+        places, np.nan_to_num(values), color=residual_shade(values, is_difference=is_difference), width=0.8,
+        edgecolor="#555555", linewidth=0.4, hatch=_hatches(values, LESS_HATCH),
+    )  # fmt: skip
+    ax.axhline(0.0, color=INK, linewidth=0.8)
+    every = max(1, -(-len(values) // MOST_LABELS))
+    plain_ticks(ax.xaxis, places[::every].tolist(), own["segment"].to_list()[::every], size=6.5)
+    unit = "difference" if is_difference else "log ratio"
+    plain(ax.set_ylabel(f"{channel_words(channel).name}\n{unit}", fontsize=8))
+    ax.tick_params(axis="y", labelsize=7)
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def own_segments(
+    evidence: Evidence, participant: str, channel: str, episode: str | None, *, needed: bool = True
+) -> pl.DataFrame:
+    """Return the segments of one person, in one episode or all; none is an error where they are needed."""
+    if channel not in evidence.channels:
+        known = ", ".join(evidence.channels) or "none, as there are no observations of effort"
+        raise DataError(f"There is no effort channel {channel!r}. There is: {known}.")
+    own = evidence.segments.filter(pl.col("participant") == participant)
+    if episode is not None:
+        own = own.filter(pl.col("episode") == episode)
+    if needed and not own.height:
+        raise DataError(f"There are no segments of {participant!r} to draw.")
+    return own
+
+
+def shade(values: Floats) -> Floats:
+    """Return a colour per value, the larger the darker within these; white where there is none."""
+    known = values[np.isfinite(values)]
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 1.0)
+    scaled = Normalize(low, high if high > low else low + 1.0)(np.nan_to_num(values, nan=low))
+    colours = np.asarray(colormaps[WEIGHT_MAP](0.08 + 0.9 * np.asarray(scaled)))
+    colours[~np.isfinite(values)] = 1.0
+    return colours
+
+
+def residual_shade(values: Floats, *, is_difference: bool = False) -> Floats:
+    """Return a colour per residual: white at 0, darker brown the more, darker blue the less it is.
+
+    The scale is the same for everybody, so that panels of several people can be compared.
+
+    Parameters
+    ----------
+    values : float array
+        Residuals; white where there is none.
+    is_difference : bool
+        Whether they are differences of probabilities rather than logarithms of ratios.
+    """
+    darkest = DARKEST_DIFFERENCE if is_difference else DARKEST_LOG
+    return np.asarray(RESIDUAL_MAP(0.5 + 0.5 * np.clip(np.nan_to_num(values) / darkest, -1.0, 1.0)))
+
+
+def _hatches(values: Floats, hatch: str) -> list[str]:
+    return [hatch if value < 0 else "" for value in values.tolist()]
+
+
+def _bars(ax: Axes, place: NDArray[np.int64], values: Floats, colours: Floats, *, hatch: str) -> None:
+    known = np.isfinite(values)
+    ax.barh(
+        place[known], values[known], height=0.78, color=colours[known], edgecolor="#555555", lw=0.4,
+        hatch=_hatches(values[known], hatch), zorder=3,
+    )  # fmt: skip
+    for at in place[~known]:
+        ax.text(0.0, at, " –", va="center", fontsize=7.5, color=QUIET)
+
+
+def _names(own: pl.DataFrame) -> list[str]:
+    """Each segment's name with its moves, and its episode where there are several."""
+    names = own["segment"].to_list()
+    if own["episode"].n_unique() > 1:
+        names = [f"{episode}: {name}" for episode, name in zip(own["episode"], names, strict=True)]
+    if "n_moves" not in own.columns:
+        return names
+    return [
+        f"{name} ({'–' if moves is None else moves})"
+        for name, moves in zip(names, own["n_moves"], strict=True)
+    ]
+
 
 __all__ = [
     "UNCOUNTED",

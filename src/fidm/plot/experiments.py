@@ -23,8 +23,7 @@ from fidm.experiments.recover import Recovery, as_printed
 from fidm.experiments.reliability import Reliability
 from fidm.experiments.select import PAPER_CHOICE, Selection
 from fidm.fit.profile import SENSITIVITY
-from fidm.plot.fonts import plain_ticks
-from fidm.plot.style import INK, LOOKS, QUIET, new_axes, quieten
+from fidm.plot.style import INK, LOOKS, QUIET, new_axes, plain_ticks, quieten
 from fidm.types import Floats
 
 COLOURS = {"split-half": "#0072B2", "retest": "#D55E00", "model": "#009E73"}

@@ -13,9 +13,8 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from fidm.errors import TaskError
-from fidm.plot.fonts import plain, plain_legend
 from fidm.plot.profiles import FittedText
-from fidm.plot.style import INK, LOOKS, PEOPLE, Look, figure_of, ink_on, new_axes
+from fidm.plot.style import INK, LOOKS, PEOPLE, Look, figure_of, ink_on, new_axes, plain, plain_legend
 from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Trace, Values

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from fidm.channels import channel_words, parameter_words
 from fidm.errors import DataError
 from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile, number_text
-from fidm.plot.fonts import plain, plain_legend, plain_ticks
-from fidm.plot.style import INK, LOOKS, QUIET, RULE, new_axes, quieten
+from fidm.plot.style import INK, LOOKS, QUIET, RULE, new_axes, plain, plain_legend, plain_ticks, quieten
 from fidm.types import Floats
 
 __all__ = ["FittedText"]

@@ -3,22 +3,249 @@
 Words and units of parameters and channels are in :mod:`fidm.channels`.
 
 Figures as SVG text that can stand in a page: letters stay letters, and nothing is fetched.
+
+The letters of figures: names of people, sections and segments are drawn as they stand, Chinese ones too.
+
+Every text of a figure that may come from people or from a task passes through :func:`plain`. It is drawn with
+a font that has its letters, a ``$`` in it starts no formula, and a letter no installed font has is shown as a
+box. SVG texts (:func:`fidm.plot.style.figure_svg`) keep the letter itself, as whoever looks at them brings
+fonts of their own.
 """
 
 from __future__ import annotations
 
+import functools
 import io
 import re
+import unicodedata
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from matplotlib import rc_context
+from matplotlib import font_manager, rc_context, rcParams
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.colors import LinearSegmentedColormap, to_rgb
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.font_manager import FontProperties, fontManager, get_font
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter
 
-from fidm.plot.fonts import as_said
+SAMPLE = "買菜"
+"""A font that has these characters is taken to have Chinese ones: the first is traditional."""
+
+PREFERRED = (
+    "Noto Sans CJK HK", "Noto Sans CJK TC", "Noto Sans HK", "Noto Sans TC", "Source Han Sans HK",
+    "PingFang HK", "PingFang TC", "Microsoft JhengHei", "Heiti TC", "WenQuanYi Micro Hei",
+    "WenQuanYi Zen Hei", "Noto Sans CJK SC", "Noto Sans CJK JP", "Microsoft YaHei", "SimHei",
+    "Arial Unicode MS", "Droid Sans Fallback",
+)  # fmt: skip
+"""Fonts to take first where they are installed: sans serif, traditional characters before simplified ones."""
+
+HINTS = ("cjk", "han", "hei", "ming", "song", "kai", "gothic", "wqy", "pingfang", "uming", "ukai", "droid")
+"""What the file names of such fonts tend to hold: these are opened first."""
+
+BOX = "□"
+"""What stands for a letter no installed font has."""
+
+MESSAGE = (
+    "Some letters are in no installed font and are drawn as boxes (□). For Chinese, install a font such as "
+    "Noto Sans CJK (Debian and Ubuntu: apt-get install fonts-noto-cjk, or the smaller fonts-wqy-microhei; "
+    "others: https://fonts.google.com/noto), and start Python anew."
+)
+
+INVISIBLE = (
+    (0xAD, 0xAD), (0x34F, 0x34F), (0x61C, 0x61C), (0x180B, 0x180E), (0x200B, 0x200F), (0x2060, 0x2064),
+    (0xFE00, 0xFE0F), (0xFEFF, 0xFEFF), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+"""Characters that need no letter: joiners, marks of direction, selectors of variants."""
+
+TURNING = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Characters that would turn round the direction of whatever follows a name; they are left out."""
+
+
+class FontWarning(UserWarning):
+    """Some letters of a figure are in no installed font."""
+
+
+def families() -> list[str]:
+    """Return the fonts to draw names with: the usual ones, then an installed one with Chinese characters."""
+    return [*rcParams["font.family"], *chinese_families()]
+
+
+@functools.cache
+def chinese_families() -> tuple[str, ...]:
+    """Return the installed font that has Chinese characters, the most suitable one first; often only one.
+
+    A font that was installed after matplotlib made its list of fonts is found too.
+    """
+    known = {entry.name for entry in fontManager.ttflist}
+    found = next((name for name in PREFERRED if name in known and _has_sample(name)), None)
+    if found is None:
+        _add_unlisted()
+        known = {entry.name for entry in fontManager.ttflist}
+        rest = sorted(known - set(PREFERRED), key=lambda name: (not _hints_at_chinese(name), name))
+        ordered = [*(name for name in PREFERRED if name in known), *rest]
+        found = next((name for name in ordered if _has_sample(name)), None)
+    return () if found is None else (found,)
+
+
+def plain(text: Text, words: str | None = None) -> Text:
+    """Draw a text as it stands: no formulas, in a font that has its letters, a box for each that none has.
+
+    Parameters
+    ----------
+    text : Text
+        A title, a label or any other text of a figure.
+    words : str, optional
+        What it is to say; what it says already by default.
+
+    Warns
+    -----
+    FontWarning
+        If a letter is in no installed font.
+    """
+    said = cleaned(text.get_text() if words is None else words)
+    text.set(fontfamily=families(), parse_math=False, text=boxed(said))
+    if text.get_text() != said:
+        text._fidm_said = said  # type: ignore[attr-defined]
+        warnings.warn(FontWarning(MESSAGE), stacklevel=1)
+    return text
+
+
+def plain_legend(legend: Legend, labels: Sequence[str]) -> Legend:
+    """Give the entries of a legend their names, whatever these hold; a leading ``_`` hides none of them.
+
+    Parameters
+    ----------
+    legend : Legend
+        A legend with as many entries.
+    labels : sequence of str
+        What they are to say.
+    """
+    for text, words in zip(legend.get_texts(), labels, strict=True):
+        plain(text, words)
+    return legend
+
+
+def plain_ticks(axis: Axis, places: Sequence[float], labels: Sequence[str], *, size: float = 8.0) -> None:
+    """Put names beside an axis.
+
+    Parameters
+    ----------
+    axis : Axis
+        Such as ``ax.yaxis``.
+    places : sequence of float
+        Where.
+    labels : sequence of str
+        Which names, one for each place.
+    size : float
+        The size of the letters, in points.
+    """
+    axis.set_ticks(np.asarray(places, dtype=np.float64))
+    formatter = _Names([cleaned(label) for label in labels])
+    axis.set_major_formatter(formatter)
+    axis.set_tick_params(labelsize=size, labelfontfamily=families())
+    for tick in axis.get_major_ticks():
+        for label in (tick.label1, tick.label2):
+            label.set_parse_math(False)
+    if formatter.seq != formatter.said:
+        warnings.warn(FontWarning(MESSAGE), stacklevel=1)
+
+
+@contextmanager
+def as_said(figure: Figure) -> Iterator[None]:
+    """Show every letter itself for a while, those no installed font has included, without a warning."""
+    texts = [text for text in figure.findobj(Text) if hasattr(text, "_fidm_said")]
+    names = [
+        one
+        for ax in figure.get_axes()
+        for axis in (ax.xaxis, ax.yaxis)
+        if isinstance(one := axis.get_major_formatter(), _Names)
+    ]
+    shown = [text.get_text() for text in texts]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font", category=UserWarning)
+        try:
+            for text in texts:
+                text.set_text(text._fidm_said)
+            for name in names:
+                name.seq = name.said
+            yield
+        finally:
+            for text, boxes in zip(texts, shown, strict=True):
+                text.set_text(boxes)
+            for name in names:
+                name.seq = name.boxes
+
+
+def cleaned(words: str) -> str:
+    """Return a name without characters that no figure can hold: halves of characters, controls, turns."""
+    kept = (letter for letter in words if letter not in TURNING)
+    return "".join(_drawable(letter) for letter in kept)
+
+
+def boxed(words: str) -> str:
+    """Return a name with a box for each letter that no installed font has."""
+    known = _letters(tuple(families()))
+    return "".join(BOX if _needs_letter(ord(one)) and ord(one) not in known else one for one in words)
+
+
+class _Names(FixedFormatter):
+    """Names beside an axis, with boxes for letters that no font has."""
+
+    def __init__(self, said: list[str]) -> None:
+        self.said = said
+        self.boxes = [boxed(name) for name in said]
+        super().__init__(self.boxes)
+
+
+def _drawable(letter: str) -> str:
+    kind = unicodedata.category(letter)
+    if kind == "Cs" or letter in "\ufffe\uffff":  # half a character, or none
+        return BOX
+    return letter if letter == "\n" or kind != "Cc" else " "
+
+
+def _needs_letter(code: int) -> bool:
+    return code != 0x0A and not any(first <= code <= last for first, last in INVISIBLE)
+
+
+@functools.lru_cache(maxsize=16)
+def _letters(names: tuple[str, ...]) -> frozenset[int]:
+    """The characters these fonts have together."""
+    found: set[int] = set()
+    for name in names:
+        path = fontManager.findfont(FontProperties(family=[name]))
+        found.update(get_font(path).get_charmap())
+    return frozenset(found)
+
+
+def _has_sample(name: str) -> bool:
+    if "Last Resort" in name:  # it has a picture of every script and no letter of any
+        return False
+    known = _letters((name,))
+    return all(ord(letter) in known for letter in SAMPLE)
+
+
+def _hints_at_chinese(name: str) -> bool:
+    return any(hint in name.lower() for hint in HINTS)
+
+
+def _add_unlisted() -> None:
+    """Make fonts known that were installed since matplotlib made its list, as far as it can read them."""
+    listed = {entry.fname for entry in fontManager.ttflist}
+    for path in sorted(font_manager.findSystemFonts()):
+        if path not in listed:
+            try:
+                fontManager.addfont(path)
+            except (OSError, RuntimeError, ValueError):
+                continue  # not every file there is a font that can be read
+
 
 Dashes = Literal["-"] | tuple[float, tuple[float, ...]]
 

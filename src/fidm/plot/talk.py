@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from fidm.channels import channel_words
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.plot.fonts import plain_legend
 from fidm.plot.maps import routes
-from fidm.plot.style import INK, LOOKS, QUIET, new_axes, quieten
+from fidm.plot.style import INK, LOOKS, QUIET, new_axes, plain_legend, quieten
 from fidm.tasks.model import TaskModel
 from fidm.types import Trace
 

@@ -19,8 +19,7 @@ from fidm.errors import count
 from fidm.fit.profile import SENSITIVITY
 from fidm.pages import csp_hash, read_asset, script_json
 from fidm.present.numbers import DASH, cell_text, estimate_text, interval_text
-from fidm.report.parts import FLAG, HIGH, LOW
-from fidm.report.words import FLAGS
+from fidm.report.parts import FLAG, FLAGS, HIGH, LOW
 
 STYLES = ("report.css",)
 SCRIPTS = ("charts.js", "links.js", "tables.js", "person.js", "report.js")

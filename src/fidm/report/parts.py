@@ -1,16 +1,145 @@
-"""The pieces a report is made of, as plain dicts: sections, tables, figures."""
+"""The pieces a report is made of, as plain dicts: sections, tables, figures.
+
+What codes and names of the package are called on a report's pages.
+
+Pictures that only a report needs: how a grounding went, and panels of a classification side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, get_args
 
+import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fidm.plot.style import figure_svg
+from fidm.channels import channel_words, parameter_words
+from fidm.classify.result import Classification, Metric, Part
+from fidm.errors import count
+from fidm.fit.profile import OK, SENSITIVITY, Profile
+from fidm.grounding.review.verdicts import doubt_in_words
+from fidm.plot.classification import bar_handles, classification_bars, roc_curves
+from fidm.plot.profiles import cohort_scatter
+from fidm.plot.style import INK, QUIET, figure_svg
 from fidm.present.numbers import rounded
+
+__all__ = [
+    "COLUMNS",
+    "FLAGS",
+    "GROUNDED",
+    "NOT_A_DIAGNOSIS",
+    "STATUSES",
+    "against",
+    "channel_words",
+    "column_words",
+    "count",
+    "doubt_words",
+    "parameter_words",
+    "place_words",
+    "rests_on",
+]
+
+NOT_A_DIAGNOSIS = "Research use only, not a diagnosis."
+
+STATUSES: Mapping[str, str] = {
+    "low_information": "The data narrow this down little.",
+    "few_observations": "It rests on few observations.",
+    "at_zero": "The choices are together no better than chance.",
+    "at_edge": "All observations are at the edge of what is possible, so the data give no end on that side.",
+    "no_maximum": "Every choice was a best action, so the data give only a lower bound.",
+    "no_observation": "There is nothing to estimate it from.",
+}
+"""What is to be said against an estimate."""
+
+FROM_OTHERS: Mapping[str, str] = {
+    "at_edge": " That end comes from what is known of the other people.",
+    "no_maximum": " The upper end comes from what is known of the other people.",
+}
+"""What is added where an estimate leans on other people (empirical Bayes)."""
+
+FLAGS: Mapping[str, str] = {
+    "low_information": "little information",
+    "few_observations": "few observations",
+    "at_zero": "no better than chance",
+    "at_edge": "at the edge",
+    "no_maximum": "data give a lower bound only",
+    "no_observation": "no observation",
+}
+"""The same in two or three words."""
+
+GROUNDED: Mapping[str, str] = {
+    "confident": "confident",
+    "needs_review": "needs review",
+    "no_route": "nothing about the way",
+    "reviewed": "reviewed by a person",
+    "rejected": "rejected by a person",
+}
+"""What became of a segment."""
+
+COLUMNS: Mapping[str, str] = {
+    "age_years": "age (years)",
+    "education_years": "education (years)",
+    "score_total": "total score",
+}
+"""What usual columns of the table of participants are called."""
+
+
+def against(status: str, method: str) -> str | None:
+    """Return what is to be said against an estimate, by how it was made; None where nothing is.
+
+    Parameters
+    ----------
+    status : str
+        One of :data:`fidm.fit.profile.STATUSES`.
+    method : str
+        ``eb`` or ``mle``.
+
+    Examples
+    --------
+    >>> against("no_maximum", "mle")
+    'Every choice was a best action, so the data give only a lower bound.'
+    >>> against("no_maximum", "eb").removeprefix(against("no_maximum", "mle"))
+    ' The upper end comes from what is known of the other people.'
+    """
+    said = STATUSES.get(status)
+    return said if said is None or method != "eb" else said + FROM_OTHERS.get(status, "")
+
+
+def rests_on(name: str, n: int) -> str:
+    """Return what a person's parameter rests on, with how many.
+
+    Examples
+    --------
+    >>> rests_on("action_sensitivity", 54), rests_on("pause", 1), rests_on("duration", 23)
+    ('54 steps', '1 pause', '23 segments')
+    """
+    things = "steps" if name == SENSITIVITY else channel_words(name).rests_on
+    return count(n, things.removesuffix("s"), things)
+
+
+def place_words(text: str, places: Mapping[str, str]) -> str:
+    """Return a goal or an action with its place called as on the map.
+
+    Examples
+    --------
+    >>> place_words("BUY egg_tofu", {"egg_tofu": "egg and tofu"})
+    'BUY egg and tofu'
+    """
+    return " ".join(places.get(part, part.replace("_", " ")) for part in text.split(" "))
+
+
+def doubt_words(codes: str | None) -> list[str]:
+    """Return a segment's doubts in words; a code nobody knows is shown as it is."""
+    return [doubt_in_words(code) for code in (codes or "").split()]
+
+
+def column_words(name: str) -> str:
+    """Return what a column of the table of participants is called."""
+    return COLUMNS.get(name, name.replace("_", " "))
+
 
 LOW, HIGH, FLAG = "low", "high", "flag"
 """What a column can be to another one, in whose cells the page shows it: an end of an interval, a remark."""
@@ -124,3 +253,108 @@ def sentence(text: str) -> str:
     if not text:
         return ""
     return text[0].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+LOOKS: Mapping[str, tuple[str, str]] = {
+    "confident": ("#0072B2", ""),
+    "reviewed": ("#56B4E9", ".."),
+    "needs_review": ("#E69F00", "//"),
+    "rejected": ("#D55E00", "xx"),
+    "no_route": ("#D9D9D9", ""),
+}
+"""The colour and the hatching of each status, told apart in grey too."""
+
+AREA = re.compile(r"  (\d+\.\d)(?: \((\d+\.\d)–(\d+\.\d)\))?(?: \(–\))?$")
+"""How an area stands at the end of a legend's entry, in per cent."""
+
+
+def status_bar(counts: Mapping[str, int]) -> Figure:
+    """Draw how many segments have each status as one bar.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        How many there are of each status.
+    """
+    figure = Figure(figsize=(8, 1.25), layout="constrained")
+    ax = figure.subplots()
+    total, left = sum(counts.values()), 0.0
+    for status, n in counts.items():
+        colour, hatch = LOOKS.get(status, ("#999999", "--"))
+        share = 100 * n / total
+        ax.barh(0, share, left=left, height=0.8, color=colour, hatch=hatch, edgecolor="white", lw=0.8,
+                label=f"{GROUNDED.get(status, status)} {share:.1f} %")  # fmt: skip
+        left += share
+    ax.set(xlim=(0, 100), yticks=[], xlabel="segments (%)")
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    figure.legend(loc="outside upper left", ncols=5, frameon=False, fontsize=8.5)
+    return figure
+
+
+def scatter(profile: Profile, *, channel: str, groups: pl.Series | None) -> Axes:
+    """Draw everybody's action sensitivity against effort, with a cross where an estimate has a flag.
+
+    Parameters
+    ----------
+    profile, channel, groups
+        As in :func:`fidm.plot.cohort_scatter`.
+    """
+    ax = cohort_scatter(profile, channel=channel, groups=groups)
+    eta, theta, k = profile.action_sensitivity, profile[channel], profile.parameters.index(channel)
+    shown = np.isfinite(eta) & (eta > 0) & np.isfinite(theta)
+    flagged = shown & ((profile.status[:, 0] != OK) | (profile.status[:, k] != OK))
+    if flagged.any():
+        ax.plot(eta[flagged], theta[flagged], "x", color=INK, ms=7.5, mew=1.0, zorder=6)
+        said = f"× something is to be said against η or θ ({flagged.sum():,})"
+        ax.annotate(said, (0, 0), xytext=(3, 3), xycoords="axes fraction", textcoords="offset points",
+                    ha="left", va="bottom", fontsize=7, color=QUIET)  # fmt: skip
+    return ax
+
+
+def score_bars(found: Classification) -> Figure:
+    """Draw the area under the curve and the balanced accuracy of each representation, for two classes."""
+    n = len(found.representations) + 0.8 * len(set(found.scores["kind"]))
+    drawn = Figure(figsize=(10.5, 1.1 + 0.31 * n), layout="constrained")
+    metrics: tuple[Metric, ...] = get_args(Metric)
+    for i, (ax, metric) in enumerate(zip(drawn.subplots(1, len(metrics)), metrics, strict=True)):
+        classification_bars(found, setting="binary", metric=metric, legend=False, ax=ax)
+        ax.tick_params(labelleft=i == 0)
+        if metric == "auc":  # the report writes an AUC as 0.93 everywhere
+            ax.xaxis.set_major_formatter(lambda value, _: f"{value:.2g}")
+            ax.set_xlabel(ax.get_xlabel().replace(" (%)", ""), fontsize=8.5)
+    drawn.legend(handles=bar_handles(found), loc="outside upper right", ncols=4, frameon=False, fontsize=8.5)
+    return drawn
+
+
+def curve_panels(found: Classification, draw: Callable[..., Axes]) -> Figure:
+    """Draw a curve of each part of people side by side.
+
+    Parameters
+    ----------
+    found : Classification
+        What was found.
+    draw : callable
+        :func:`fidm.plot.roc_curves` or :func:`fidm.plot.calibration_curve`.
+    """
+    parts: list[Part] = [one for one in get_args(Part) if one in found.parts]
+    drawn = Figure(figsize=(0.2 + 4.4 * len(parts), 5.0), layout="constrained")
+    for ax, part in zip(drawn.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+        draw(found, part=part, ax=ax)
+        if draw is roc_curves:
+            _areas_as_shares(ax)
+    return drawn
+
+
+def _areas_as_shares(ax: Axes) -> None:
+    """Write the areas in a legend as the report does: 0.934 (0.915 to 0.950)."""
+    legend = ax.get_legend()
+    if legend is None:
+        return
+    legend.set_title(legend.get_title().get_text().replace(" (%)", ""))
+    for entry in legend.get_texts():
+        entry.set_text(AREA.sub(_area, entry.get_text()))
+
+
+def _area(found: re.Match[str]) -> str:
+    value, low, high = (None if one is None else f"{float(one) / 100:.3f}" for one in found.groups())
+    return f"  {value}" if low is None else f"  {value} ({low} to {high})"

@@ -30,7 +30,7 @@ from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.pages import map_scene
 from fidm.present.numbers import DIGITS, rounded
-from fidm.report import words
+from fidm.report import parts as words
 from fidm.report.opening import Key, Known
 from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel

@@ -18,12 +18,11 @@ from fidm.files import whole_file
 from fidm.record import plain
 from fidm.report.html import to_html
 from fidm.report.opening import Opened, number, open_for_report, read_key, write_key
+from fidm.report.parts import NOT_A_DIAGNOSIS
 from fidm.report.people import people_parts, shared_part
-from fidm.report.sections_method import method_section
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
 from fidm.report.sections_status import classification_section
-from fidm.report.sections_study import grounding_section, overview, task_section
-from fidm.report.words import NOT_A_DIAGNOSIS
+from fidm.report.sections_study import grounding_section, method_section, overview, task_section
 from fidm.types import Progress
 
 KIND = "fidm report"

@@ -17,9 +17,18 @@ from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile
 from fidm.present.numbers import in_one_way
 from fidm.report.opening import Opened
-from fidm.report.parts import column, figure, section, sentence, table, text_column, with_interval
-from fidm.report.pictures import scatter
-from fidm.report.words import FLAGS, column_words
+from fidm.report.parts import (
+    FLAGS,
+    column,
+    column_words,
+    figure,
+    scatter,
+    section,
+    sentence,
+    table,
+    text_column,
+    with_interval,
+)
 from fidm.types import Progress
 
 SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}

@@ -16,8 +16,17 @@ from fidm.errors import FidmError, count
 from fidm.present.numbers import PERCENT, in_one_way
 from fidm.present.wording import PARTS, featured, times
 from fidm.report.opening import Opened
-from fidm.report.parts import column, figure, section, sentence, table, text_column, with_interval
-from fidm.report.pictures import curve_panels, score_bars
+from fidm.report.parts import (
+    column,
+    curve_panels,
+    figure,
+    score_bars,
+    section,
+    sentence,
+    table,
+    text_column,
+    with_interval,
+)
 from fidm.types import Progress
 
 JUDGED = "judged in"

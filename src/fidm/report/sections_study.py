@@ -1,30 +1,167 @@
-"""The sections about the study itself: who is in it, its tasks, and how its words became moves."""
+"""The sections about the study: people, how words became moves, audits, and how the report came about."""
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
 import polars as pl
 
-from fidm.errors import count
+from fidm.errors import FidmError, count
+from fidm.grounding.review.apply import read_proposed
+from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
+from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.present.numbers import PERCENT, in_one_way
-from fidm.report.audits import audit_tables
-from fidm.report.opening import Opened, doubtful_weight
-from fidm.report.parts import column, figure, section, sentence, table, text_column
-from fidm.report.pictures import status_bar
-from fidm.report.words import GROUNDED, column_words, place_words
+from fidm.report.opening import Opened, doubtful_weight, reviewer_names
+from fidm.report.parts import (
+    GROUNDED,
+    column,
+    column_words,
+    figure,
+    place_words,
+    section,
+    sentence,
+    status_bar,
+    table,
+    text_column,
+    with_interval,
+)
 from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.types import Progress, Values
+
+NOBODY = (
+    "Nobody has audited this grounding. Draw a random sample with fidm audit sample, or judge one in "
+    "fidm review, before you rely on it."
+)
+
+
+def audit_tables(opened: Opened) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the tables of all audits and of how reviewers agree, and what there is to say."""
+    scored, said = _sheets(opened)
+    rows = [_score_row(name, one) for name, one in scored]
+    tables, more = _decisions(opened, rows)
+    said += more
+    if rows:
+        tables.insert(
+            0,
+            table(
+                "audits",
+                "Audits: random dialogs, judged by a person",
+                [
+                    text_column("audit"),
+                    column("n_dialogs", "dialogs"),
+                    *with_interval(
+                        "consistent", "without a wrong segment", low="low", high="high", unit=PERCENT
+                    ),
+                    column("n_segments", "segments"),
+                    *with_interval("right", unit=PERCENT),
+                ],
+                rows,
+                note="95 % intervals (Wilson). Segments of a dialog go together, so theirs are a little too "
+                "narrow. The paper judged 20 dialogs and found 19 consistent.",
+            ),
+        )
+    elif not tables and not said:
+        said.append(NOBODY)
+    return tables, said
+
+
+def _sheets(opened: Opened) -> tuple[list[tuple[str, AuditScore]], list[str]]:
+    """The scores of the study's audit sheets, and what is to be said of those that have none."""
+    scored, said = [], []
+    for i, path in enumerate(sorted((opened.folder / FOLDER).glob("audit-*.csv")), start=1):
+        name = f"sheet {i}" if opened.known.is_deidentified else path.name
+        try:
+            scored.append((name, score_audit(opened.folder, path)))
+        except FidmError as error:
+            n = len(error.problems)
+            why = f"{count(n, 'row')} without a verdict that can be used" if n else "it cannot be read"
+            said.append(f"The audit {name} is not in the table: {why}.")
+    return scored, said
+
+
+def _score_row(name: str, one: AuditScore) -> tuple[Any, ...]:
+    return (
+        name,
+        one.n_dialogs,
+        one.n_consistent / one.n_dialogs if one.n_dialogs else None,
+        *one.dialogs,
+        one.n_segments,
+        one.n_right / one.n_segments if one.n_segments else None,
+        *one.segments,
+    )
+
+
+def _decisions(opened: Opened, rows: list[tuple[Any, ...]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """How reviewers agree, and the audits they judged on the review page, which are added to the rows."""
+    trail = Trail(opened.folder)
+    decisions = trail.decisions
+    if not decisions:
+        return [], []
+    hide = opened.known.is_deidentified
+    names = reviewer_names([one.reviewer for one in decisions], hide=hide, secret=opened.secret)
+    said = [
+        f"{count(len(decisions), 'decision')} by {count(len(names), 'person', 'people')} "
+        f"({', '.join(names.values())}) on the review page are taken up in the tables of this report."
+    ]
+    task = next(
+        (one for one in opened.known.tasks if one.fingerprint == opened.provenance.get("task_fingerprint")),
+        None,
+    )
+    if trail.samples and task is not None:
+        proposed = read_proposed(opened.folder, task)
+        number = {name: i for i, name in enumerate(names)}  # not in the order of names that are hidden
+        judged = audits(trail.samples, proposed, decisions)
+        for sample, reviewer, score in sorted(judged, key=lambda one: (one[0].number, number[one[1]])):
+            rows.append(_score_row(f"{sample.name}, {names[reviewer]}", score))
+            if score.n_left:
+                left = f"{count(score.n_left, 'segment')} of the sample {sample.name}"
+                said.append(f"{names[reviewer]} has not judged {left} yet; dialogs count once judged whole.")
+    pairs = agreements(decisions)
+    if not pairs:
+        return [], said
+    return [_agreement_table(pairs, names)], said
+
+
+def _agreement_table(pairs: Sequence[Agreement], names: Mapping[str, str]) -> dict[str, Any]:
+    return table(
+        "agreement",
+        "How far reviewers agree",
+        [
+            text_column("one"),
+            text_column("other"),
+            column("n", "segments both judged"),
+            *with_interval("agreement", "same verdict", low="low", high="high", unit=PERCENT),
+            column("kappa", "Cohen's κ"),
+            column("same_moves", "same moves", unit=PERCENT),
+        ],
+        _agreement_rows(pairs, names),
+        note="95 % intervals (Wilson). Kappa is undefined where both said the same of everything.",
+    )
+
+
+def _agreement_rows(pairs: Sequence[Agreement], names: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    """A row per pair, in the order of what reviewers are called here, which may be numbers."""
+    place = {name: i for i, name in enumerate(names)}
+    rows = []
+    for one in pairs:
+        first, second = sorted((one.one, one.other), key=place.__getitem__)
+        shown = (names[first], names[second])
+        numbers = (one.n, one.agreement, one.low, one.high, one.kappa, one.same_moves)
+        rows.append(((place[first], place[second]), (*shown, *numbers)))
+    return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+
 
 MOST_SPLITS = 12
 """A column with more different values than this is no table of groups."""
@@ -351,3 +488,91 @@ def _problem_table(opened: Opened) -> list[dict[str, Any]]:
             counted.sort("n", "problem", descending=[True, False]).iter_rows(),
         )
     ]
+
+
+LIBRARIES = ("numpy", "scipy", "polars", "scikit-learn", "matplotlib", "jinja2")
+
+SHAREABLE = (
+    "grounder", "fidm", "fidm_version", "rules_version", "rules", "model", "check_share", "model_weight",
+    "model_file_sha256", "template_sha256", "schema_sha256", "languages_sha256", "settings",
+    "task", "task_fingerprint", "counting", "segmenter", "segmenting", "weighing", "language",
+    "context_turns", "n_steps", "n_segments",
+)  # fmt: skip
+"""What a de-identified report may say of a grounding: no names of people or files, and no hash with them."""
+
+METHODS = (
+    "Unexpectedness is −log of the probability of an action under the person's own fitted policy: 0 is an "
+    "action nobody would be surprised at, such as the only one there was; ∞ is one that somebody who only "
+    "ever chose best actions would never take.",
+    "An effort residual is the logarithm of observed over expected given the moves, 1 added to counts (for "
+    "pause presence a difference of probabilities). Those of durations and counts are relative to the mean, "
+    "and since speech is skewed a typical segment lies below 0.",
+    "Estimates describe how a person went through this task on that day. They depend on the task, on the "
+    "people they are compared with and on how speech was read as moves.",
+)
+
+
+def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the notes on methods, and all that is needed to make the report again.
+
+    Parameters
+    ----------
+    opened : Opened
+        The study.
+    settings : mapping
+        What the report was asked for.
+    """
+    record = opened.known.found.record
+    rows: list[tuple[str, Any]] = [
+        ("fidm", record.version),
+        ("Python", platform.python_version()),
+        *((name, version(name)) for name in LIBRARIES),
+        *((f"task {name}", hash_) for name, hash_ in record.tasks.items()),
+        *(
+            [] if opened.known.is_deidentified else [("data", record.data)]
+        ),  # a hash with people's names in it
+        *((f"fit: {key}", value) for key, value in _flat(record.settings)),
+        *((f"report: {key}", value) for key, value in _flat(settings)),
+    ]
+    tables = [table("provenance", "How this report came about", _COLUMNS, rows)]
+    how = opened.provenance
+    if opened.known.is_deidentified:
+        how = {key: how[key] for key in SHAREABLE if key in how}
+    if how:
+        tables.append(table("grounding-provenance", "How words became moves", _COLUMNS, _flat(how)))
+    said = [
+        METHODS[0],
+        _counting_words(opened),
+        *METHODS[1:],
+        f"What people share was {opened.source.rstrip('.')}.",
+    ]
+    return section("method", "Methods and provenance", said, tables=tables)
+
+
+def _counting_words(opened: Opened) -> str:
+    """Which actions count, as this fit and this grounding have it."""
+    inferred, doubtful = opened.known.fit.inferred, doubtful_weight(opened.provenance)
+    weights = {"that a planner filled in": inferred}
+    if doubtful is not None:
+        weights["of segments that need review"] = doubtful
+    never = [what for what, weight in weights.items() if weight == 0]
+    less = [f"those {what} with weight {weight:g}" for what, weight in weights.items() if 0 < weight < 1]
+    said = "Leaving, and waiting where the task leaves it out, do not count in action sensitivity"
+    said += f", nor do actions {' or '.join(never)}; " if never else "; "
+    said += "such steps are hatched. A step with one legal action counts, though it says nothing about η."
+    return said + (f" Other actions count less: {', and '.join(less)}." if less else "")
+
+
+_COLUMNS = (text_column("what"), text_column("value"))
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings within settings as rows."""
+    for key, value in values.items():
+        name = f"{before}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{name}: ")
+        elif isinstance(value, list | tuple):
+            yield name, ", ".join(map(str, value))
+        else:
+            yield name, f"{value:g}" if isinstance(value, float) else value

@@ -3,23 +3,270 @@
 A person acts as a softmax chooser or as a walker does, or names a destination and leaves the way to the
 planner. What they do is cut into segments; each gets a route program that says it exactly. The program is
 replayed before it is used, so what it says and what was done can never differ.
+
+Two ways for simulated people to act in a dialog: as the model says, or as people walk.
+
+A dialog asks for one action after the other, and sometimes for the place somebody is heading for.
+
+How simulated people say what they do: every wording of a run of moves that fixes it, as route programs.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
 from fidm.cohort import NO_ACTION
 from fidm.errors import DataError
-from fidm.grounding.route.program import Instruction, Program
+from fidm.grounding.route.program import EXIT, FINISH, START, Instruction, Op, Program, Way
 from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Position, Terrain
-from fidm.simulate.agents import Agent, Chooser, Describer, Stroller
+from fidm.grounding.route.terrain import HEADING_NAMES, LEFT_OF, OPPOSITE, RIGHT_OF, Position, Terrain
+from fidm.simulate import walker as walking
 from fidm.simulate.walker import Walker
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats, Values
+
+_PLACES: dict[str, str] = {"PAY": FINISH, "LEAVE": EXIT}
+
+
+class Describer:
+    """Finds the programs that say exactly what was done.
+
+    Parameters
+    ----------
+    terrain : Terrain
+        The map.
+    told : frozenset of str
+        The phases the assessor opens.
+    """
+
+    def __init__(self, terrain: Terrain, told: frozenset[str]) -> None:
+        self.terrain, self.told = terrain, told
+        self._uses = self._used_places()
+
+    def describe(
+        self, state: int, heading: int | None, actions: Sequence[int], rng: np.random.Generator
+    ) -> Iterator[Instruction]:
+        """Words that fix these actions, drawn among all that do."""
+        terrain, i = self.terrain, 0
+        while i < len(actions):
+            if actions[i] not in terrain.move_code:
+                yield self.use(state, actions[i])
+                state, i = terrain.after(state, actions[i], self.told), i + 1
+                continue
+            way, first, begun = terrain.move_code.index(actions[i]), i, terrain.cell(state)
+            while i < len(actions) and actions[i] == actions[first]:
+                state, i = terrain.after(state, actions[i], self.told), i + 1
+            is_used = i < len(actions) and actions[i] not in terrain.move_code
+            then = self.use(state, actions[i]) if is_used else None
+            ways = self._ways_to_say(begun, heading, way, i - first, then)
+            yield from ways[int(rng.random() * len(ways))]
+            heading = way
+
+    def _ways_to_say(
+        self, cell: int, heading: int | None, way: int, n: int, then: Instruction | None
+    ) -> list[Program]:
+        """Every exact way to say a run of equal moves."""
+        terrain = self.terrain
+        fars: list[tuple[int | None, bool, str]] = [(n, False, "")] * 2
+        there = cell
+        for _ in range(n):
+            there = terrain.neighbour[there][way]
+        if terrain.neighbour[there][way] < 0:
+            fars.append((None, True, ""))
+        fars += [
+            (None, False, place)
+            for place in terrain.reach
+            if place != START and terrain.straight(cell, way, place) == n
+        ]
+        goal = "" if then is None else _PLACES.get(then.op, then.place)
+        if goal and terrain.straight(cell, way, goal) == n:
+            fars.append((None, False, ""))
+        heads: list[tuple[Program, Way]] = [((), _way(way))]
+        if heading is not None:
+            turns: dict[int, Program] = {
+                heading: (),
+                LEFT_OF[heading]: (Instruction("TURN", "left"),),
+                RIGHT_OF[heading]: (Instruction("TURN", "right"),),
+                OPPOSITE[heading]: (Instruction("TURN", "around"),),
+            }
+            heads.append((turns[way], "ahead"))
+        found = [
+            (*head, Instruction("MOVE", said, squares, to_end, place))
+            for head, said in heads
+            for squares, to_end, place in fars
+        ]
+        if heading is not None and way == OPPOSITE[heading]:
+            found += [(Instruction("BACK", squares=n),)] * 2
+        return found
+
+    def use(self, state: int, action: int) -> Instruction:
+        """The instruction of an action that is no movement."""
+        op, place = self._uses.get(action, ("BUY", ""))
+        if op != "BUY" or place:
+            return Instruction(op, place=place)
+        cell, done = self.terrain.cell(state), self.progress(state)
+        near = [name for name in self.terrain.places if cell in self.terrain.reach[name]]
+        gained = self.progress(int(self.terrain.task.next_state[state, action])) & ~done
+        targets = self.terrain.spec.targets
+        new = [name for name in near if name in targets and gained >> targets.index(name) & 1]
+        return Instruction("BUY", place=(new or near)[0])
+
+    def place(self, state: int, action: int) -> str:
+        """Return where an action that is no movement is done."""
+        said = self.use(state, action)
+        return _PLACES.get(said.op, said.place)
+
+    def progress(self, state: int) -> int:
+        """Return which targets are completed, one bit each; all at the end."""
+        if state == self.terrain.end:
+            return -1
+        return int(self.terrain.grid.progress[state // self.terrain.n_cells])
+
+    def _used_places(self) -> dict[int, tuple[Op, str]]:
+        """What each action that is no movement is called in a program; no place where one fits all."""
+        spec, terrain = self.terrain.spec, self.terrain
+        found: dict[int, tuple[Op, str]] = {}
+        for place in terrain.places:
+            found[terrain.buying(place)] = ("BUY", "" if spec.rules.buy == "single" else place)
+        if spec.finish:
+            found[terrain.code(spec.finish.action)] = ("PAY", "")
+        if spec.exit:
+            found[terrain.code(spec.exit.action)] = ("LEAVE", "")
+        return found
+
+
+def _way(heading: int) -> Way:
+    names: dict[str, Way] = {"up": "up", "down": "down", "left": "left", "right": "right"}
+    return names[HEADING_NAMES[heading]]
+
+
+class Agent(Protocol):
+    """A way to act on a task, for one person at a time."""
+
+    def begin(self, truth: Floats, rng: np.random.Generator) -> None:
+        """Become somebody with these (log η, θ…), at the start of the task."""
+
+    def choose(self, state: int) -> int:
+        """Return the next action."""
+
+    def place(self, state: int) -> str:
+        """Return the place they are heading for; empty where there is none."""
+
+    def led(self, state: int, heading: int) -> None:
+        """Hear that they were led to a state, the last step this way."""
+
+    def is_done(self, state: int) -> bool:
+        """Whether nothing is left to do."""
+
+    def lets_be(self, state: int) -> bool:
+        """Whether they will not fetch what is missing, and the assessor goes on."""
+
+
+class Chooser:
+    """Somebody who chooses as the model says: by softmax, with a sensitivity η."""
+
+    def __init__(self, task: TaskModel, values: Values, describer: Describer) -> None:
+        self._task, self._describer = task, describer
+        self._q = values.q[task.pair_state, task.action]
+        self._rows: dict[int, tuple[list[int], list[float]]] = {}
+        self._places: dict[int, str] = {}
+
+    def begin(self, truth: Floats, rng: np.random.Generator) -> None:
+        """Become somebody with η = exp(truth[0])."""
+        self._eta, self._rng = float(np.exp(truth[0])), rng
+
+    def _row(self, state: int) -> tuple[list[int], list[float]]:
+        """The legal actions of a state and their values."""
+        if state not in self._rows:
+            pairs = slice(int(self._task.offsets[state]), int(self._task.offsets[state + 1]))
+            self._rows[state] = (self._task.action[pairs].tolist(), self._q[pairs].tolist())
+        return self._rows[state]
+
+    def choose(self, state: int) -> int:
+        """Draw an action with a probability that grows with η times its value."""
+        actions, values = self._row(state)
+        top = max(values)
+        weights = [math.exp(self._eta * (value - top)) for value in values]
+        left = self._rng.random() * sum(weights)
+        for action, weight in zip(actions, weights, strict=True):
+            left -= weight
+            if left < 0:
+                return action
+        return actions[-1]
+
+    def place(self, state: int) -> str:
+        """Return where the best policy would next take something or pay; empty where it never does."""
+        if state in self._places:
+            return self._places[state]
+        terrain, told = self._describer.terrain, self._describer.told
+        place, here = "", state
+        for _ in range(2 * terrain.n_cells):
+            actions, values = self._row(here)
+            if not actions:
+                break
+            action = actions[int(np.argmax(values))]
+            if action not in terrain.move_code:
+                place = self._describer.place(here, action)
+                break
+            here = terrain.after(here, action, told)
+        self._places[state] = place
+        return place
+
+    def led(self, state: int, heading: int) -> None:
+        """Choose afresh wherever one is."""
+
+    def is_done(self, state: int) -> bool:
+        """Go on as long as anything is legal."""
+        return False
+
+    def lets_be(self, state: int) -> bool:
+        """Leave it to chance what is missing."""
+        return False
+
+
+class Stroller:
+    """Somebody who walks from target to target, and slips; see :mod:`fidm.simulate.walker`."""
+
+    def __init__(self, walker: Walker, targets: tuple[str, ...]) -> None:
+        self._walker, self._floor = walker, walker.floor
+        self._names = (*targets, FINISH, EXIT)
+
+    def begin(self, truth: Floats, rng: np.random.Generator) -> None:
+        """Become somebody of this ability, with a fresh memory."""
+        self._rates, self._memory = self._walker.begin(truth, rng)
+        self._rng = rng
+
+    def choose(self, state: int) -> int:
+        """Take the walker's next step."""
+        draws = self._rng.random(walking.N_DRAWS)
+        return int(walking.step(self._floor, self._rates, self._memory, state, draws))
+
+    def place(self, state: int) -> str:
+        """Return what they are heading for."""
+        draws = self._rng.random(walking.N_DRAWS)
+        aim = int(walking.aim_of(self._floor, self._rates, self._memory, state, draws))
+        return self._names[aim] if aim >= 0 else ""
+
+    def led(self, state: int, heading: int) -> None:
+        """Be back on the way, whatever went wrong before."""
+        walking.put_right(self._floor, self._memory, state, heading)
+
+    def is_done(self, state: int) -> bool:
+        """Whether everything is fetched, and paid where one pays."""
+        return self._wanted(state) == 0
+
+    def lets_be(self, state: int) -> bool:
+        """Whether all that is missing was forgotten for good, and the assessor may ask for something else."""
+        return self._wanted(state) == walking.SENT_ON
+
+    def _wanted(self, state: int) -> int:
+        return int(walking.wanted(self._floor, self._memory, state))
+
 
 LONGEST = 30
 """No segment holds more chosen actions, so that its program stays within what a program may hold."""

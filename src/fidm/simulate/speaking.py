@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from fidm.errors import DataError
-from fidm.grounding.effort import count_letters
 from fidm.grounding.route.program import EXIT, FINISH, Instruction, Program
+from fidm.grounding.segment import count_letters
 from fidm.languages import PHRASES, languages_with
 from fidm.registry import LANGUAGES
 from fidm.talk import Role, Turn

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fidm.errors import GroundingError
-from fidm.private import Contents, PrivateFile
+from fidm.files import Contents, PrivateFile
 
 CONTENTS = Contents(
     table="""

@@ -19,8 +19,8 @@ import polars as pl
 from scipy import stats
 
 from fidm.experiments.families import Families, compare_families
-from fidm.experiments.learnable import by_method
 from fidm.experiments.reliability import reliability
+from fidm.experiments.shared import by_method
 from fidm.fit.effort_alone import fit_effort
 from fidm.record import Record
 from fidm.types import Floats, Progress

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fidm.channels import LogNormal
 from fidm.cohort import Cohort
-from fidm.experiments.learnable import by_method
+from fidm.experiments.shared import by_method
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile

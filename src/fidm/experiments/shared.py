@@ -1,17 +1,24 @@
-"""The paper's classifier (appendix B.2), how features are prepared for it, and how well it tells two groups.
+"""What experiments share: the paper's classifier, and learning what can be learned.
+
+The paper's classifier (appendix B.2), how features are prepared for it, and how well it tells two groups.
 
 Missing values are imputed by the median, features standardized, and in a fusion every block of d features is
 divided by √d. All of it is learned from the rows the classifier learns from, and from no others.
+
+What experiments share: learning what can be learned, what was learned, and people who belong together.
+
+A channel that people tell nothing about is left out of a fit, with the reason why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from sklearn import config_context
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -20,9 +27,16 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
-from fidm.errors import DataError
+from fidm.cohort import Cohort
+from fidm.errors import DataError, FitError
+from fidm.fit.effort_alone import EffortFit
+from fidm.fit.factorized import Model
+from fidm.fit.fitted import Fit
+from fidm.model.channels import Channel
+from fidm.simulate.cohort import Truth
 from fidm.stats import deal_classes
-from fidm.types import Floats, Integers
+from fidm.tasks.model import TaskModel
+from fidm.types import Floats, Integers, Values
 
 FOLDS = 5
 """The paper's number of folds."""
@@ -86,7 +100,7 @@ class Preparation:
     Examples
     --------
     >>> import numpy as np
-    >>> from fidm.experiments.classifier import Preparation
+    >>> from fidm.experiments.shared import Preparation
     >>> block = np.array([[1.0], [3.0], [np.nan]])
     >>> Preparation.learn([block]).apply([block]).round(3)[:, 0].tolist()
     [-1.225, 1.225, 0.0]
@@ -217,3 +231,90 @@ def held_out_auc(features: Floats, label: NDArray[Any], train: Integers, test: I
     learned = classifier(tolerance=QUICK).fit(prepared.apply([features[train]]), label[train])
     score = learned.decision_function(prepared.apply([features[test]]))
     return float(roc_auc_score(label[test], score))
+
+
+AnyFit = TypeVar("AnyFit", bound=Fit | EffortFit)
+
+
+def fit_learnable(
+    tasks: Sequence[TaskModel],
+    cohort: Cohort,
+    channels: Sequence[Channel],
+    *,
+    method: Literal["eb", "mle"] = "eb",
+    values: Sequence[Values] | None = None,
+    workers: int | None = None,
+) -> tuple[Fit, dict[str, str]]:
+    """Fit a model with those channels that these people tell something about, and say why others are not.
+
+    Parameters
+    ----------
+    tasks, cohort, channels, method, values, workers
+        As in :class:`fidm.Model` and :meth:`fidm.Model.fit`.
+
+    Returns
+    -------
+    fit : Fit
+        With the channels that could be learned.
+    failures : dict
+        Why each of the others could not, by its name.
+    """
+    failures: dict[str, str] = {}
+    wanted = []
+    for channel in channels:
+        if channel.column in cohort.segments.columns:
+            wanted.append(channel)
+        else:
+            failures[channel.name] = f"The segments have no column {channel.column}."
+
+    def fit(channels: Sequence[Channel]) -> Fit:
+        return Model(tasks, channels=channels, values=values).fit(cohort, method=method, workers=workers)
+
+    try:
+        return fit(wanted), failures
+    except FitError:
+        fit(())  # raises if it is not a channel's fault
+    kept = []
+    for channel in wanted:
+        try:
+            fit((channel,))
+        except FitError as error:
+            failures[channel.name] = error.message
+        else:
+            kept.append(channel)
+    return fit(kept), failures
+
+
+def learned_truth(fit: Fit) -> dict[str, Truth]:
+    """Return the population values of a fit's channels as those to draw effort from, by channel."""
+    found = {}
+    for name, learned in fit.populations.items():
+        intercept, slope = map(float, learned.population.coefficients)
+        found[name] = Truth(intercept, slope, float(learned.population.shape))
+    return found
+
+
+def by_method(fit: AnyFit, method: Literal["eb", "mle"]) -> AnyFit:
+    """Return the same population with people estimated one parameter at a time by this method."""
+    changes: dict[str, Any] = {"method": method, **({"joint": None} if isinstance(fit, Fit) else {})}
+    return replace(fit, **changes)
+
+
+def groups_of(people: Cohort, together: str | None) -> NDArray[np.int64]:
+    """Return the number of the group each person belongs to, [P]; everybody their own if none is asked for.
+
+    Parameters
+    ----------
+    people : Cohort
+        The people.
+    together : str, optional
+        A column of the participants: people with the same value belong together, and those without a value
+        to nobody.
+    """
+    if together is None:
+        return np.arange(len(people))
+    if together not in people.participants.columns:
+        raise DataError(f"The participants have no column {together!r}.")
+    values = people.participants[together].cast(pl.String)
+    names = [f"={value}" if value is not None else f"?{j}" for j, value in enumerate(values)]
+    return np.unique(np.array(names), return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,519 @@
+"""What verbs about a study print: profiles, groundings, evidence, and the demo."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from fidm.behind import Behind
+from fidm.cohort import Cohort
+from fidm.errors import count
+from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
+from fidm.evidence.localization import Localization
+from fidm.experiments.paper import LOCALIZATION
+from fidm.fit.inferred import BothWays
+from fidm.fit.profile import Profile
+from fidm.folder import StudyFolder
+from fidm.grounding.ground import NOTHING_SAID
+from fidm.grounding.store import read_grounding
+from fidm.io.columns import say_reasons
+from fidm.io.study import read_cohort
+from fidm.line import FittedStudy, GroundedStudy
+from fidm.model.action import TIE
+from fidm.present import NOT_A_DIAGNOSIS
+from fidm.present.terminal import note, table_of, warn
+from fidm.record import Record
+from fidm.simulate.twin import TRUTH
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Person:
+    """One person's evidence as a result of its own: numbers and ids, no words.
+
+    Parameters
+    ----------
+    found : Evidence
+        Everybody's evidence.
+    behind : Behind
+        The same, with the places in the dialogs.
+    participant : str
+        Who.
+    top : int
+        How many actions.
+    """
+
+    found: Evidence
+    behind: Behind
+    participant: str
+    top: int
+
+    @property
+    def record(self) -> Record:
+        """How the evidence came about; it is that of the whole study."""
+        return self.found.record
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """No tables of their own."""
+        return {}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the person's numbers, their most unexpected actions, and all their segments."""
+        own = pl.col("participant") == self.participant
+        ranked = self.behind.actions.filter(own & pl.col("counts") & pl.col("unexpectedness").is_not_null())
+        return {
+            **self.found.people.filter(own).row(0, named=True),
+            "n_not_counted": self.found.not_counted(participant=self.participant),
+            "improbable_below": IMPROBABLE,
+            "most_unexpected": ranked.sort("unexpectedness", descending=True, maintain_order=True).head(
+                self.top
+            ),
+            "segments": self.behind.segments.filter(own),
+        }
+
+
+WIDEST = 46
+"""How many characters of what somebody said are shown in a table."""
+
+NARROWEST = 11
+"""How narrow the column of words may become before a table grows beyond the terminal."""
+
+NO_WORSE = "no other action was worse than the best one"
+
+WHAT_RESIDUALS_ARE = (
+    "residuals are the paper's: the logarithm of observed over expected given the moves, 1 added to counts "
+    "(for pause presence a difference of probabilities). Those of durations and counts are relative to the "
+    "mean, and since speech is skewed a typical segment lies below 0"
+)
+
+
+def show_evidence(
+    found: Evidence, behind: Behind, console: Console, *, participant: str | None, top: int, source: str
+) -> None:
+    """Print everybody's evidence, or one person's with the words behind it.
+
+    Parameters
+    ----------
+    found : Evidence
+        What was found.
+    behind : Behind
+        The same, led back to the dialogs.
+    console : Console
+        Where to.
+    participant : str, optional
+        Whose; everybody's by default.
+    top : int
+        How many actions and segments.
+    source : str
+        Where what people share comes from, in words.
+    """
+    console.print(
+        f"[bold]Evidence for {count(len(found.participants), 'participant')}[/]: "
+        f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}",
+        soft_wrap=True,
+    )
+    note(console, f"what people share was {source}")
+    if participant is None:
+        show_everybody(found, top, console)
+    else:
+        show_person(found, behind, participant, top, console)
+    if not found.channels:
+        warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
+    warn(console, *behind.warnings)
+
+
+def show_everybody(found: Evidence, top: int, console: Console) -> None:
+    """Print how the evidence is spread, and the most unexpected actions of all."""
+    console.print(_spreads(found))
+    counted = found.counted
+    if counted.height:
+        share = float((counted["probability"] < IMPROBABLE).sum() / counted.height)
+        console.print(
+            f"{share:.1%} of {counted.height:,} counted actions had a probability below {IMPROBABLE:.0%}",
+            soft_wrap=True,
+        )
+    _say_not_counted(found.not_counted(), console)
+    rows = worse_actions(found, top)
+    if rows.height:
+        console.print("\n[bold]Most unexpected actions[/] that were not a best one")
+        header = ["participant", "episode", "step", "segment", "action", "best", "p", "−log p"]
+        cells = [
+            [row["participant"], row["episode"], str(row["step"]), row["segment"] or "–", *_action_cells(row)]
+            for row in rows.iter_rows(named=True)
+        ]
+        console.print(_fitted(table_of(header, cells, left=6), wraps=("best",)))
+    elif counted.height:
+        note(console, NO_WORSE)
+    note(
+        console,
+        "p is the probability of the action under the person's own fitted policy, −log p its unexpectedness",
+        WHAT_RESIDUALS_ARE,
+        "paper: it shows such evidence for four people (figures 5 and 6) and gives no numbers of it",
+    )
+
+
+def show_person(found: Evidence, behind: Behind, participant: str, top: int, console: Console) -> None:
+    """Print one person's most unexpected actions and heaviest segments, with the words if they are known."""
+    row = found.people.filter(pl.col("participant") == participant).row(0, named=True)
+    eta = _number(row["action_sensitivity"])
+    known = (
+        f"η {eta}, {count(row['n_actions'], 'counted action')}, {row['n_improbable']} below {IMPROBABLE:.0%}"
+    )
+    console.print(Text.assemble("\n", (participant, "bold"), f": {known}"), soft_wrap=True)
+    _say_not_counted(found.not_counted(participant=participant), console)
+    said = [] if behind.words is None else ["said"]
+    rows = worse_actions(found, top, participant=participant)
+    if rows.height:
+        console.print("\n[bold]Most unexpected actions[/] that were not a best one")
+        cells = []
+        for one in rows.iter_rows(named=True):
+            words = [] if behind.words is None else [_short(behind.words.of_action(one))]
+            cells.append(
+                [one["episode"], str(one["step"]), one["segment"] or "–", *_action_cells(one), *words]
+            )
+        header = ["episode", "step", "segment", "action", "best", "p", "−log p", *said]
+        console.print(_fitted(table_of(header, cells, left=5), wraps=("best", *said)))
+    elif row["n_actions"]:
+        note(console, NO_WORSE)
+    else:
+        warn(console, "None of this person's actions counts.")
+    for channel in found.channels:
+        _show_segments(found, behind, participant, channel, top, console)
+    if found.channels:
+        note(console, WHAT_RESIDUALS_ARE)
+    if behind.words is not None:
+        note(console, "words are shown here only; no file holds them")
+
+
+def worse_actions(found: Evidence, top: int, *, participant: str | None = None) -> pl.DataFrame:
+    """Return the most unexpected counted actions that were not a best one."""
+    ranked = found.most_unexpected(found.actions.height, participant=participant)
+    return ranked.filter(pl.col("q_gap") >= TIE).head(top)
+
+
+def _show_segments(
+    found: Evidence, behind: Behind, participant: str, channel: str, top: int, console: Console
+) -> None:
+    """The segments that cost more than expected in one channel."""
+    heavy = found.heaviest(channel, top, participant=participant).filter(pl.col(f"{channel}_residual") > 0)
+    name = channel.replace("_", " ")
+    if not heavy.height:
+        console.print()
+        note(console, f"no segment cost more than expected in {name}")
+        return
+    console.print(f"\n[bold]Heaviest segments[/] in {name}")
+    said = [] if behind.words is None else ["said"]
+    cells = []
+    for one in heavy.iter_rows(named=True):
+        words = [] if behind.words is None else [_short(behind.words.of_segment(one))]
+        numbers = [_number(one[f"{channel}_{part}"]) for part in ("observed", "expected", "residual")]
+        cells.append([one["episode"], one["segment"], str(one.get("n_moves", "–")), *numbers, *words])
+    header = ["episode", "segment", "moves", "observed", "expected", "residual", *said]
+    console.print(_fitted(table_of(header, cells), wraps=said))
+
+
+def _say_not_counted(causes: dict[str, int], console: Console) -> None:
+    total = sum(causes.values())
+    if total:
+        known = ", ".join(f"{n:,} {cause}" for cause, n in causes.items() if n)
+        note(console, f"{count(total, 'action')} not counted: {known}")
+
+
+def _spreads(found: Evidence) -> Table:
+    header = ["evidence", "rows", "mean", "median", "sd", "80 % of rows"]
+    rows = []
+    for row in found.summary().iter_rows(named=True):
+        is_action = row["quantity"] == "unexpectedness"
+        name = row["quantity"] if is_action else f"{row['quantity'].replace('_', ' ')} residual"
+        span = f"{_number(row['p10'])} to {_number(row['p90'])}"
+        numbers = (_number(row[key]) for key in ("mean", "median", "sd"))
+        rows.append([name, f"{row['n']:,}", *numbers, span])
+    return table_of(header, rows)
+
+
+def _action_cells(row: dict[str, Any]) -> list[str]:
+    probability, unexpected = row["probability"], row["unexpectedness"]
+    chance = f"{probability:.1%}" if isinstance(probability, float) else "–"
+    return [str(row["action"]), str(row["best"]), chance, _number(unexpected)]
+
+
+def _number(value: object) -> str:
+    if not isinstance(value, float) or math.isnan(value):
+        return "–"
+    text = f"{value:.2f}"
+    return text.removeprefix("-") if float(text) == 0 else text
+
+
+def _fitted(table: Table, wraps: tuple[str, ...] | list[str]) -> Table:
+    """Let these columns, and no others, break over lines where the terminal is narrow."""
+    for column in table.columns:
+        column.no_wrap = column.header not in wraps
+        if column.header == "said":
+            column.justify, column.min_width = "left", NARROWEST
+    return table
+
+
+def _short(text: str) -> str:
+    one_line = " ".join(text.split())
+    return one_line if len(one_line) <= WIDEST else one_line[: WIDEST - 1] + "…"
+
+
+def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> None:
+    """Print what was learned, everybody's profile in a table, and what was written.
+
+    Parameters
+    ----------
+    found : FittedStudy
+        What :func:`fidm.line.fit_study` gave.
+    console : Console
+        Where to.
+    estimated : bool
+        Whether the lapse rate was estimated, so that it is shown even if it is 0.
+    """
+    fitted = found.fit
+    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
+    joint = ", joint prior" if fitted.joint is not None else ""
+    console.print(f"[bold]{len(found.profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
+    dim = [f"what people share was learned from {fitted.n_learned:,} ({found.part})"]
+    if found.reviewed is not None:
+        dim.append(_say_reviewed(found.reviewed))
+    if found.reasons:
+        dim.append(say_reasons(found.reasons))
+    for line in dim:
+        console.print(Text(line), style="dim", soft_wrap=True)
+    show_summary(found.profile, console)
+    if found.ways is not None:
+        console.print(Text(say_inferred(found.ways, is_new=found.is_new)), soft_wrap=True)
+    if fitted.lapse or estimated:
+        known = f" ± {fitted.lapse_se:.3f}" if math.isfinite(fitted.lapse_se) else ""
+        console.print(f"lapse rate {fitted.lapse:.3f}{known}")
+    warn(console, *fitted.warnings)
+    if found.problems.height:
+        left_out = found.problems["participant"].n_unique()
+        warn(
+            console,
+            f"{left_out:,} participants left out for {found.problems.height:,} problems, "
+            f"listed in {found.folder / 'problems.csv'}",
+        )
+    *names, last = found.files
+    console.print(Text(f"\nWrote {', '.join(names)} and {last} to {found.folder}"), soft_wrap=True)
+    console.print(NOT_A_DIAGNOSIS, style="dim")
+
+
+def show_summary(profile: Profile, console: Console) -> None:
+    """Print a profile's summary as a table."""
+    header, rows, notes = profile.summary().lines()
+    console.print(table_of(header, rows))
+    note(console, *notes)
+
+
+def say_inferred(ways: BothWays | str, *, is_new: bool) -> str:
+    """Return the comparison of the sensitivity with inferred moves and without as a line."""
+    if isinstance(ways, str):
+        return f"not estimated with inferred moves left out: {ways}"
+    return f"{ways}{'' if is_new else ' (both with the prior of the earlier fit)'}"
+
+
+def _say_reviewed(reviewed: Mapping[str, int]) -> str:
+    rejected = reviewed["n_rejected"]
+    more = f", {rejected:,} {'is' if rejected == 1 else 'are'} rejected and left out" if rejected else ""
+    of = f"{reviewed['n_reviewed']:,} of the study's {reviewed['n_segments']:,} segments"
+    return f"{of} are as reviewers read them{more}"
+
+
+STATUSES = {
+    "confident": "used as they are",
+    "needs_review": "marked for review",
+    "no_route": "say nothing about the way",
+    "reviewed": "read by hand",
+    "rejected": "rejected by hand and left out",
+}
+"""What becomes of segments; the last two are shown only where there are some."""
+
+
+def show_grounded(found: GroundedStudy, console: Console) -> None:
+    """Print what became of the dialogs, and what was written.
+
+    Parameters
+    ----------
+    found : GroundedStudy
+        What :func:`fidm.line.ground_study` gave.
+    console : Console
+        Where to.
+    """
+    grounded, table = found.grounded, found.grounded.segments
+    console.print(
+        f"[bold]{count(len(grounded.dialogs), 'dialog')}[/], {count(table.height, 'segment')}, "
+        f"{count(grounded.cohort.n_steps, 'action')}, read by {found.by}",
+        soft_wrap=True,
+    )
+    if found.reasons:
+        told = f"{say_reasons(found.reasons)}; their dialogs are read, and reach no fit"
+        console.print(Text(told), style="dim", soft_wrap=True)
+    if grounded.provenance.get("allow_remote"):
+        warn(console, "A server on another machine was allowed.")
+    rows = []
+    for status, words in STATUSES.items():
+        n = int((table["status"] == status).sum())
+        if n or status not in ("reviewed", "rejected"):
+            rows.append([words, f"{n:,}", f"{n / max(1, table.height):.1%}"])
+    console.print(table_of(["segments", "number", "share"], rows))
+    _show_doubts(found, console)
+    if found.by != "rules":
+        warn(
+            console,
+            f"How often {found.by} is right on your dialogs is not known yet: fidm audit sample STUDY.",
+        )
+    if found.problems.height:
+        left_out = count(found.problems["table"].n_unique(), "file")
+        warn(console, f"{left_out} left out; see grounding/problems.csv")
+    silent = grounded.checks.filter(pl.col("problem") == NOTHING_SAID)["participant"].n_unique()
+    faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()
+    if silent:
+        warn(console, f"{count(silent, 'participant')} said nothing about the way that could be read")
+    traces = len(grounded.cohort)
+    console.print(f"structural checks: {traces - faulty:,} of {count(traces, 'trace')} sound")
+    if found.applied is not None:
+        console.print(Text(f"decisions of reviewers kept: {found.applied}"), soft_wrap=True)
+        if found.applied.n_stale + found.applied.n_lost + found.applied.n_differ:
+            warn(console, "some decisions do not hold any more, or differ; see fidm review")
+    console.print(f"\nWrote the tables and grounding/ to {found.study}", soft_wrap=True, markup=False)
+    if found.not_read:
+        kinds = ", ".join(sorted({path.suffix or "no suffix" for path in found.not_read}))
+        files = count(len(found.not_read), "file")
+        warn(console, f"{files} beside the dialogs not read: no known format has {kinds}")
+
+
+def _show_doubts(found: GroundedStudy, console: Console) -> None:
+    """Why segments need review, how much was inferred, and how far rules and model agreed."""
+    doubts = found.doubts()
+    if doubts.height:
+        listed = ", ".join(f"{name} {n:,}" for name, n in doubts.head(6).iter_rows())
+        note(console, f"why review: {listed}")
+    share = found.grounded.shares()["inferred_moves"]
+    if share:
+        note(
+            console,
+            f"{share:.0%} of moves are inferred: the words name a place and the planner found the way",
+        )
+    agreement = found.agreement
+    if agreement is None:
+        return
+    note(
+        console,
+        f"the model was asked where rules doubted; they agreed in {agreement['agreed']:,} of "
+        f"{agreement['asked']:,} segments",
+    )
+    if agreement["checked"]:
+        note(
+            console,
+            f"of {agreement['checked']:,} segments in which rules were sure, the model confirmed "
+            f"{agreement['confirmed']:,}",
+        )
+
+
+ANCHORS = {"route_divergence": "turned away from the next goal", "bypass": "passed a target by"}
+
+
+def show_demo(study: Path, console: Console) -> None:
+    """Print what became of words, what people are like, and what one of them did.
+
+    Parameters
+    ----------
+    study : Path
+        A simulated study that has been grounded and fitted.
+    console : Console
+        Where to.
+    """
+    opened = StudyFolder.open(study)
+    _show_words(opened, console)
+    fit, _ = opened.fit()
+    profile = fit.profile(opened.cohort)
+    console.print(f"\n[bold]What these {len(opened.cohort)} people are like[/], from what they did and said")
+    show_summary(profile, console)
+    found = find_evidence(fit, opened.cohort, profile=profile)
+    whom = found.most_astray()
+    if whom is not None:
+        console.print(f"\n[bold]Evidence[/]: what {whom} did that was not best, the least expected first")
+        rows = [
+            [str(row["step"]), str(row["segment"]), row["action"], row["best"], f"{row['probability']:.1%}"]
+            for row in worse_actions(found, 4, participant=whom).iter_rows(named=True)
+        ]
+        console.print(table_of(["step", "segment", "did", "best", "probability"], rows, left=4))
+    astray = opened.find_localization(fit)
+    if astray is not None:
+        _show_localization(astray, console)
+
+
+def _show_words(opened: StudyFolder, console: Console) -> None:
+    """What became of the dialogs: how many segments are right, and what one of them looks like."""
+    grounded = read_grounding(opened.path, opened.tasks[0])
+    formats = len({dialog.transcript.format for dialog in grounded.dialogs})
+    console.print(
+        f"\n[bold]From words to moves[/]: {len(grounded.dialogs)} dialogs in {formats} formats, "
+        f"{grounded.segments.height:,} segments, "
+        f"{grounded.shares().get('needs_review', 0.0):.1%} marked for review",
+        soft_wrap=True,
+    )
+    right, of = _right(read_cohort(opened.path / TRUTH), grounded.cohort)
+    console.print(
+        f"{right / of:.1%} of segments led through exactly the actions that were meant; this package put "
+        "them into words, so that says nothing about real speech",
+        soft_wrap=True,
+    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("one of the simulated people said", overflow="fold", max_width=44)
+    table.add_column("program", overflow="fold")
+    table.add_column("actions", justify="right")
+    dialog = grounded.dialogs[0]
+    counts = grounded.segments.filter(grounded.segments["participant"] == dialog.transcript.participant)
+    for one, n in list(zip(dialog.segments, counts["n_actions"].to_list(), strict=True))[:4]:
+        program = "; ".join(str(step) for step in one.proposal.program)
+        table.add_row(Text(one.segment.text.replace("\n", " / ")), Text(program), str(n))
+    console.print(table)
+
+
+def _right(truth: Cohort, found: Cohort) -> tuple[int, int]:
+    """How many segments led through exactly the true actions, of how many."""
+    same = found.select(truth.ids.to_list())
+    actions = []
+    for cohort in (truth, same):
+        own = []
+        for e in range(cohort.n_episodes):
+            first, last = cohort.step_offsets[e], cohort.step_offsets[e + 1]
+            owner = cohort.segment[first:last] if cohort.segment is not None else np.zeros(0)
+            n = int(cohort.segment_offsets[e + 1] - cohort.segment_offsets[e])
+            own.append([tuple(cohort.action[first:last][owner == i].tolist()) for i in range(n)])
+        actions.append(own)
+    right = sum(a == b for one, two in zip(*actions, strict=True) for a, b in zip(one, two, strict=False))
+    return right, truth.n_segments
+
+
+def _show_localization(astray: Localization, console: Console) -> None:
+    """How well unexpected actions point at detours and shelves passed by."""
+    console.print("[bold]Are unexpected actions where people went astray?[/] Two anchors from the map alone")
+    rows = []
+    for anchor, words in ANCHORS.items():
+        row, paper = astray.row(anchor), LOCALIZATION[anchor]
+        interval = f"{row['auc']:.3f}"
+        if row["auc_low"] is not None:
+            interval += f" [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
+        rows.append(
+            [words, interval, f"{paper['auc']:.3f}", f"{row['enrichment']:.2f}", f"{paper['enrichment']:.2f}"]
+        )
+    console.print(table_of(["", "AUC within a person", "paper", "enrichment", "paper"], rows))
+    note(
+        console,
+        "The anchors are found from the same distances as the values, so part of this is circular; and these "
+        "people were made to resemble the paper's.",
+    )
