@@ -29,7 +29,8 @@ from fidm.grounding.settings import read_settings
 from fidm.io.columns import count_reasons
 from fidm.io.dialogs import read
 from fidm.io.study import Study
-from fidm.model.effort import paper_channels
+from fidm.model.channels import Channel
+from fidm.model.effort import channels_of, paper_channels
 from fidm.record import Record, hash_cohort, hash_values, read_record
 from fidm.simulate.twin import SIMULATION
 from fidm.talk import Transcripts
@@ -63,6 +64,8 @@ class StudyFolder:
         ``participant`` and ``reason`` of everybody who takes no part.
     notes : tuple of str
         What a reader must not miss, such as decisions of reviewers that were applied just now.
+    channels : tuple of Channel, optional
+        The effort channels that study.toml names; None where it names none, and the paper's are meant.
     """
 
     path: Path
@@ -70,6 +73,7 @@ class StudyFolder:
     cohort: Cohort
     excluded: pl.DataFrame
     notes: tuple[str, ...] = ()
+    channels: tuple[Channel, ...] | None = None
 
     @classmethod
     def open(
@@ -97,12 +101,14 @@ class StudyFolder:
         applied = bring_up_to_date(folder, on_progress=on_progress)
         study = Study(folder)
         tasks = study_tasks(study, task)
-        model, strict = Model(tasks), not skip_bad
+        channels = study_channels(study)
+        model, strict = Model(tasks, channels=channels), not skip_bad
         parts = [model.check(batch, strict=strict) for batch in study.batches(tasks=tasks, strict=strict)]
         cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
         if not len(cohort):
             raise DataError("has nobody whose data can be used.", source=str(folder))
-        return cls(folder, tasks, cohort, study.excluded(), () if applied is None else (applied,))
+        notes = () if applied is None else (applied,)
+        return cls(folder, tasks, cohort, study.excluded(), notes, channels)
 
     @property
     def reasons(self) -> Mapping[str, int]:
@@ -151,7 +157,7 @@ class StudyFolder:
         """
         path = use if use is not None else self.path / "fit.json"
         if use is not None or path.exists():
-            fit = load_fit(path, self.tasks)
+            fit = self.load_fit(path)
             said = f"learned earlier from {count(fit.n_learned, 'participant')}" + (
                 f", {path}" if name_file else ""
             )
@@ -161,18 +167,22 @@ class StudyFolder:
                 )
             return fit, said
         learners, part = self.part()
-        alone = ""
+        alone, channels = "", self.channels or paper_channels()
         try:
-            fit, failures = fit_learnable(self.tasks, learners, paper_channels())
+            fit, failures = fit_learnable(self.tasks, learners, channels)
         except FitError as error:
             if not one_by_one:
                 raise
-            fit, failures = fit_learnable(self.tasks, learners, paper_channels(), method="mle")
+            fit, failures = fit_learnable(self.tasks, learners, channels, method="mle")
             alone = f". People are estimated one by one: {error.message.rstrip('.')}"
         said = f"learned now from {count(fit.n_learned, 'participant')} ({part}){alone}"
         for name, why in failures.items():
             said += f". {name} is left out: {why.rstrip('.')}"
         return fit, said
+
+    def load_fit(self, path: Path) -> Fit:
+        """Read a fit of the study's tasks, which may use channels of the study's own."""
+        return load_fit(path, self.tasks, channels=[type(one) for one in self.channels or ()])
 
     # ------------------------------------------------------------------ results
 
@@ -232,6 +242,11 @@ class StudyFolder:
         record, said = found
         same = (record.experiment, record.version, record.tasks) == (now.experiment, now.version, now.tasks)
         return (record, said) if same and record.data == hash_cohort(self.cohort) else (None, {})
+
+
+def study_channels(study: Study) -> tuple[Channel, ...] | None:
+    """Return the effort channels that study.toml names; None where it names none."""
+    return channels_of(study.channels, source=str(study.folder / "study.toml")) or None
 
 
 def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]:

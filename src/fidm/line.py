@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,7 +33,7 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
-from fidm.folder import StudyFolder, choose_part, read_talks, study_tasks
+from fidm.folder import StudyFolder, choose_part, read_talks, study_channels, study_tasks
 from fidm.grounding.ground import Grounded, ground
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
@@ -52,7 +51,7 @@ from fidm.grounding.store import (
 )
 from fidm.io.columns import count_reasons, excluded_people
 from fidm.io.dialogs import formats
-from fidm.io.study import Study, recover
+from fidm.io.study import Study, read_manifest, recover
 from fidm.record import plain
 from fidm.registry import GROUNDERS
 from fidm.tasks.compile import load_task
@@ -226,17 +225,9 @@ def _dialogs_task(study: Path, task: str | None) -> str | Path:
     """The task that the dialogs are about: a built-in name or a file."""
     if task is not None:
         return task if task in builtin_tasks() else Path(task)
-    manifest = study / "study.toml"
-    named: Any = []
-    if manifest.exists():
-        try:
-            named = tomllib.loads(manifest.read_text("utf-8")).get("tasks", [])
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise DataError(f"cannot be read ({type(error).__name__}).", source=str(manifest)) from None
-        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
-            raise DataError("tasks must be a list of built-in names or of task files.", source=str(manifest))
+    manifest, (named, _) = study / "study.toml", read_manifest(study)
     if len(named) == 1:
-        return str(named[0]) if named[0] in builtin_tasks() else study / named[0]
+        return named[0] if named[0] in builtin_tasks() else study / named[0]
     if named:
         raise DataError(
             "names several tasks; say which one the dialogs are about: --task NAME.", source=str(manifest)
@@ -383,14 +374,16 @@ def fit_study(
         raise DataError("--draws must be 0, or 2 and more; --seed 0 or more.")
     if max_people < 2:
         raise DataError(f"--max-people is {max_people}; it must be 2 or more.")
-    earlier = None if use is None else load_fit(use, tasks)
+    own = study_channels(opened)
+    kinds = [type(channel) for channel in own or ()]
+    earlier = None if use is None else load_fit(use, tasks, channels=kinds)
     if earlier is not None and inferred not in (None, earlier.inferred):
         raise DataError(
             f"--inferred is {inferred:g}, but the fit was made with {earlier.inferred:g}, and its prior "
             "belongs to that. Leave --inferred out, or fit again.",
             source=str(use),
         )
-    channels = None if earlier is None else earlier.channels
+    channels = own if earlier is None else earlier.channels
     model = Model(tasks, channels=channels, lapse=lapse, inferred=inferred or 0.0)
     compares = opened.has_column("steps", "inferred")
     other: Fit | str | None = None
@@ -608,7 +601,7 @@ def classify_study(
     found = run_protocol(
         opened.tasks,
         opened.cohort,
-        protocol,
+        replace(protocol, channels=protocol.channels or opened.channels),
         language=Language(texts, present, cache=cache),
         excluded=opened.reasons,
         with_problems=opened.n_left_out,

@@ -69,6 +69,7 @@ def recover(
             tasks,
             like=opened.cohort if opened else None,
             learn_from=opened.part()[0] if opened else None,
+            channels=opened.channels if opened else None,
             n=people,
             seed=seed,
             repeat=repeat,

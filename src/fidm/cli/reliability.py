@@ -40,7 +40,6 @@ def reliability(
         Threads; by default one per processor. Changes no number.
     """
     from fidm.experiments.reliability import reliability as run
-    from fidm.fit.fitted import load_fit
     from fidm.plot.save import write_with_figures
     from fidm.present.experiments import show_reliability
 
@@ -52,8 +51,9 @@ def reliability(
         found = run(
             opened.tasks,
             opened.cohort,
-            fit=load_fit(path, opened.tasks) if has_fit else None,
+            fit=opened.load_fit(path) if has_fit else None,
             learn_from=learners,
+            channels=opened.channels,
             seed=seed,
             bootstrap=bootstrap,
             workers=workers,

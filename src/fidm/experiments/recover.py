@@ -282,6 +282,7 @@ def recover(
     *,
     like: Cohort | None = None,
     learn_from: Cohort | None = None,
+    channels: Sequence[Channel] | None = None,
     n: int | None = None,
     seed: int = 1,
     repeat: int = 1,
@@ -307,6 +308,8 @@ def recover(
         The study whose people, tasks and trace lengths to use; by default people like the paper's.
     learn_from : Cohort, optional
         The part of the study that says what people share and how much they differ; by default all of it.
+    channels : sequence of Channel, optional
+        The effort channels that a study's people are learned with; by default the paper's.
     n : int, optional
         How many people: 400 by default, or as many as the study has. A study of another size is made of its
         people, drawn with replacement.
@@ -355,7 +358,8 @@ def recover(
     say = on_progress or (lambda doing, done, of: None)
     say("structure", 0, 1)
     people = _people(tasks, like, n, seed)
-    design = _design(tasks, like if like is None or learn_from is None else learn_from, truth, protocol)
+    learners = like if like is None or learn_from is None else learn_from
+    design = _design(tasks, learners, channels or paper_channels(), truth, protocol)
     rows, stats, failures = _repeated(tasks, people, design, protocol, say)
     settings = {
         "people": len(people),
@@ -471,7 +475,11 @@ def _people(tasks: TaskSet, like: Cohort | None, n: int | None, seed: int) -> Co
 
 
 def _design(
-    tasks: TaskSet, learners: Cohort | None, truth: Mapping[str, Truth] | None, protocol: _Protocol
+    tasks: TaskSet,
+    learners: Cohort | None,
+    wanted: Sequence[Channel],
+    truth: Mapping[str, Truth] | None,
+    protocol: _Protocol,
 ) -> _Design:
     """What a study's people share and how much they differ, or the paper's numbers where there is no study.
 
@@ -482,9 +490,9 @@ def _design(
     mean, spreads = PAPER_LOG_SENSITIVITY, [PAPER_LOG_SENSITIVITY_SD]
     if learners is None:
         truth = dict(truth or PAPER_TRUTH)
-        channels = tuple(c for c in paper_channels() if c.name in truth and c.name != PRESENCE)
+        channels = tuple(c for c in wanted if c.name in truth and c.name != PRESENCE)
     else:
-        fit, why = fit_learnable(tasks.tasks, learners, paper_channels(), workers=protocol.workers)
+        fit, why = fit_learnable(tasks.tasks, learners, wanted, workers=protocol.workers)
         left_out = [f"{name} is left out: {reason}" for name, reason in why.items() if name != PRESENCE]
         notes = (*left_out, *fit.warnings)
         truth = {**learned_truth(fit), **(truth or {})}

@@ -32,7 +32,7 @@ a bootstrap of participants.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -181,6 +181,7 @@ def reliability(
     *,
     fit: Fit | EffortFit | None = None,
     learn_from: Cohort | None = None,
+    channels: Sequence[Channel] | None = None,
     halves: Literal["segments", "episodes"] = "segments",
     unit: Literal["person", "episode"] = "person",
     together: str | None = None,
@@ -201,6 +202,8 @@ def reliability(
         What people share; learned from ``learn_from`` if left out.
     learn_from : Cohort, optional
         The training part; by default all of the cohort.
+    channels : sequence of Channel, optional
+        The effort channels that are learned where there is no fit; by default the paper's.
     halves : {"segments", "episodes"}
         What is dealt to the two halves in turn: segments with their steps, or whole episodes.
     unit : {"person", "episode"}
@@ -245,7 +248,8 @@ def reliability(
     say("population", 0, 4)
     failures: dict[str, str] = {}
     if fit is None:
-        fit, failures = _learned(tasks, cohort if learn_from is None else learn_from, workers)
+        learners = cohort if learn_from is None else learn_from
+        fit, failures = _learned(tasks, learners, channels or paper_channels(), workers)
     measuring = _Measuring(tasks, cohort, fit, group, protocol)
     say("split halves", 1, 4)
     rows = measuring.halves(notes)
@@ -322,11 +326,11 @@ def learned_numbers(fit: Fit | EffortFit) -> Floats:
 
 
 def _learned(
-    tasks: TaskSet | None, learners: Cohort, workers: int | None
+    tasks: TaskSet | None, learners: Cohort, channels: Sequence[Channel], workers: int | None
 ) -> tuple[Fit | EffortFit, dict[str, str]]:
     if tasks is None:
         return fit_effort(learners, workers=workers), {}
-    return fit_learnable(tasks.tasks, learners, paper_channels(), workers=workers)
+    return fit_learnable(tasks.tasks, learners, channels, workers=workers)
 
 
 # ---------------------------------------------------------------------- two measurements of everybody

@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import polars as pl
 from polars import selectors as cs
@@ -108,7 +109,7 @@ class Study:
                 "was interrupted while being replaced, so its tables may not fit together. Write it again.",
                 source=str(self.folder),
             )
-        self.task_names = self._manifest()
+        self.task_names, self.channels = read_manifest(self.folder)
         self._files = {name: self._parts(name) for name in TABLES}
         missing = [name for name in NEEDED if not self._files[name]]
         if missing:
@@ -219,23 +220,6 @@ class Study:
 
     # ------------------------------------------------------------------ files
 
-    def _manifest(self) -> tuple[str, ...]:
-        path = self.folder / "study.toml"
-        if not path.exists():
-            return ()
-        try:
-            said = tomllib.loads(path.read_text("utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise DataError(f"cannot be read: {error}.", source=str(path)) from None
-        schema, tasks = said.get("schema"), said.get("tasks", [])
-        if schema != SCHEMA:
-            raise DataError(
-                f"has the schema {schema!r}; this version of fidm reads {SCHEMA}.", source=str(path)
-            )
-        if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
-            raise DataError("tasks must be a list of built-in names or of task files.", source=str(path))
-        return tuple(tasks)
-
     def _parts(self, name: str) -> dict[str, Path]:
         """The files of a table by the number of their part."""
         single = [self.folder / f"{name}{suffix}" for suffix in (".parquet", ".csv")]
@@ -258,6 +242,35 @@ class Study:
     def __repr__(self) -> str:
         tasks = ", ".join(self.task_names) or "not named"
         return f"Study({str(self.folder)!r}: {self.n_parts} parts, tasks {tasks})"
+
+
+def read_manifest(folder: Path) -> tuple[tuple[str, ...], dict[str, dict[str, Any]]]:
+    """Return what study.toml says: its tasks, and a table per effort channel; nothing where there is no file.
+
+    Parameters
+    ----------
+    folder : Path
+        The study.
+    """
+    path = folder / "study.toml"
+    if not path.exists():
+        return (), {}
+    try:
+        said = tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"cannot be read: {error}.", source=str(path)) from None
+    schema, tasks, channels = said.get("schema"), said.get("tasks", []), said.get("channels", {})
+    if schema != SCHEMA:
+        raise DataError(f"has the schema {schema!r}; this version of fidm reads {SCHEMA}.", source=str(path))
+    if not isinstance(tasks, list) or not all(isinstance(task, str) for task in tasks):
+        raise DataError("tasks must be a list of built-in names or of task files.", source=str(path))
+    if not isinstance(channels, dict) or not all(isinstance(one, dict) for one in channels.values()):
+        raise DataError(
+            'channels must be tables, one per channel: [channels.duration], kind = "gamma", '
+            'column = "duration_s".',
+            source=str(path),
+        )
+    return tuple(tasks), channels
 
 
 def read_table(path: Path) -> pl.DataFrame:
@@ -439,7 +452,14 @@ class StudyWriter:
             else:
                 names.append(task)
         listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
-        (part / "study.toml").write_text(f"schema = {SCHEMA}\ntasks = [{listed}]\n", "utf-8")
+        kept = read_manifest(self.folder)[1]
+        channels = "".join(
+            f"\n[channels.{json.dumps(name)}]\n"
+            + "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())
+            for name, table in kept.items()
+        )
+        text = f"schema = {SCHEMA}\ntasks = [{listed}]\n{channels}"
+        (part / "study.toml").write_text(text, "utf-8")
         os.chmod(part, 0o777 & ~_umask())
         try:
             if self.folder.is_dir() and any(self.folder.iterdir()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ from fidm.errors import DataError, Problem
 from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.counts import Bernoulli, NegativeBinomial
+from fidm.registry import CHANNELS
 from fidm.tasks.stack import Followed, TaskSet, problem_rows, trace_problems
 from fidm.types import Floats, Integers
 
@@ -170,6 +172,39 @@ def _indicators(segments: pl.DataFrame, column: str, levels: tuple[str, ...]) ->
         np.where(missing, np.nan, (text == level).fill_null(value=False).to_numpy().astype(np.float64))
         for level in levels[1:]
     ]
+
+
+def channels_of(tables: Mapping[str, Mapping[str, Any]], *, source: str = "") -> tuple[Channel, ...]:
+    """Make effort channels from tables: a kind, a column, and further settings of the kind's class.
+
+    Parameters
+    ----------
+    tables : mapping of str to mapping
+        By the channel's name: ``kind`` (a built-in one, one of an installed package, or ``"module:Class"``),
+        ``column``, and any other field of the class.
+    source : str
+        Where they are from, for messages.
+
+    Examples
+    --------
+    >>> channels_of({"gaze": {"kind": "poisson", "column": "n_gaze"}})
+    (Poisson(name='gaze', column='n_gaze', design=('log_moves',)),)
+    """
+    made, problems = [], []
+    for name, table in tables.items():
+        settings = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+        kind = settings.pop("kind", None)
+        if not isinstance(kind, str) or "column" not in settings:
+            problems.append(Problem("needs a kind and a column.", where=f"channels.{name}"))
+            continue
+        try:
+            make: Any = CHANNELS.resolve(kind)
+            made.append(make(name=name, **settings))
+        except (DataError, TypeError) as error:
+            problems.append(Problem(f"cannot be made: {error}", where=f"channels.{name}"))
+    if problems:
+        raise DataError("Effort channels cannot be used.", source=source, problems=problems)
+    return tuple(made)
 
 
 def paper_channels() -> tuple[Channel, ...]:

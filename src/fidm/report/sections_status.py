@@ -62,6 +62,7 @@ def classification_section(
                 language=Language(Texts(), {}),
                 label=label,
                 normal=normal,
+                channels=opened.study.channels,
                 seed=seed,
                 workers=workers,
                 on_progress=on_progress,

@@ -1,0 +1,116 @@
+"""Effort channels that ``study.toml`` names reach every verb, and survive in saved fits."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import textwrap
+
+import polars as pl
+import pytest
+
+import fidm
+from fidm.cli.main import main
+from fidm.folder import StudyFolder
+
+OWN = '''
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fidm.channels import Poisson
+
+
+@dataclass(frozen=True)
+class Gazes(Poisson):
+    """Looks away from the map."""
+
+    kind: ClassVar[str] = "gazes_away"
+    label: str = "looks away"
+'''
+CHANNELS = """
+[channels.duration]
+kind = "weibull"
+column = "duration_s"
+
+[channels.gazes]
+kind = "own_channels_of_a_lab:Gazes"
+column = "n_turns"
+"""
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """A study with a channel of another family and one of its own class."""
+    place = tmp_path_factory.mktemp("channels")
+    (place / "own_channels_of_a_lab.py").write_text(textwrap.dedent(OWN), "utf-8")
+    sys.path.insert(0, str(place))
+    folder = place / "study"
+    cohort = fidm.simulate_cohort(fidm.load_task("errands"), 40, seed=1)
+    people = cohort.participants.select("participant", diagnosis=pl.Series(["normal", "mci"] * 20))
+    fidm.write_cohort(cohort.with_participants(people), folder, tasks=["errands"])
+    with (folder / "study.toml").open("a", encoding="utf-8") as file:
+        file.write(CHANNELS)
+    yield folder
+    sys.path.remove(str(place))
+
+
+NAMES = ["action_sensitivity", "duration", "gazes"]
+
+
+def run(capsys, *words):
+    capsys.readouterr()
+    assert main([*map(str, words), "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_every_verb_uses_them(study, capsys):
+    fitted = run(capsys, "fit", study)
+    assert [row["parameter"] for row in fitted["parameters"]] == NAMES
+    assert [one["kind"] for one in fitted["fit"]["channels"]] == ["weibull", "gazes_away"]
+    assert (
+        run(capsys, "fit", study, "--use", study / "fit.json", "--out", study / "again")["participants"] == 40
+    )
+    run(capsys, "evidence", study)
+    segments = pl.read_parquet(study / "results" / "evidence-segments.parquet").columns
+    assert [name for name in segments if name.endswith("_residual")] == [
+        f"{name}_residual" for name in NAMES[1:]
+    ]
+    assert run(capsys, "reliability", study, "--bootstrap", 30)["result"]["parameters"] == NAMES
+    recovered = run(capsys, "recover", "--like", study, "--repeat", 1, "--method", "eb")
+    assert {row["parameter"] for row in recovered["result"]["parameters"]} >= set(NAMES[1:])
+    classified = run(capsys, "classify", study, "--no-language", "--repeats", 1, "--permutations", 0)
+    assert [one["name"] for one in classified["settings"]["channels"]] == NAMES[1:]
+    report = run(capsys, "report", study, "--no-classify")
+    shown = next(one for one in report["sections"] if one["id"] == "parameters")
+    assert len(next(one for one in shown["tables"] if one["id"] == "spread")["rows"]) == len(NAMES)
+
+
+def test_they_are_learned_where_there_is_no_fit(study, tmp_path):
+    copy = shutil.copytree(study, tmp_path / "copy", ignore=shutil.ignore_patterns("fit.json", "results"))
+    fit, _ = StudyFolder.open(copy).fit()
+    assert list(fit.parameters) == NAMES
+
+
+def test_they_stay_when_the_tables_are_written_anew(study, tmp_path):
+    copy = shutil.copytree(study, tmp_path / "copy")
+    before = StudyFolder.open(copy)
+    fidm.write_cohort(before.cohort, copy, tasks=["errands"], overwrite=True)
+    assert StudyFolder.open(copy).channels == before.channels
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[channels.a]\nkind = 'gamma'", "needs a kind and a column"),
+        ("[channels.a]\nkind = 'gama'\ncolumn = 'x'", "Did you mean gamma?"),
+        ("[channels.a]\nkind = 'nowhere:Class'\ncolumn = 'x'", "nowhere"),
+        ("[channels.a]\nkind = 'gamma'\ncolumn = 'x'\ncolour = 1", "colour"),
+        ("channels = 3", "channels must be tables"),
+    ],
+)
+def test_what_is_wrong_with_them_is_said(study, tmp_path, capsys, text, said):
+    copy = shutil.copytree(study, tmp_path / "copy")
+    (copy / "study.toml").write_text(f'schema = 1\ntasks = ["errands"]\n{text}\n', "utf-8")
+    assert main(["fit", str(copy)]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
