@@ -6,12 +6,17 @@ from importlib import resources
 from fidm.grounding.review import verdicts as meanings
 from fidm.grounding.review.verdicts import MEANINGS, doubt_in_words
 
-FOLDER = resources.files("fidm.grounding")
-SOURCES = "".join(f.read_text("utf-8") for f in FOLDER.iterdir() if f.name.endswith(".py"))
+RULES, MODEL = (resources.files(f"fidm.grounding.{name}") for name in ("rules", "llm"))
+SOURCES = "".join(
+    file.read_text("utf-8")
+    for folder in (RULES, MODEL)
+    for file in folder.iterdir()
+    if file.name.endswith(".py")
+)
 
 
 def test_every_doubt_of_the_rules_has_words():
-    grammar = (FOLDER / "languages" / "grammar.toml").read_text("utf-8")
+    grammar = (RULES / "grammar.toml").read_text("utf-8")
     raised = set(re.findall(r'doubt\("([a-z_]+)"\)', SOURCES)) | set(
         re.findall(r"=> doubt ([a-z_]+)", grammar)
     )

@@ -27,7 +27,7 @@ from fidm.grounding.review.verdicts import segment_key
 from fidm.grounding.store import write_grounding
 from fidm.pages import csp_hash
 from fidm.present.numbers import cell_text, estimate_text, in_one_way, number_text, rounded
-from fidm.report import opening, parts, sections_status
+from fidm.report import parts, sections_status
 from fidm.report.html import laid_out
 from fidm.report.opening import (
     draw_names,
@@ -456,7 +456,7 @@ def test_what_cannot_be_told_says_why(opened, monkeypatch):
     few = classification_section(opened, wanted=True, label="diagnosis", normal="normal", **plain)
     assert few["paragraphs"][0].startswith("People's status cannot be classified: ")
     assert "Use fewer folds" in few["paragraphs"][0]
-    assert "fidm classify takes another number (--folds)" in few["paragraphs"][1]
+    assert "fidm classify takes another number of folds (--folds)" in few["paragraphs"][1]
     off = classification_section(opened, wanted=False, label="diagnosis", normal="normal", **plain)
     assert off["paragraphs"] == ["Classification was left out of this report."]
     nobody = replace(opened, known=replace(opened.known, label=None))
@@ -490,7 +490,9 @@ def test_classification_is_told_with_its_checks(opened, monkeypatch):
     assert re.fullmatch(r"0\.\d{3} \(0\.\d{3} to 0\.\d{3}\)", f"{shown['text']} {shown['more']}")
     assert [figure["id"] for figure in found["figures"]] == ["score-bars", "roc", "calibration"]
     said = " ".join(found["paragraphs"])
-    assert "five-fold cross-validation of 332 people, then 68 others once." in said
+    settings = whole.record.settings
+    assert f"{settings['folds']}-fold cross-validation of 332 people" in said
+    assert "then 68 others once." in said
     assert "A note." in said
     assert re.search(r"Checks: labels scrambled .* an AUC of 0\.\d{3}( to 0\.\d{3})? \(0\.5 expected\)", said)
     assert "−0.0 " not in said
@@ -775,9 +777,6 @@ def test_what_counts_is_said_as_it_is(opened):
     assert "left no choice" not in text
     assert "A step with one legal action counts" in text
     assert "nor do actions that a planner filled in or of segments that need review;" in text
-    assert "people again 500 times" in text
-    assert "fidm reliability 1,000 times, fidm localize 2,000 times" in text
-    assert ["report: bootstrap", 500] in said["tables"][0]["rows"]
     half = replace(opened, provenance={**opened.provenance, "weighing": {"doubtful": 0.5}})
     assert "those of segments that need review with weight 0.5" in " ".join(
         method_section(half, settings=settings)["paragraphs"]
@@ -799,8 +798,8 @@ def test_moves_in_doubt_count_as_the_grounding_says(opened, weighing, words):
 
 def test_how_often_people_were_drawn_stands_below_the_tables(built):
     tables = {table["id"]: table for section in built.data["sections"] for table in section["tables"]}
-    assert "people drawn again 500 times (fidm reliability: 1,000)" in tables["reliability-table"]["note"]
-    assert "people drawn again 500 times (fidm localize: 2,000)" in tables["localisation-table"]["note"]
+    assert "participants resampled 1,000 times" in tables["reliability-table"]["note"]
+    assert "participants resampled 2,000 times" in tables["localisation-table"]["note"]
 
 
 def test_groups_by_the_split_itself(opened):
@@ -840,7 +839,7 @@ def test_several_episodes_on_a_task_with_a_map_and_one_without(tmp_path, monkeyp
     cohort = fidm.simulate_cohort(tasks, 3, seed=1)
     folder = tmp_path / "s"
     fidm.write_cohort(cohort, folder, tasks=["errands", "grocery_small"])
-    monkeypatch.setattr(opening, "study_tasks", lambda *_: tasks)  # no task file is without a map
+    monkeypatch.setattr("fidm.folder.study_tasks", lambda *_: tasks)  # no task file is without a map
     found = build_report(folder, classify=False, deidentify=True)
     json.dumps(found.data, allow_nan=False)
     for person in found.data["people"]:

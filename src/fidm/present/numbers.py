@@ -213,7 +213,7 @@ def percent(value: float | None, *, sign: bool = False) -> str:
 
     Examples
     --------
-    >>> from fidm.present.wording import percent
+    >>> from fidm.present.numbers import percent
     >>> percent(0.7039), percent(-0.0002, sign=True), percent(None)
     ('70.4', '−0.0', '–')
     """
@@ -225,7 +225,7 @@ def span(low: float | None, high: float | None, *, sign: bool = False) -> str:
 
     Examples
     --------
-    >>> from fidm.present.wording import span
+    >>> from fidm.present.numbers import span
     >>> span(0.661, 0.743), span(-0.012, 0.04, sign=True)
     ('66.1–74.3', '−1.2 to +4.0')
     """
@@ -240,7 +240,7 @@ def number(value: float | None, *, places: int = 2, sign: bool = False) -> str:
 
     Examples
     --------
-    >>> from fidm.present.wording import number
+    >>> from fidm.present.numbers import number
     >>> number(-0.254), number(0.5, sign=True), number(None)
     ('−0.25', '+0.50', '–')
     """
