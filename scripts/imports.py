@@ -35,7 +35,10 @@ def graph() -> dict[str, set[str]]:
         if part is None:
             continue
         own = found.setdefault(part, set())
-        for module, _ in imports(ast.parse(path.read_text("utf-8"))):
+        tree = ast.parse(path.read_text("utf-8"))
+        if part == "cli":  # verbs import when they run
+            tree.body += [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        for module, _ in imports(tree):
             other = part_of(module) if module.startswith("fidm.") else None
             if other is not None and other != part:
                 own.add(other)
@@ -76,7 +79,9 @@ def draw(edges: dict[str, set[str]]) -> Figure:
         below = {far for other in others for far in _reach(other, edges)}
         for other in others - below:
             (x, y), (u, v) = place[part], place[other]
-            arrow = FancyArrowPatch((x, y - 0.24), (u, v + 0.24), arrowstyle="-|>", mutation_scale=9)
+            bend = f"arc3,rad={0.25 if y - v > 1 else 0}"  # long arrows go round what stands between
+            arrow = FancyArrowPatch((x, y - 0.24), (u, v + 0.24), arrowstyle="-|>", connectionstyle=bend)
+            arrow.set_mutation_scale(9)
             arrow.set(color="#999999", lw=0.9)
             ax.add_patch(arrow)
     for part, (x, y) in place.items():

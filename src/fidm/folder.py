@@ -30,7 +30,7 @@ from fidm.io.columns import count_reasons
 from fidm.io.dialogs import read
 from fidm.io.study import Study
 from fidm.model.channels import Channel
-from fidm.model.effort import channels_of, paper_channels
+from fidm.model.effort import make_channels, paper_channels
 from fidm.record import Record, hash_cohort, hash_values, read_record
 from fidm.simulate.twin import SIMULATION
 from fidm.talk import Transcripts
@@ -246,7 +246,7 @@ class StudyFolder:
 
 def study_channels(study: Study) -> tuple[Channel, ...] | None:
     """Return the effort channels that study.toml names; None where it names none."""
-    return channels_of(study.channels, source=str(study.folder / "study.toml")) or None
+    return make_channels(study.channels, source=str(study.folder / "study.toml")) or None
 
 
 def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]:

@@ -12,7 +12,6 @@ from made_up.toy_study import DATASET, FILES, REANALYSIS, install, write
 
 from fidm.cli.main import main
 from fidm_studies import Expectation
-from fidm_studies import verb as studies
 
 BUILT_IN = ("space-adventure", "justhink", "map-task")
 
@@ -147,7 +146,7 @@ def test_a_number_that_is_not_required_does_not_change_the_exit_code(data, tmp_p
         odd = Expectation("mean, read wrongly", 6.0, 1, 2, "published", required=False)
         return replace(found, expectations=(*found.expectations, odd))
 
-    monkeypatch.setattr("fidm_studies.verb.find_study", lambda name: replace(REANALYSIS, analyse=analyse))
+    monkeypatch.setattr("fidm_studies.analysis.find_study", lambda name: replace(REANALYSIS, analyse=analyse))
     assert main(["studies", "run", "toy", "--data", str(data), "--out", str(tmp_path / "o")]) == 0
     found = said(capsys)
     assert "✗ 6 1 to 2 mean, read wrongly (not required)" in found
@@ -200,7 +199,7 @@ def test_only_download_can_ask_the_network(data, monkeypatch):
     def asked(*_, **__):
         raise AssertionError("the network was asked")
 
-    monkeypatch.setattr(studies, "fetch", asked)
+    monkeypatch.setattr("fidm_studies.fetching.download", asked)
     monkeypatch.setitem(sys.modules, "pooch", None)
     monkeypatch.setitem(sys.modules, "requests", None)
     (data / DATASET.folder / next(iter(FILES))).unlink()

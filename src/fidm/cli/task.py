@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 from fidm.cli.shared import print_json
@@ -14,10 +15,13 @@ from fidm.present.terminal import page, progress_bar, table_of
 
 def list_tasks() -> None:
     """List the tasks that come with fidm."""
-    from fidm.tasks.spec import builtin_tasks, read_task
+    from fidm.registry import TASKS
 
-    specs = {name: read_task(name) for name in builtin_tasks()}
-    rows = [[name, spec.title, ", ".join(spec.targets)] for name, spec in specs.items()]
+    rows = []
+    for name in TASKS.names():
+        text = tomllib.loads(TASKS.read(name, f"{name}.toml"))
+        targets = [target for phase in text.get("phases", ()) for target in phase.get("targets", ())]
+        rows.append([name, text.get("title", name), ", ".join(targets)])
     page().print(table_of(["name", "what it is", "targets"], rows, left=3))
 
 

@@ -174,7 +174,7 @@ def _indicators(segments: pl.DataFrame, column: str, levels: tuple[str, ...]) ->
     ]
 
 
-def channels_of(tables: Mapping[str, Mapping[str, Any]], *, source: str = "") -> tuple[Channel, ...]:
+def make_channels(tables: Mapping[str, Mapping[str, Any]], *, source: str = "") -> tuple[Channel, ...]:
     """Make effort channels from tables: a kind, a column, and further settings of the kind's class.
 
     Parameters
@@ -187,7 +187,7 @@ def channels_of(tables: Mapping[str, Mapping[str, Any]], *, source: str = "") ->
 
     Examples
     --------
-    >>> channels_of({"gaze": {"kind": "poisson", "column": "n_gaze"}})
+    >>> make_channels({"gaze": {"kind": "poisson", "column": "n_gaze"}})
     (Poisson(name='gaze', column='n_gaze', design=('log_moves',)),)
     """
     made, problems = [], []

@@ -10,20 +10,24 @@ from a folder that the user names.
 
 from __future__ import annotations
 
-from fidm_studies.analysis import Expectation, Findings, Reanalysis, find_study, study_names
-from fidm_studies.dataset import (
-    Dataset,
-    Loaded,
-    Source,
-    data_folder,
-    dataset_folder,
-    dataset_names,
-    find_dataset,
-    load,
-    read_manifest,
-    verify,
-)
-from fidm_studies.fetching import download
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fidm_studies.analysis import Expectation, Findings, Reanalysis, find_study, study_names
+    from fidm_studies.dataset import (
+        Dataset,
+        Loaded,
+        Source,
+        data_folder,
+        dataset_folder,
+        dataset_names,
+        find_dataset,
+        load,
+        read_manifest,
+        verify,
+    )
+    from fidm_studies.fetching import download
 
 __version__ = "0.1.0.dev0"
 
@@ -45,3 +49,28 @@ __all__ = [
     "study_names",
     "verify",
 ]
+
+_HOME = {
+    "Dataset": "fidm_studies.dataset",
+    "Expectation": "fidm_studies.analysis",
+    "Findings": "fidm_studies.analysis",
+    "Loaded": "fidm_studies.dataset",
+    "Reanalysis": "fidm_studies.analysis",
+    "Source": "fidm_studies.dataset",
+    "data_folder": "fidm_studies.dataset",
+    "dataset_folder": "fidm_studies.dataset",
+    "dataset_names": "fidm_studies.dataset",
+    "download": "fidm_studies.fetching",
+    "find_dataset": "fidm_studies.dataset",
+    "find_study": "fidm_studies.analysis",
+    "load": "fidm_studies.dataset",
+    "read_manifest": "fidm_studies.dataset",
+    "study_names": "fidm_studies.analysis",
+    "verify": "fidm_studies.dataset",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'fidm_studies' has no attribute {name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 from rich.console import Console
@@ -16,26 +16,11 @@ from rich.text import Text
 from fidm.cli.shared import finish, require_writable
 from fidm.errors import DataError, count
 from fidm.present.terminal import Bars, aside, note, page, printable, progress_bar, table_of, warn
-from fidm.record import to_json
-from fidm.registry import DATASETS, REANALYSES
-from fidm_studies.analysis import Expectation, Reanalysis, find_study, study_names
-from fidm_studies.dataset import (
-    CHANGED,
-    MISSING,
-    UNKNOWN,
-    VARIABLE,
-    Dataset,
-    data_folder,
-    dataset_folder,
-    dataset_names,
-    find_dataset,
-    mending,
-)
-from fidm_studies.dataset import verify as find_problems
-from fidm_studies.fetching import DOWNLOADING
-from fidm_studies.fetching import download as fetch
-from fidm_studies.page import NO, STATEMENT, YES, Told, about_data, band_text, figure_text, mark
-from fidm_studies.running import run_study, write_study
+
+if TYPE_CHECKING:
+    from fidm_studies.analysis import Expectation, Reanalysis
+    from fidm_studies.dataset import Dataset
+    from fidm_studies.page import Told
 
 NARROW = 80
 """On a terminal of fewer columns studies stand one below the other, not in a table."""
@@ -68,6 +53,8 @@ def show_list(rows: Sequence[tuple[str, ...]], console: Console) -> None:
 
 def show_run(told: Told, written: tuple[Path, ...], target: Path, console: Console) -> None:
     """What a study found: its terms, a tick or a cross per number, the summary, and what was written."""
+    from fidm_studies.page import NO
+
     findings, found = told.findings, told.sections[0]
     console.print(Text(told.study.title, style="bold"))
     console.print(Text(told.study.question, style="italic"))
@@ -92,6 +79,8 @@ def show_run(told: Told, written: tuple[Path, ...], target: Path, console: Conso
 
 def terms(dataset: Dataset) -> Table:
     """What a data set is, its licence, whom to cite, and where it is published."""
+    from fidm_studies.page import about_data
+
     grid = grid_of_terms()
     for term, said in about_data(dataset):
         for i, one in enumerate(said):
@@ -115,6 +104,8 @@ def add_term(grid: Table, term: str, text: str) -> None:
 
 def _expected(expectations: tuple[Expectation, ...]) -> Table:
     """A line per check: a tick or a cross, what was found, the band, and what it is."""
+    from fidm_studies.page import band_text, figure_text, mark
+
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, justify="right")
@@ -167,6 +158,8 @@ def list_studies(*, data: Data = None, json: bool = False) -> int:
     json
         Print the list as JSON instead of a table.
     """
+    from fidm_studies.dataset import data_folder
+
     if data is not None:
         data_folder(data)
     found, problems = _all_there_is()
@@ -213,6 +206,11 @@ def show(name: str, *, data: Data = None, json: bool = False) -> int:
     json
         Print it as JSON instead of words.
     """
+    from fidm.registry import DATASETS, REANALYSES
+    from fidm_studies.analysis import find_study, study_names
+    from fidm_studies.dataset import dataset_names, find_dataset
+    from fidm_studies.page import STATEMENT
+
     is_data_alone = name not in study_names() and name in dataset_names()
     study = None if is_data_alone else find_study(name)
     dataset = find_dataset(name if study is None else study.dataset)
@@ -271,6 +269,9 @@ def run(
     json
         Print the result as JSON instead of words; all files are written as well.
     """
+    from fidm.record import to_json
+    from fidm_studies.running import run_study, write_study
+
     study = _study(name)
     target = out if out is not None else Path("fidm-results") / study.name
     require_writable(target)
@@ -309,6 +310,10 @@ def download(name: str, *, data: Data = None) -> int:
     data
         The folder for data sets, made if need be; by default what the environment variable FIDM_DATA names.
     """
+    from fidm_studies.fetching import DOWNLOADING
+    from fidm_studies.fetching import download as fetch
+    from fidm_studies.page import STATEMENT
+
     dataset = _dataset(name)
     console = page()
     console.print(terms(dataset))
@@ -340,6 +345,10 @@ def verify(name: str, *, data: Data = None) -> int:
     data
         The folder with the data sets; by default what the environment variable FIDM_DATA names.
     """
+    from fidm_studies.dataset import data_folder, dataset_folder, mending
+    from fidm_studies.dataset import verify as find_problems
+    from fidm_studies.page import NO, YES
+
     dataset = _dataset(name)
     folder = dataset_folder(dataset, data)
     with progress_bar() as bars:
@@ -362,6 +371,9 @@ def verify(name: str, *, data: Data = None) -> int:
 
 def _study(name: str) -> Reanalysis:
     """The study of this name; of a data set that is meant, which studies there are."""
+    from fidm_studies.analysis import find_study, study_names
+    from fidm_studies.dataset import dataset_names
+
     if name in study_names() or name not in dataset_names():
         return find_study(name)
     of = [one for one, study, dataset in _all_there_is()[0] if study is not None and dataset.name == name]
@@ -371,6 +383,10 @@ def _study(name: str) -> Reanalysis:
 
 def _all_there_is() -> tuple[list[tuple[str, Reanalysis | None, Dataset]], list[str]]:
     """Every study with its data set, the data sets without a study, and what is wrong with some."""
+    from fidm.registry import DATASETS, REANALYSES
+    from fidm_studies.analysis import find_study, study_names
+    from fidm_studies.dataset import dataset_names, find_dataset
+
     found: list[tuple[str, Reanalysis | None, Dataset]] = []
     problems = [*DATASETS.ignored(), *REANALYSES.ignored()]
     for name in study_names():
@@ -391,6 +407,8 @@ def _all_there_is() -> tuple[list[tuple[str, Reanalysis | None, Dataset]], list[
 
 def _plain(name: str, study: Reanalysis | None, dataset: Dataset, files: str) -> dict[str, Any]:
     """A line of the list, for programs."""
+    from fidm_studies.page import NO, YES
+
     return {
         "name": name,
         "title": None if study is None else study.title,
@@ -402,11 +420,18 @@ def _plain(name: str, study: Reanalysis | None, dataset: Dataset, files: str) ->
 
 def _dataset(name: str) -> Dataset:
     """The data set of this name, or the one of this study."""
+    from fidm_studies.analysis import find_study
+    from fidm_studies.dataset import dataset_names, find_dataset
+
     return find_dataset(name if name in dataset_names() else find_study(name).dataset)
 
 
 def _files(dataset: Dataset, data: Path | None, bars: Bars) -> str:
     """Where the files of a data set are, and whether they are the published ones."""
+    from fidm_studies.dataset import CHANGED, MISSING, UNKNOWN, dataset_folder
+    from fidm_studies.dataset import verify as find_problems
+    from fidm_studies.page import NO, YES
+
     try:
         folder = dataset_folder(dataset, data)
     except DataError:
@@ -418,6 +443,8 @@ def _files(dataset: Dataset, data: Path | None, bars: Bars) -> str:
 
 def _looked(data: Path | None) -> str:
     """Where files were looked for."""
+    from fidm_studies.dataset import VARIABLE, data_folder
+
     try:
         return f"files were looked for in {data_folder(data)}"
     except DataError:
