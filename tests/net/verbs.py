@@ -19,6 +19,9 @@ from typing import Any
 
 EXPECTED = Path(__file__).with_name("expected.json")
 
+VERSION = "0.1.0.dev0"
+"""What verbs take for the version of the package: fits name it, and results have the hash of their fit."""
+
 VERBS = (
     "task copy errands my_task.toml",
     "check my_task.toml --json",
@@ -55,8 +58,10 @@ def run_verbs(folder: Path) -> dict[str, Any]:
     from digest import digest, digest_folder
     from matplotlib.figure import Figure
 
+    import fidm
     from fidm.cli.main import main
 
+    fidm.__version__, own = VERSION, fidm.__version__
     Figure.savefig, drawn = _no_picture, Figure.savefig  # pictures are for people, and take most of the time
     printed = {}
     with contextlib.chdir(folder):
@@ -68,8 +73,9 @@ def run_verbs(folder: Path) -> dict[str, Any]:
                 printed[verb] = {"code": code, **digest(json.loads(out.getvalue()))}
             else:
                 printed[verb] = {"code": code}
-    Figure.savefig = drawn
-    return {"printed": printed, "written": digest_folder(folder)}
+    written = digest_folder(folder)
+    fidm.__version__, Figure.savefig = own, drawn
+    return {"printed": printed, "written": written}
 
 
 def _no_picture(_figure: Any, target: Any, **_: Any) -> None:

@@ -25,7 +25,7 @@ from fidm_studies.dataset import (
 )
 from fidm_studies.fetching import download
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Dataset",
