@@ -19,8 +19,9 @@ from typing import Any
 
 EXPECTED = Path(__file__).with_name("expected.json")
 
-VERSION = "0.1.0.dev0"
-"""What verbs take for the version of the package: fits name it, and results have the hash of their fit."""
+VERSIONS = ("0.1.0.dev0", "3.11.7")
+"""What verbs take for the versions of the package and of Python: fits and reports name them, and results have
+the hash of their fit."""
 
 VERBS = (
     "task copy errands my_task.toml",
@@ -61,7 +62,8 @@ def run_verbs(folder: Path) -> dict[str, Any]:
     import fidm
     from fidm.cli.main import main
 
-    fidm.__version__, own = VERSION, fidm.__version__
+    own = fidm.__version__, platform.python_version
+    fidm.__version__, platform.python_version = VERSIONS[0], lambda: VERSIONS[1]
     Figure.savefig, drawn = _no_picture, Figure.savefig  # pictures are for people, and take most of the time
     printed = {}
     with contextlib.chdir(folder):
@@ -74,7 +76,8 @@ def run_verbs(folder: Path) -> dict[str, Any]:
             else:
                 printed[verb] = {"code": code}
     written = digest_folder(folder)
-    fidm.__version__, Figure.savefig = own, drawn
+    Figure.savefig = drawn
+    fidm.__version__, platform.python_version = own
     return {"printed": printed, "written": written}
 
 
