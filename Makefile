@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh machine with python3 (and its venv module), make and git (and, for the
 # tests of the web pages, a Chromium, which is installed where the system's packages offer it):
 #   make demo   the main job on an embedded default
-#   make test   the same, then lint, types, import rules and all tests
+#   make test   the same, then lint, types, import rules, the packages as released, and all tests
 
 PYTHON ?= python3
 VENV := .venv
@@ -9,14 +9,14 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 
-.PHONY: demo test lint types imports unit docs bench floors format lock clean
+.PHONY: demo test lint types imports unit docs dist pythons bench floors format lock clean
 
 demo: $(VENV)/.core
 	$(BIN)/fidm demo
 
 # What needs one processor is done two at a time, the tests with as many workers as there are processors.
 test: demo $(VENV)/.dev
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target docs types lint imports
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target docs dist types lint imports
 	$(MAKE) --no-print-directory unit
 	@echo "All checks passed."
 
@@ -37,6 +37,15 @@ docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 	@echo "Wrote docs/_build/html/index.html"
 
+# Wheels and sources of both packages in dist/, looked into, installed into an empty environment and run there.
+dist: $(VENV)/.dev
+	$(BIN)/python scripts/check-dist.py
+
+# A quick look at the other Pythons that are supported, where they are installed. Not part of the tests.
+PYTHONS ?= python3.11 python3.12 python3.13
+pythons:
+	@sh scripts/pythons.sh $(PYTHONS)
+
 # Speed, as ratios measured in one run, written to benchmarks/results/. Not part of the tests.
 bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/solve.py --out benchmarks/results/solve.json --msdm-python .venv-bench/bin/python
@@ -48,14 +57,15 @@ bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/classify.py --out benchmarks/results/classify.json
 	$(BIN)/python benchmarks/report.py --out benchmarks/results/report.json
 
-# The tests with the lowest versions that pyproject.toml allows. Old releases may warn, so warnings pass.
-# Language encoders are left out: old releases of torch come as gigabytes.
-floors:
+# The tests with the lowest versions that both pyproject.toml allow. Old releases may warn, so warnings pass.
+# Language encoders are left out: old releases of torch come as gigabytes. So is the net, which knows the numbers of
+# the versions in constraints.txt.
+floors: $(VENV)/.browser
 	@sh scripts/make-venv.sh "$(PYTHON)" .venv-floors
 	.venv-floors/bin/python scripts/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-floors/floors.txt --editable . --editable ./studies
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r tests/llm/requirements.txt
-	.venv-floors/bin/pytest tests src --ignore tests/language --numprocesses $(WORKERS) --override-ini filterwarnings=default -p no:cacheprovider
+	.venv-floors/bin/pytest tests src studies --ignore tests/language --ignore tests/net --numprocesses $(WORKERS) --override-ini filterwarnings=default -p no:cacheprovider
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -1,13 +1,18 @@
-"""Print the lowest versions that pyproject.toml allows, and what the tests need beside them."""
+"""Print the lowest versions that both pyproject.toml allow, and what the tests need beside them."""
 
 import tomllib
 from pathlib import Path
 
-project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
-extras = ("speech", "llm", "data", "gym", "pandas")
-for requirement in [
-    *project["dependencies"],
-    *(one for extra in extras for one in project["optional-dependencies"][extra]),
-]:
+core, studies = (
+    tomllib.loads(Path(name).read_text("utf-8"))["project"]
+    for name in ("pyproject.toml", "studies/pyproject.toml")
+)
+extras = ("speech", "llm", "web", "gym", "pandas")
+requirements = [
+    *core["dependencies"],
+    *(one for extra in extras for one in core["optional-dependencies"][extra]),
+    *(one for one in studies["dependencies"] if not one.startswith("fidm")),
+]
+for requirement in requirements:
     print(requirement.replace(">=", "=="))
-print("hypothesis\npytest\npytest-xdist\nstatsmodels")
+print("axe-playwright-python\nhypothesis\nplaywright\npypdf\npytest\npytest-xdist\nstatsmodels")

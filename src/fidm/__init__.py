@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from fidm.tasks.spec import TaskSpec, builtin_tasks, builtin_text, parse_task, read_task
     from fidm.types import Trace, Values
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOME = {
     "Cohort": "fidm.cohort",

@@ -19,6 +19,10 @@ from typing import Any
 
 EXPECTED = Path(__file__).with_name("expected.json")
 
+VERSIONS = ("0.1.0.dev0", "3.11.7")
+"""What verbs take for the versions of the package and of Python: fits and reports name them, and results have
+the hash of their fit."""
+
 VERBS = (
     "task copy errands my_task.toml",
     "check my_task.toml --json",
@@ -55,8 +59,11 @@ def run_verbs(folder: Path) -> dict[str, Any]:
     from digest import digest, digest_folder
     from matplotlib.figure import Figure
 
+    import fidm
     from fidm.cli.main import main
 
+    own = fidm.__version__, platform.python_version
+    fidm.__version__, platform.python_version = VERSIONS[0], lambda: VERSIONS[1]
     Figure.savefig, drawn = _no_picture, Figure.savefig  # pictures are for people, and take most of the time
     printed = {}
     with contextlib.chdir(folder):
@@ -68,8 +75,10 @@ def run_verbs(folder: Path) -> dict[str, Any]:
                 printed[verb] = {"code": code, **digest(json.loads(out.getvalue()))}
             else:
                 printed[verb] = {"code": code}
+    written = digest_folder(folder)
     Figure.savefig = drawn
-    return {"printed": printed, "written": digest_folder(folder)}
+    fidm.__version__, platform.python_version = own
+    return {"printed": printed, "written": written}
 
 
 def _no_picture(_figure: Any, target: Any, **_: Any) -> None:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from fidm_studies.fetching import download
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Dataset",
