@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
 
-.PHONY: demo test lint types imports unit docs dist pythons bench floors format lock clean
+.PHONY: demo test lint types imports unit quick docs dist pythons bench floors format lock clean
 
 demo: $(VENV)/.core
 	$(BIN)/fidm demo
@@ -32,6 +32,12 @@ imports: $(VENV)/.dev
 
 unit: $(VENV)/.dev $(VENV)/.browser
 	$(BIN)/pytest --numprocesses $(WORKERS)
+
+# For everyday work, in about a minute: unit tests of what does not draw, browse or kill, oracles, names and ceilings.
+QUICK := tests/oracle $(addprefix tests/unit/,tasks model fit evidence io grounding simulate) tests/net/test_names.py tests/net/test_house.py
+SLOW := tests/unit/tasks/test_large.py $(addprefix tests/unit/grounding/test_,grounding_integrity.py trail.py review_decisions.py)
+quick: $(VENV)/.dev
+	$(BIN)/pytest --numprocesses $(WORKERS) --quiet $(QUICK) $(addprefix --ignore=,$(SLOW))
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs docs/_build/html

@@ -1,6 +1,6 @@
 """What a machine reads of a folder of results, boiled down to a few numbers per file.
 
-A digest has the hash of everything but the floating-point numbers (keys, columns, types, texts, counts, the places of
+A digest has the hash of everything but the floating-point numbers and hashes of them (keys, columns, types, texts, counts, the places of
 gaps), three sums of those numbers, and a hash of their bits. Sums can be compared between machines whose
 arithmetic differs in the last digit; bits only where nothing differs.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ import fidm
 
 READ = (".json", ".jsonl", ".csv", ".parquet", ".toml", ".cha", ".eaf", ".srt", ".vtt", ".TextGrid")
 """Files that programs read; pictures, pages and notes are for people."""
+
+LAST_BIT = re.compile(r"[0-9a-f]{16,64}|\d+(\.\d+)+[a-z0-9.]*")
+"""Hashes of numbers, and versions of libraries: texts that are the same only where arithmetic is."""
 
 LEFT_OUT = {"svg"}
 """Keys whose values are pictures."""
@@ -48,15 +52,16 @@ def digest_file(path: Path) -> dict[str, Any]:
 def digest(value: Any) -> dict[str, Any]:
     """The digest of nested plain values."""
     numbers: list[float] = []
+    exact: list[str] = []
     shape = hashlib.sha256()
-    for part in _parts(value, numbers):
+    for part in _parts(value, numbers, exact):
         shape.update(part.encode())
         shape.update(b"\0")
     found: dict[str, Any] = {"shape": shape.hexdigest()[:16]}
-    if numbers:
-        array = np.array(numbers)
+    if numbers or exact:
+        array = np.array(numbers, dtype=np.float64)
         weights = np.cos(np.arange(len(array)))  # so that exchanged numbers are seen
-        found["bits"] = hashlib.sha256(array.tobytes()).hexdigest()[:16]
+        found["bits"] = hashlib.sha256(array.tobytes() + "".join(exact).encode()).hexdigest()[:16]
         found["sums"] = [math.fsum(array), math.fsum(np.abs(array)), math.fsum(array * weights)]
     return found
 
@@ -66,22 +71,25 @@ def _table(frame: pl.DataFrame) -> dict[str, Any]:
     return {"types": types, **{name: frame[name].to_list() for name in frame.columns}}
 
 
-def _parts(value: Any, numbers: list[float]) -> Iterator[str]:
-    """Everything but finite floating-point numbers, one text after the other; those go to the list."""
+def _parts(value: Any, numbers: list[float], exact: list[str]) -> Iterator[str]:
+    """Everything that is the same on every machine, one text after the other; the rest goes to the lists."""
     if isinstance(value, dict):
         yield "{"
         for key, one in value.items():
             yield str(key)
             if key not in LEFT_OUT:
-                yield from _parts(one, numbers)
+                yield from _parts(one, numbers, exact)
         yield "}"
     elif isinstance(value, list | tuple):
         yield "["
         for one in value:
-            yield from _parts(one, numbers)
+            yield from _parts(one, numbers, exact)
         yield "]"
     elif isinstance(value, float) and math.isfinite(value):
         numbers.append(value)
         yield "number"
+    elif isinstance(value, str) and LAST_BIT.fullmatch(value):
+        exact.append(value)
+        yield "exact"
     else:
         yield repr(value).replace(fidm.__version__, "VERSION")

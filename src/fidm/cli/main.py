@@ -22,7 +22,7 @@ ERROR = 2
 CLOSED_PIPE, INTERRUPTED = 141, 130
 """The exit codes a shell gives for these."""
 
-STUDIES = "Analyse published data sets of real people anew: list, show, download, verify, run."
+STUDIES = "Analyse published data sets of real people: list, show, download, verify, run."
 
 app = App(
     name="fidm",

@@ -93,7 +93,7 @@ def test_a_very_long_corridor():
 
 
 def test_a_million_states_fit_in_eight_gigabytes():
-    benchmark = Path(__file__).parents[2] / "benchmarks" / "solve.py"
+    benchmark = Path(__file__).parents[3] / "benchmarks" / "solve.py"
     done = subprocess.run(
         [sys.executable, str(benchmark), "--million"], capture_output=True, text=True, check=True
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-PAGE = Path(__file__).parents[2] / "docs" / "howto" / "make-figures.md"
+PAGE = Path(__file__).parents[3] / "docs" / "howto" / "make-figures.md"
 
 
 def test_every_block_of_the_page_runs_after_those_before_it():

@@ -282,7 +282,7 @@ WORKER = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
-from test_decisions import decision
+from test_trail import decision
 from fidm.grounding.review.trail import Trail
 trail, how = Trail(sys.argv[1]), sys.argv[2]
 if how == "half":

@@ -14,7 +14,7 @@ from fidm.io.dialogs import formats, read, write
 from fidm.io.formats import base as opening
 from fidm.talk import Transcript, Turn
 
-DATA = Path(__file__).parents[1] / "data" / "dialogs"
+DATA = Path(__file__).parents[2] / "data" / "dialogs"
 CSV = "speaker,start_s,end_s,text\n"
 GOOD = CSV + "INV,0,1,and then\nPAR,1.5,3,left\n"
 CANARY = "zzkanarienvogel"

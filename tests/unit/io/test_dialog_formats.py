@@ -16,7 +16,7 @@ from fidm.io.formats.checks import KNOWN
 from fidm.io.formats.subtitles import from_clock, split_prefix, to_clock
 from fidm.talk import Mark, Transcript, Turn, Word
 
-DATA = Path(__file__).parents[1] / "data" / "dialogs"
+DATA = Path(__file__).parents[2] / "data" / "dialogs"
 ROLES = DATA / "roles.toml"
 
 

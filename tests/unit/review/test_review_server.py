@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "web"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "web"))
 from review_studies import STRANGE, make_study
 
 from fidm.cli.main import main
