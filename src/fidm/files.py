@@ -1,8 +1,7 @@
-"""Writing a file so that it is either there whole or not at all, and one process at a time.
+"""Files that are whole or not there, held by one process at a time, and read by their owner alone.
 
-A SQLite file that its owner alone can read, for what must be kept and must not be seen.
-
-Several threads and several processes may use one at once, and a killed run loses only what was under way.
+A :class:`PrivateFile` is a SQLite file for what must be kept and must not be seen. Several threads and
+several processes may use one at once, and a killed run loses only what was under way.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""What experiments share: the paper's classifier, and learning what can be learned.
+"""What experiments share: the paper's classifier, learning what can be learned, people who belong together.
 
-The paper's classifier (appendix B.2), how features are prepared for it, and how well it tells two groups.
-
-Missing values are imputed by the median, features standardized, and in a fusion every block of d features is
-divided by √d. All of it is learned from the rows the classifier learns from, and from no others.
-
-What experiments share: learning what can be learned, what was learned, and people who belong together.
-
-A channel that people tell nothing about is left out of a fit, with the reason why.
+The classifier is that of the paper's appendix B.2. Missing values are imputed by the median, features
+standardized, and in a fusion every block of d features is divided by √d. All of it is learned from the rows
+the classifier learns from, and from no others. A channel that people tell nothing about is left out of a fit,
+with the reason why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Pictures of a classification: scores with their intervals.
-
-Pictures of a classification: ROC curves, and calibration.
-"""
+"""Pictures of a classification: scores with their intervals, ROC curves, and calibration."""
 
 from __future__ import annotations
 

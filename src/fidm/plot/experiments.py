@@ -1,7 +1,4 @@
-"""Pictures of the matched conditions (the paper's figure 4) and of the grid of task settings.
-
-Pictures of recovery (the paper's figure 3) and of reliability.
-"""
+"""Pictures of experiments: recovery, matched conditions (figures 3 and 4), settings, reliability, families."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The consoles every verb writes to: no markup surprises, and a closed pipe is not a failure.
-
-A progress bar on the error stream, if somebody is looking.
-
-Writing figures from the command line: no window, and never half a file.
-"""
+"""What every verb writes to: consoles without markup surprises, tables that line up, progress bars."""
 
 from __future__ import annotations
 

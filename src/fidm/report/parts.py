@@ -1,9 +1,4 @@
-"""The pieces a report is made of, as plain dicts: sections, tables, figures.
-
-What codes and names of the package are called on a report's pages.
-
-Pictures that only a report needs: how a grounding went, and panels of a classification side by side.
-"""
+"""The pieces a report is made of, as plain dicts: sections, tables, figures; and what codes are called."""
 
 from __future__ import annotations
 

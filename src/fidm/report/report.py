@@ -1,7 +1,4 @@
-"""A study's report: built from its folder, and written as HTML and JSON, each whole or not at all.
-
-A whole report as one plain dict: its sections, what people share, and the people.
-"""
+"""A study's report: one plain dict, written as HTML and JSON, each whole or not at all."""
 
 from __future__ import annotations
 
