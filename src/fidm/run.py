@@ -191,7 +191,7 @@ class _Line:
         review = found.grounded.shares().get("needs_review", 0.0)
         said = f"{len(found.grounded.dialogs):,} dialogs, {found.grounded.segments.height:,} segments"
         tables = [path for one in TABLES for path in self.folder.glob(f"{one}.parquet")]
-        return f"{said}, {review:.0%} marked for review", [self.folder / FOLDER / "provenance.json", *tables]
+        return f"{said}, {review:.1%} marked for review", [self.folder / FOLDER / "provenance.json", *tables]
 
     def fit(self) -> tuple[str, list[Path]]:
         """Learn what people share, and profile everybody."""

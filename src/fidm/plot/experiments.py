@@ -1,4 +1,4 @@
-"""Pictures of experiments: recovery, matched conditions (figures 3 and 4), settings, reliability, families."""
+"""Pictures of experiments: recovery, matched pairs (figures 3 and 4), settings, reliability, families."""
 
 from __future__ import annotations
 
