@@ -48,7 +48,7 @@ class Step:
 
     Parameters
     ----------
-    name : str
+    step : str
         The verb.
     outcome : {"done", "up to date", "left out"}
         Whether there was anything to do.
@@ -56,7 +56,7 @@ class Step:
         What was done, or why the step was left out.
     """
 
-    name: str
+    step: str
     outcome: Outcome
     said: str
 

@@ -22,10 +22,13 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
     people
         How many simulated people; by default as many as in the paper.
     """
-    from fidm.cli.run import run
+    from joblib import cpu_count
+
+    from fidm.cli.run import do_steps, say_report
     from fidm.present.experiments import say_left_out
     from fidm.present.study import show_demo
     from fidm.present.task import show_check
+    from fidm.run import run_line
     from fidm.simulate.talk import formats_here
     from fidm.simulate.twin import simulate_study
     from fidm.tasks.check import check_task
@@ -47,7 +50,7 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
     )
     if say_left_out(formats):
         warn(console, say_left_out(formats))
-    run(study, seed=seed)
+    do_steps(lambda step: run_line(study, seed=seed, workers=cpu_count(), on_progress=step), console)
     show_demo(study, console)
     console.print(f"\nWrote {study}, with tables and figures in {study / 'results'}", soft_wrap=True)
     note(
@@ -55,3 +58,4 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
         f"to look at the groundings yourself, and correct them: fidm review {study} (needs the extra web)",
         "these people are simulated, and made to resemble the paper's",
     )
+    say_report(study, console)

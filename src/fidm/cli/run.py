@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -10,6 +13,12 @@ from fidm.cli.shared import Flag, print_json
 from fidm.defaults import LABEL, NORMAL
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.terminal import page, printable, progress_bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fidm.run import Step
+    from fidm.types import Progress
 
 MARKS = {"done": ("✓", "green"), "up to date": ("·", "dim"), "left out": ("–", "yellow")}
 """How the outcome of a step is marked, and in which colour."""
@@ -54,13 +63,11 @@ def run(
     """
     from joblib import cpu_count
 
-    from fidm.report.report import NAME
     from fidm.run import run_line
 
-    console = page()
-    steps = []
-    with progress_bar(rates=True) as bars:
-        for step in run_line(
+    console = None if json else page()
+    steps = do_steps(
+        lambda on_progress: run_line(
             study,
             label=label,
             normal=normal,
@@ -68,18 +75,35 @@ def run(
             skip_bad=skip_bad,
             again=again,
             workers=cpu_count() if workers is None else workers,
-            on_progress=bars.step,
-        ):
-            steps.append({"step": step.name, "outcome": step.outcome, "said": step.said})
-            if not json:
+            on_progress=on_progress,
+        ),
+        console,
+    )
+    if console is None:
+        print_json([asdict(step) for step in steps])
+    else:
+        say_report(study, console)
+    return 0
+
+
+def do_steps(run_with: Callable[[Progress], Iterator[Step]], console: Console | None) -> list[Step]:
+    """Do all steps, printing a line for each as soon as it is finished."""
+    steps = []
+    with progress_bar(rates=True) as bars:
+        for step in run_with(bars.step):
+            steps.append(step)
+            if console is not None:
                 more = f" ({step.outcome})" if step.outcome != "done" else ""
                 said = (printable(step.said + more), "dim")
-                line = Text.assemble(MARKS[step.outcome], f" {step.name:<12} ", said)
+                line = Text.assemble(MARKS[step.outcome], f" {step.step:<12} ", said)
                 console.print(line, soft_wrap=True)
-    if json:
-        print_json(steps)
-        return 0
+    return steps
+
+
+def say_report(study: Path, console: Console) -> None:
+    """Print where the report is, and what it is not."""
+    from fidm.report.report import NAME
+
     address = (study / NAME).resolve().as_uri()
     console.print(f"\nThe report: open {address}", soft_wrap=True, markup=False)
     console.print(NOT_A_DIAGNOSIS, style="dim")
-    return 0
