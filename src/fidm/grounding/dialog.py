@@ -18,17 +18,12 @@ from fidm.grounding.route.replay import DOUBTFUL, Replay, replay
 from fidm.grounding.route.terrain import Terrain
 from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
+from fidm.languages import language_called
 from fidm.talk import Transcript
 
 Status = Literal["confident", "needs_review", "no_route", "reviewed", "rejected"]
 """Whether a segment can be used, should be looked at, or says nothing about the way; and once somebody has
 looked at it, whether it was read by hand or cannot be used."""
-
-ALIASES = {
-    "yue": ("yue", "zh-hk", "zh-yue", "cantonese", "yue-hk", "yue-hant", "yue-hant-hk", "zh-hant-hk"),
-    "en": ("en", "eng", "english", "en-gb", "en-us", "en-hk", "en-au", "en-ca"),
-}
-"""What files call the languages that come with the package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +174,7 @@ class Reader:
             wide = sum(1 for letter in letters if "\u3400" <= letter <= "\u9fff" or letter >= "\U00020000")
             return "yue" if 3 * wide > len(letters) else "en"
         small = said.lower().replace("_", "-")
-        return next((code for code, names in ALIASES.items() if small in names), said)
+        return language_called(small) or said
 
     def vocabulary(self, language: str) -> Vocabulary:
         """Return the words of a language for this task."""
