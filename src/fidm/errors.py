@@ -75,7 +75,9 @@ class FidmError(Exception):
             elif shown[problem.what] <= MOST_ALIKE:
                 hidden += 1
         alike = {what: times - MOST_ALIKE for what, times in shown.items() if times > MOST_ALIKE}
-        lines += [f"  - … and {times:,} more times: {what}" for what, times in list(alike.items())[:20]]
+        lines += [
+            f"  - … and {count(times, 'time')} more: {what}" for what, times in list(alike.items())[:20]
+        ]
         hidden += sum(list(alike.values())[20:])
         if hidden:
             lines.append(f"  - … and {hidden:,} more")

@@ -12,6 +12,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,12 +30,15 @@ from fidm.folder import RESULTS, StudyFolder
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.grounding.store import FOLDER, ORIGINAL
-from fidm.io.study import TABLES
+from fidm.io.study import TABLES, read_manifest
+from fidm.languages import WORDS, languages_with
 from fidm.line import classify_study, fit_study, ground_study, silent
 from fidm.plot.evidence import evidence_figure
 from fidm.plot.save import save_figure, write_with_figures
 from fidm.present.summary import write_summary
+from fidm.registry import LANGUAGES, SEAMS
 from fidm.report.report import NAME, write_report
+from fidm.tasks.spec import builtin_tasks, builtin_text
 from fidm.types import Progress
 
 STATE = "run.json"
@@ -132,9 +137,15 @@ class _Line:
             self._opened = StudyFolder.open(self.folder, skip_bad=self.skip_bad, on_progress=self.on_progress)
         return self._opened
 
+    @cached_property
     def settings(self) -> list[object]:
-        """What changes results besides files."""
-        return [fidm.__version__, self.label, self.normal, self.seed, self.skip_bad]
+        """What changes results besides the study's files: options, versions, built-in tasks and words."""
+        tasks, _ = read_manifest(self.folder)
+        texts = [builtin_text(name) for name in tasks if name in builtin_tasks()]
+        texts += [LANGUAGES.read(name, WORDS) for name in languages_with(WORDS)]
+        packages = sorted({place.package for seam in SEAMS.values() for place in seam.places().values()})
+        versions = [f"{name} {version(name)}" for name in packages if name not in ("", "fidm")]
+        return [fidm.__version__, versions, self.label, self.normal, self.seed, self.skip_bad, texts]
 
     def inputs(self, name: str) -> list[Path]:
         """The files and folders that a step is made from."""
@@ -219,7 +230,8 @@ class _Line:
         evidence = find_evidence(fit, self.opened.cohort, workers=self.workers, on_progress=self.on_progress)
         found = localize(evidence, self.opened.cohort, seed=self.seed, on_progress=self.on_progress)
         auc = found.row("route_divergence")["auc"]
-        said = "nobody has both detours and other actions" if auc is None else f"AUC {auc:.3f} at detours"
+        said = f"unexpected actions point at detours with an AUC of {auc:.3f}"
+        said = "nobody has both detours and other actions" if auc is None else said
         return said, write_with_figures(found, self.results)
 
     def reliability(self) -> tuple[str, list[Path]]:
@@ -241,8 +253,9 @@ class _Line:
         protocol = Protocol(label=self.label, normal=self.normal, seed=self.seed, workers=self.workers)
         made = classify_study(self.opened, protocol, skip_bad=self.skip_bad, on_progress=self.on_progress)
         summary = write_summary(made.found, self.results, simulated=self.opened.is_simulated)
-        people = made.found.flow.n("train")
-        said = f"{len(made.found.representations)} representations of {people:,} participants"
+        learned, held_out = made.found.flow.n("train"), made.found.flow.n("held-out")
+        said = f"{len(made.found.representations)} representations; {learned:,} participants cross-validated"
+        said += f", {held_out:,} held out" if held_out else ""
         return said, [*write_with_figures(made.found, self.results), summary]
 
     def report(self) -> tuple[str, list[Path]]:
@@ -284,7 +297,7 @@ class _Memory:
             return Step(name, "left out", reason)
         if name == "fit":
             bring_up_to_date(line.folder)  # with decisions of reviewers, which the tables may lack
-        made_from = _hash(line.inputs(name), line.settings())
+        made_from = _hash(line.inputs(name), line.settings)
         known = self.steps.get(name, {})
         is_same = known.get("made_from") == made_from and not self.again
         if is_same and all(_file_hash(line.folder / path) == old for path, old in known["wrote"].items()):
@@ -297,7 +310,7 @@ class _Memory:
             return Step(name, "left out", error.message)
         if name == "ground":
             line._opened = None
-            made_from = _hash(line.inputs(name), line.settings())  # it names its task in study.toml
+            made_from = _hash(line.inputs(name), line.settings)  # it names its task in study.toml
         hashes = {path.relative_to(line.folder).as_posix(): _file_hash(path) for path in written}
         self.steps[name] = {"made_from": made_from, "wrote": hashes, "said": said}
         with whole_file(self.path) as part:

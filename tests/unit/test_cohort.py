@@ -551,7 +551,7 @@ def test_many_problems_of_one_kind_are_counted():
     with pytest.raises(fidm.DataError) as raised:
         fidm.make_cohort(**{**good(), "segments": many}, tasks=corridor())
     assert len(raised.value.problems) == 80
-    assert "… and 75 more times: duration_s is negative." in str(raised.value)
+    assert "… and 75 times more: duration_s is negative." in str(raised.value)
     assert len(str(raised.value).splitlines()) == 7
 
 

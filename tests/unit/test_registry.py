@@ -91,7 +91,7 @@ PIPED = Format("piped", "Piped text", (".pipe", ".csv"), ("times",), read_text, 
 
 GERMAN = """
 format = 1
-language = "de"
+language = "xx-de"
 name = "German"
 spaced = true
 [numbers]
@@ -106,7 +106,7 @@ ENTRY_POINTS = {
     "fidm.channels": "spoken = lab_package:Spoken",
     "fidm.formats": "piped = lab_package:PIPED",
     "fidm.grounders": "arrows = lab_package:Arrows",
-    "fidm.languages": "de = lab_package.german",
+    "fidm.languages": "xx-de = lab_package.german",
     "fidm.tasks": "museum = lab_package.tasks",
 }
 
@@ -137,8 +137,8 @@ def install(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("catalogue", "names"), BUILT_IN, ids=[one.group for one, _ in BUILT_IN])
 def test_everything_that_comes_with_fidm_is_there_and_can_be_loaded(catalogue, names):
-    assert catalogue.names() == names
-    assert tuple(catalogue.loaded()) == names
+    assert set(names) <= set(catalogue.names())
+    assert tuple(catalogue.loaded()) == catalogue.names()
     assert catalogue.ignored() == ()
     assert names[0] in catalogue
     with pytest.raises(DataError, match=f"There is no {catalogue.what} .*Did you mean {names[0]}"):
@@ -231,7 +231,7 @@ def test_a_task_of_another_package_is_loaded_by_name_wherever_tasks_are_named(in
     package = install()
     task = fidm.load_task("museum")
     assert task.name == "museum"
-    assert fidm.builtin_tasks() == ("errands", "grocery", "grocery_small", "museum")
+    assert fidm.builtin_tasks()[-1] == "museum"
     fidm.write_cohort(fidm.simulate_cohort(task, 6, seed=1), tmp_path / "study", tasks=["museum"])
     assert main(["fit", str(tmp_path / "study"), "--json"]) == 0
     assert fidm.load_fit(tmp_path / "study" / "fit.json").tasks.names == ("museum",)
@@ -246,10 +246,10 @@ def test_a_task_of_another_package_is_loaded_by_name_wherever_tasks_are_named(in
 
 def test_a_language_of_another_package_is_read_by_the_rules(install):
     install()
-    assert languages() == ("en", "yue", "de")
+    assert languages()[-1] == "xx-de"
     task = fidm.load_task("grocery")
     said = Turn("PAR", 0.0, 2.0, "links hoch drei Felder", role="participant")
-    grounded = fidm.ground([Transcript("P1", (said,), language="de")], task)
+    grounded = fidm.ground([Transcript("P1", (said,), language="xx-de")], task)
     assert [task.actions[action] for action in grounded.cohort.action] == ["W", "N", "N", "N"]
 
 
@@ -329,7 +329,7 @@ def test_list_names_everything_with_its_package(install, capsys):
     assert described["channels", "spoken"] == ("Seconds spoken, under another name.", "toy")
     assert described["formats", "piped"] == ("Piped text (.pipe, .csv)", "toy")
     assert described["grounders", "arrows"] == ("Read arrows: every one is a square.", "toy")
-    assert described["languages", "de"] == ("German", "toy")
+    assert described["languages", "xx-de"] == ("German", "toy")
     assert described["tasks", "museum"] == (fidm.read_task("errands").title, "toy")
     assert described["datasets", "numbers"] == ("Named numbers", "toy")
     assert described["tasks", "grocery"][1] == "fidm"

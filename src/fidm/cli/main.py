@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, Group, Parameter
 from rich.text import Text
 
 import fidm
@@ -31,62 +31,62 @@ app = App(
     version=fidm.__version__,
     result_action="return_value",
 )
-task_app = App(
-    name="task", help="Look at tasks: list the built-in ones, show one, copy one to start your own."
-)
-audit_app = App(
-    name="audit", help="Judge groundings by hand, score the verdicts, and check the trail of decisions."
-)
-app.command(task_app)
-app.command(audit_app)
-app.command("fidm.cli.task:check", help="Say whether a task can be used, and what to change if not.")
-app.command(
-    "fidm.cli.demo:demo", help="Simulate a study, read its dialogs, profile everybody, and write the report."
-)
-app.command(
-    "fidm.cli.simulate:simulate", help="Write a whole study of simulated people, with dialogs and the truth."
-)
-app.command(
-    "fidm.cli.evidence:evidence", help="Say which actions and segments a profile rests on, down to the words."
-)
-app.command(
-    "fidm.cli.list:list_names",
-    name="list",
-    help="List channels, formats, grounders, languages, tasks and data sets by name.",
-)
-app.command(
-    "fidm.cli.localize:localize",
-    help="Test whether unexpected actions are where people go astray or pass by.",
-)
-app.command(
-    "fidm.cli.recover:recover", help="Say how well each parameter would come back from data like a study's."
-)
-app.command("fidm.cli.matched:matched", help="Tell apart people whose totals are alike, as in the paper.")
-app.command(
-    "fidm.cli.classify:classify",
-    help="Say how well scores, words and the model tell people's status, alone and together.",
-)
-app.command("fidm.cli.select:select", help="Choose move cost and temperature of a task by cross-validation.")
-app.command(
-    "fidm.cli.reliability:reliability",
-    help="Say how reliable each parameter is, and which change is more than error.",
-)
-app.command("fidm.cli.run:run", help="Take a study from its dialogs or tables to its report; resume a run.")
-app.command("fidm.cli.fit:fit", help="Learn what people share and estimate every participant of a study.")
-app.command(
-    "fidm.cli.ground:ground_study", name="ground", help="Turn the dialogs of a study into steps and segments."
-)
-app.command(
-    "fidm.cli.review:review", help="Open the local page where a person checks and corrects groundings."
-)
-app.command("fidm.cli.report:report", help="Write the whole study as one page that opens without a network.")
-audit_app.command("fidm.cli.audit:sample", help="Write the sheet for a manual audit.")
-audit_app.command("fidm.cli.audit:score", help="Read a judged sheet back.")
-audit_app.command("fidm.cli.audit:verify", help="Check that no decision of a review was changed or removed.")
-audit_app.command("fidm.cli.audit:agreement", help="Say how far reviewers agree, and what audits found.")
-task_app.command("fidm.cli.task:list_tasks", name="list", help="List the built-in tasks.")
-task_app.command("fidm.cli.task:copy", help="Copy a built-in task to a file of your own.")
-task_app.command("fidm.cli.task:show", help="Draw a task's map and the value of each place.")
+VERBS = {
+    "Start here": {
+        "demo": ("demo:demo", "Simulate a study, take it through the whole line, and write its report."),
+        "run": ("run:run", "Take a study from its dialogs or tables to its report; resume a run."),
+        "simulate": ("simulate:simulate", "Write a study of simulated people, with dialogs and the truth."),
+    },
+    "Tasks": {
+        "check": ("task:check", "Check whether a task can be used, and what to change if not."),
+        "task list": ("task:list_tasks", "List the built-in tasks."),
+        "task copy": ("task:copy", "Copy a built-in task to a file of your own."),
+        "task show": ("task:show", "Draw a task's map and the value of each place."),
+    },
+    "A study, step by step": {
+        "ground": ("ground:ground_study", "Turn the dialogs of a study into steps and segments."),
+        "review": ("review:review", "Open the local page where a person checks and corrects groundings."),
+        "audit sample": ("audit:sample", "Write the sheet for a manual audit."),
+        "audit score": ("audit:score", "Read a judged sheet back."),
+        "audit verify": ("audit:verify", "Check that no decision of a review was changed or removed."),
+        "audit agreement": ("audit:agreement", "Report how far reviewers agree, and what audits found."),
+        "fit": ("fit:fit", "Fit the model and write one profile per participant."),
+        "evidence": ("evidence:evidence", "Show the actions, segments and words behind a profile."),
+        "report": ("report:report", "Write the whole study as one page that opens without a network."),
+    },
+    "Experiments": {
+        "localize": ("localize:localize", "Test whether unexpected actions lie where people went astray."),
+        "reliability": (
+            "reliability:reliability",
+            "Estimate reliability and the smallest detectable change.",
+        ),
+        "recover": ("recover:recover", "Simulate how well each parameter would be recovered."),
+        "matched": ("matched:matched", "Distinguish people whose totals are alike, as in the paper."),
+        "select": ("select:select", "Choose move cost and temperature of a task by cross-validation."),
+        "classify": ("classify:classify", "Measure how well scores, words and the model distinguish people."),
+    },
+    "More": {
+        "list": ("list:list_names", "List channels, formats, grounders, languages, tasks and data sets."),
+    },
+}
+"""Every verb: where its function is, and what it does; a verb of two words belongs to a group of verbs."""
+
+PARENTS = {
+    "task": ("Tasks", "Look at tasks: list the built-in ones, show one, copy one to start your own."),
+    "audit": ("A study, step by step", "Judge groundings by hand, score the verdicts, check the trail."),
+}
+
+GROUPS = {name: Group.create_ordered(name) for name in VERBS}
+
+for _name, (_group, _help) in PARENTS.items():
+    app.command(App(name=_name, help=_help, group=GROUPS[_group]))
+for _group, _verbs in VERBS.items():
+    for _words, (_place, _help) in _verbs.items():
+        *_parent, _name = _words.split()
+        if _parent:
+            app[_parent[0]].command(f"fidm.cli.{_place}", name=_name, help=_help)
+        else:
+            app.command(f"fidm.cli.{_place}", name=_name, help=_help, group=GROUPS[_group])
 
 
 def no_studies(*words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
@@ -101,9 +101,9 @@ def no_studies(*words: Annotated[str, Parameter(show=False, allow_leading_hyphen
 
 
 if find_spec("fidm_studies"):
-    app.command("fidm_studies.verb:app", name="studies", help=STUDIES)
+    app.command("fidm_studies.verb:app", name="studies", help=STUDIES, group=GROUPS["More"])
 else:
-    app.command(no_studies, name="studies", help=STUDIES)
+    app.command(no_studies, name="studies", help=STUDIES, group=GROUPS["More"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

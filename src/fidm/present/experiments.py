@@ -455,11 +455,8 @@ def show_simulated(
         *([WHAT_TRUTH_IS] if made.dialogs else []),
     )
     console.print(f"\nWrote {study}. What next:", soft_wrap=True, markup=False)
-    steps = [("fidm fit", "a profile of every participant")]
-    if made.dialogs:
-        steps.append(("fidm ground", "read the dialogs instead of taking what was truly done"))
-    steps.append(("fidm evidence", "where in a trace the numbers come from"))
-    steps.append(("fidm classify", "how well status is told from it"))
+    read = "read the dialogs in place of what was truly done, and " if made.dialogs else ""
+    steps = [("fidm run", f"{read}go on to the report"), ("fidm fit", "only a profile of every participant")]
     for verb, what in steps:
         console.print(Text(f"  {verb} {study}".ljust(34) + f"  {what}"), soft_wrap=True)
     console.print("Research use only, not a diagnosis.", style="dim")
