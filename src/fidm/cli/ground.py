@@ -46,7 +46,7 @@ def ground_study(
         Who reads the dialogs: rules, a language model on this machine (llm), the model where rules are unsure
         (hybrid), or a grounder of another package; see fidm list grounders.
     language
-        The dialogs' language (yue, en) or a language file; by default each file's own.
+        The dialogs' language (see fidm list languages) or a language file; by default each file's own.
     roles
         A file that says which speaker is the participant and which the assessor.
     endpoint
