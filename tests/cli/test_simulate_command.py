@@ -430,7 +430,7 @@ def test_the_page(tmp_path, capsys, monkeypatch):
     assert "Simulated people; not data about anybody." in out
     assert "true_characters, true_turns, … are what was drawn. Talk cannot be shorter" in out
     assert "relative to the mean of the people it was learned from" in out
-    assert "fidm ground twin" in out
+    assert "fidm run twin" in out
     assert "Research use only, not a diagnosis." in out
     assert max(len(line) for line in out.splitlines() if "·" not in line and "dialogs" not in line) <= 80
 
