@@ -78,7 +78,9 @@ def test_every_verb_uses_them(study, capsys):
     assert run(capsys, "reliability", study, "--bootstrap", 30)["result"]["parameters"] == NAMES
     recovered = run(capsys, "recover", "--like", study, "--repeat", 1, "--method", "eb")
     assert {row["parameter"] for row in recovered["result"]["parameters"]} >= set(NAMES[1:])
-    classified = run(capsys, "classify", study, "--no-language", "--repeats", 1, "--permutations", 0)
+    classified = run(
+        capsys, "classify", study, "--no-language", "--repeats", 1, "--permutations", 0, "--workers", 1
+    )
     assert [one["name"] for one in classified["settings"]["channels"]] == NAMES[1:]
     report = run(capsys, "report", study, "--no-classify")
     shown = next(one for one in report["sections"] if one["id"] == "parameters")

@@ -123,8 +123,8 @@ def install(tmp_path, monkeypatch):
         (site / "lab_package" / "german" / "words.toml").write_text(GERMAN, "utf-8")
         text = fidm.builtin_text("errands").replace('name = "errands"', 'name = "museum"')
         (site / "lab_package" / "tasks" / "museum.toml").write_text(text, "utf-8")
+        monkeypatch.syspath_prepend(site)  # before the next line, whose path it would otherwise put back
         toy_study.install(site / "info", monkeypatch, **(entry_points or ENTRY_POINTS))
-        monkeypatch.syspath_prepend(site)
         return site / "lab_package"
 
     yield installed
