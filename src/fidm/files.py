@@ -1,4 +1,4 @@
-"""Files that are whole or not there, held by one process at a time, and read by their owner alone.
+"""Files and folders: whole or not there, held by one process at a time, read by their owner alone.
 
 A :class:`PrivateFile` is a SQLite file for what must be kept and must not be seen. Several threads and
 several processes may use one at once, and a killed run loses only what was under way.
@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
+import shutil
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from fidm.errors import DataError, FidmError
+
+WRITING = ".fidm-writing-"
+"""How the name of a folder begins in which somebody writes what is to appear in the folder around it."""
 
 
 @contextmanager
@@ -34,22 +39,153 @@ def whole_file(path: str | Path, *, mode: int | None = None) -> Iterator[Path]:
         Who may read and write it; by default what the process gives new files.
     """
     target = Path(path)
-    try:
+    with writing(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.stem}-", suffix=target.suffix)
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}.", source=str(target)) from None
     os.close(handle)
     part = Path(name)
     try:
         yield part
         os.chmod(part, 0o666 & ~_umask() if mode is None else mode)
-        try:
+        with writing(target):
             os.replace(part, target)
-        except OSError as error:
-            raise DataError(f"cannot be written: {error.strerror}.", source=str(target)) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say in a sentence why something cannot be written."""
+    from polars.exceptions import PolarsError
+
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot be written: {error.strerror}.", source=str(path)) from None
+    except PolarsError:
+        raise DataError("cannot be written. Is the disk full?", source=str(path)) from None
+
+
+@contextmanager
+def whole_folder(folder: Path, *, replaced: Callable[[], Iterable[str]]) -> Iterator[Path]:
+    """Give a hidden place in a folder to write to; all that is in it appears at once when all went well.
+
+    If the block raises, the folder stays as it was, or is not there if it was not. If the process is killed
+    while it replaces files, the folder :func:`is_interrupted` until :func:`recover_folder` puts them back.
+    What is in the folder and is not replaced stays; folders in it are added to.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are to be; made if need be.
+    replaced : callable
+        Gives what in the folder goes when the new comes, besides what is there by the same name. It may
+        refuse by raising, and is asked before anything is written and again before anything is replaced.
+    """
+    recover_folder(folder)
+    replaced()
+    was_there = folder.exists()
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        hidden = Path(tempfile.mkdtemp(dir=folder, prefix=WRITING))
+    try:
+        with ExitStack() as held:
+            with suppress(OSError):  # a disk without such locks
+                held.enter_context(locked(hidden / "lock"))
+            (hidden / "new").mkdir()  # only now, so that whoever has this and not the lock is no more
+            yield hidden / "new"
+            with writing(folder):
+                _swap(folder, hidden, list(replaced()))
+    finally:
+        shutil.rmtree(hidden, ignore_errors=True)
+        if not was_there:
+            with suppress(OSError):  # something is in it
+                folder.rmdir()
+
+
+def _swap(folder: Path, hidden: Path, gone: list[str]) -> None:
+    """Move what is replaced to ``old`` and what is new to its place; all or nothing."""
+    new, old = hidden / "new", hidden / "old"
+    placed = list(_placed(new, folder, gone))
+    (hidden / "plan.json").write_text(json.dumps({"gone": gone, "placed": placed}), "utf-8")
+    old.mkdir()  # while it stands, nobody reads
+    try:
+        for name in dict.fromkeys([*gone, *placed]):
+            _move(name, folder, old)
+        for name in placed:
+            _move(name, new, folder)
+        os.replace(old, hidden / "done")
+    except BaseException:
+        _put_back(folder, hidden)
+        raise
+
+
+def _placed(new: Path, folder: Path, gone: Iterable[str], within: str = "") -> Iterator[str]:
+    """What is moved from the one folder to the other: files, and folders that the other does not keep."""
+    for path in sorted((new / within).iterdir()):
+        name = path.relative_to(new).as_posix()
+        if path.is_dir() and (folder / name).is_dir() and name not in gone:
+            yield from _placed(new, folder, gone, name)
+        else:
+            yield name
+
+
+def _move(name: str, source: Path, target: Path) -> None:
+    """Move a file or folder, if it is there."""
+    if os.path.lexists(source / name):
+        (target / name).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(source / name, target / name)
+
+
+def _put_back(folder: Path, hidden: Path) -> None:
+    """Undo a swap, however far it or its undoing came."""
+    new, old = hidden / "new", hidden / "old"
+    plan = json.loads((hidden / "plan.json").read_text("utf-8"))
+    for name in plan["placed"]:
+        if not os.path.lexists(new / name):
+            _move(name, folder, new)
+    for name in dict.fromkeys([*plan["gone"], *plan["placed"]]):
+        _move(name, old, folder)
+    shutil.rmtree(old)
+
+
+def recover_folder(folder: Path) -> bool:
+    """Put back what a process was killed over while it replaced it; return whether there was anything.
+
+    What else such processes left is removed. Where somebody replaces files just now, that is an error.
+    """
+    was_interrupted = False
+    for hidden in sorted(folder.glob(f"{WRITING}*/")):
+        if not (hidden / "new").is_dir():  # somebody begins just now
+            continue
+        is_open = (hidden / "old").exists()
+        with ExitStack() as held:
+            try:
+                held.enter_context(locked(hidden / "lock", wait_s=0.0))
+            except TimeoutError:
+                if is_open:
+                    raise DataError("is being written by another process.", source=str(folder)) from None
+                continue
+            except OSError:  # a disk without such locks: who knows
+                if not is_open:
+                    continue
+            if is_open:
+                with writing(folder):
+                    _put_back(folder, hidden)
+                was_interrupted = True
+        shutil.rmtree(hidden, ignore_errors=True)
+    return was_interrupted
+
+
+def is_interrupted(folder: Path) -> bool:
+    """Whether a folder's files are being replaced, or whoever did was killed; they may not fit together."""
+    return any(folder.glob(f"{WRITING}*/old"))
+
+
+def contents(folder: Path) -> list[str]:
+    """Return what is in a folder, apart from what somebody is writing."""
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return [name for name in names if not name.startswith(WRITING)]
 
 
 @contextmanager

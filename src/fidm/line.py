@@ -26,7 +26,7 @@ from fidm.classify.result import Classification
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
 from fidm.errors import DataError
-from fidm.files import whole_file
+from fidm.files import recover_folder, whole_file
 from fidm.fit.averaged import profile_draws
 from fidm.fit.common import smallest_hashes
 from fidm.fit.factorized import Model
@@ -51,7 +51,7 @@ from fidm.grounding.store import (
 )
 from fidm.io.columns import count_reasons, excluded_people
 from fidm.io.dialogs import formats
-from fidm.io.study import Study, read_manifest, recover
+from fidm.io.study import Study, read_manifest
 from fidm.record import plain
 from fidm.registry import GROUNDERS
 from fidm.tasks.compile import load_task
@@ -159,7 +159,7 @@ def ground_study(
     """
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
-    was_interrupted = recover(study)
+    was_interrupted = recover_folder(study)
     Trail(study)  # decisions that were tampered with are found before the work, not after it
     served = {"endpoint": endpoint, "model": model, "samples": samples, "workers": workers}
     chosen = _with_options(read_settings(study), {"by": by, "language": language}, served)

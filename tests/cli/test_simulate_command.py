@@ -6,6 +6,7 @@ import hashlib
 import importlib
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -18,11 +19,11 @@ import pytest
 import fidm
 from fidm.cli.main import main
 from fidm.errors import DataError
+from fidm.files import contents
 from fidm.io.dialogs import read
 from fidm.io.study import Study
 from fidm.present.experiments import say_left_out
 from fidm.simulate import twin
-from fidm.simulate import twin as folders
 from fidm.simulate.people import NOT_COMPLETED
 from fidm.simulate.talk import SEVEN_FORMATS, formats_here
 from fidm.simulate.twin import simulate_study
@@ -231,14 +232,14 @@ def test_nothing_is_left_behind_when_it_is_interrupted(tmp_path, monkeypatch, er
 def test_an_older_study_comes_back_if_the_new_one_cannot_take_its_place(tmp_path, monkeypatch):
     simulate_study(tmp_path / "old", n=3, dialogs=False)
     before = hashes(tmp_path)
-    really = folders.os.replace
+    really = os.replace
 
     def refuse(source, target):
-        if Path(target) == tmp_path / "old" and Path(source).name == "study":
+        if Path(target) == tmp_path / "old" / "study.toml" and Path(source).parent.name == "new":
             raise OSError(13, "Permission denied")
         really(source, target)
 
-    monkeypatch.setattr(folders.os, "replace", refuse)
+    monkeypatch.setattr(os, "replace", refuse)
     with pytest.raises(DataError, match="Permission denied"):
         simulate_study(tmp_path / "old", n=4, dialogs=False, overwrite=True)
     assert hashes(tmp_path) == before
@@ -273,17 +274,15 @@ def test_the_folder_one_is_in_and_links_are_refused(tmp_path, capsys, monkeypatc
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from fidm.simulate import twin as folders
+from fidm.simulate.twin import simulate_study
 really, when = os.replace, sys.argv[2]
 def replace(source, target):
-    if str(target) == sys.argv[1] and when == "between":
+    is_last = Path(target).name == "done" and Path(target).parents[1] == Path(sys.argv[1])
+    if when == "before" or is_last:
         os.kill(os.getpid(), signal.SIGKILL)
     really(source, target)
-folders.os.replace = replace
-with folders.new_folder(Path(sys.argv[1]), overwrite=True) as place:
-    place.mkdir()
-    if when == "before":
-        os.kill(os.getpid(), signal.SIGKILL)
+os.replace = replace
+simulate_study(sys.argv[1], n=2, dialogs=False, overwrite=True)
 """
 
 
@@ -297,45 +296,21 @@ def test_what_a_killed_process_left_is_put_back_or_removed(tmp_path, capsys):
     simulate_study(target, n=3, dialogs=False)
     before = hashes(target)
     killed(target, "before")
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(fidm.read_cohort(target)) == 3
+    assert len(contents(target)) + 1 == len(list(target.iterdir()))
     killed(target, "between")  # its start removes what the first one left
-    assert not target.exists()
-    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(DataError, match="interrupted"):
+        fidm.read_cohort(target)
     assert main(["simulate", str(target), "--people", "2", "--no-dialogs"]) == 2
     assert "exists already" in capsys.readouterr().err
     assert hashes(target) == before
-    assert [path.name for path in tmp_path.iterdir()] == ["study"]
-    killed(target, "before")
-    simulate_study(target, n=2, dialogs=False, overwrite=True)
-    assert [path.name for path in tmp_path.iterdir()] == ["study"]
-    assert len(fidm.read_cohort(target)) == 2
-
-
-def test_whatever_is_in_use_or_not_ours_stays(tmp_path):
-    other = [tmp_path / name for name in (".study-abcdefgh", ".study-more-abcdefgh", ".study-notes")]
-    for place in other:
-        place.mkdir()
-        (place / "precious").write_text("x", "utf-8")
-    for name in (folders.LOCK, folders.MARK):
-        (other[1] / name).touch()  # of another study, whose name begins alike
-    with folders.new_folder(tmp_path / "study", overwrite=False) as place:
-        place.mkdir()
-        simulate_study(tmp_path / "study", n=2, dialogs=False)
-        assert place.is_dir()
-        shutil.rmtree(tmp_path / "study")
-    assert all((place / "precious").exists() for place in other)
-    assert len(list(tmp_path.iterdir())) == 4
-
-
-def test_an_older_study_is_not_lost_if_its_place_was_taken(tmp_path):
-    target = tmp_path / "study"
-    simulate_study(target, n=2, dialogs=False)
     killed(target, "between")
-    target.mkdir()
-    assert main(["simulate", str(target), "--people", "3", "--no-dialogs"]) == 0
-    olds = list(tmp_path.glob(".study-*/old"))
-    assert len(olds) == 1
-    assert len(fidm.read_cohort(olds[0])) == 2
+    simulate_study(target, n=2, dialogs=False, overwrite=True)
+    assert len(contents(target)) == len(list(target.iterdir()))
+    assert len(fidm.read_cohort(target)) == 2
+    killed(tmp_path / "other", "before")
+    simulate_study(tmp_path / "other", n=2, dialogs=False)
+    assert hashes(tmp_path / "other").keys() == hashes(target).keys()
 
 
 # ---------------------------------------------------------------------- the page

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm.files import WRITING
 from fidm.grounding.store import known_participants
 from fidm.io.study import Study, StudyWriter
 from fidm.io.tables import tables_of
@@ -376,7 +377,7 @@ def test_a_failed_writing_leaves_nothing_behind(tmp_path):
 
 def test_an_interrupted_replacement_is_noticed(tmp_path):
     fidm.write_cohort(cohort(), tmp_path / "study")
-    (tmp_path / "study" / ".fidm-swapping-1").touch()
+    (tmp_path / "study" / f"{WRITING}1" / "old").mkdir(parents=True)
     with pytest.raises(fidm.DataError, match="interrupted"):
         fidm.read_cohort(tmp_path / "study")
 
@@ -680,13 +681,12 @@ def test_an_interrupted_replacement_brings_the_old_study_back(tmp_path, monkeypa
             raise KeyboardInterrupt
         real(source, target)
 
-    monkeypatch.setattr("fidm.io.study.os.replace", fragile)
+    monkeypatch.setattr(os, "replace", fragile)
     with pytest.raises(KeyboardInterrupt):
         fidm.write_cohort(cohort()[:2], tmp_path / "study", tasks=["grocery"], overwrite=True)
     monkeypatch.undo()
     assert len(calls) > 12
     assert len(fidm.read_cohort(tmp_path / "study")) == 6
-    (tmp_path / "study" / ".fidm-swapping-by-somebody").touch()
     fidm.write_cohort(cohort()[:2], tmp_path / "study", tasks=["grocery"], overwrite=True)
     assert len(fidm.read_cohort(tmp_path / "study")) == 2
 

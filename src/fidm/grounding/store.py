@@ -25,9 +25,7 @@ Only the owner of the study can read the folder ``grounding``.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,7 +38,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, GroundingError
-from fidm.files import locked, whole_file
+from fidm.files import is_interrupted, locked, whole_file, writing
 from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble
@@ -92,11 +90,9 @@ def private_folder(study: str | Path) -> Path:
     folder = Path(study) / FOLDER
     if folder.is_symlink():
         raise DataError("is a link. What participants said stays in the study itself.", source=str(folder))
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}.", source=str(folder)) from None
     return folder
 
 
@@ -128,12 +124,16 @@ def write_grounding(
         grounding takes the place of the old proposals.
     """
     folder = private_folder(study)
-    for left in folder.glob(".new-*"):  # of a run that was killed
-        shutil.rmtree(left, ignore_errors=True)
     cohort = _with_everybody(grounded.cohort, known_participants(study))
     wrong = grounded.checks if problems is None else pl.concat([problems, grounded.checks])
-    part = Path(tempfile.mkdtemp(dir=folder, prefix=".new-"))
-    try:
+    gone = ["problems.csv", *([] if keep_proposals else [PROPOSALS, PROPOSED_MOVES, PROPOSED])]
+    whole = StudyWriter(study, tasks=tasks, overwrite=True, gone=[f"{FOLDER}/{name}" for name in gone])
+    with writing(folder), whole as writer:
+        writer.add(cohort)
+        given, part = Path(study) / "participants.csv", writer.place / FOLDER
+        if given.exists():  # a table of its own takes its place
+            shutil.copyfile(given, writer.place / ORIGINAL)
+        part.mkdir(mode=0o700)
         grounded.segments.write_parquet(part / "segments.parquet")
         grounded.moves.write_parquet(part / "moves.parquet")
         _turns(grounded).write_parquet(part / "turns.parquet")
@@ -147,44 +147,8 @@ def write_grounding(
         (part / "provenance.json").write_text(text + "\n", "utf-8")
         if wrong.height:
             wrong.write_csv(part / "problems.csv")
-        given = Path(study) / "participants.csv"
-        if given.exists():  # the writer puts a table of its own in its place
-            with whole_file(Path(study) / ORIGINAL) as copy:
-                shutil.copyfile(given, copy)
-        proofs = ["provenance.json", *([] if keep_proposals else [PROPOSED])]
-        with _unproven(folder, proofs), StudyWriter(study, tasks=tasks, overwrite=True) as writer:
-            writer.add(cohort)
-        if not keep_proposals:
-            for name in (PROPOSALS, PROPOSED_MOVES):
-                (folder / name).unlink(missing_ok=True)
-        (folder / "problems.csv").unlink(missing_ok=True)
-        for file in sorted(part.iterdir(), key=lambda file: file.name == "provenance.json"):
+        for file in part.iterdir():
             file.chmod(0o600)
-            os.replace(file, folder / file.name)
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}.", source=str(folder)) from None
-    except pl.exceptions.PolarsError:
-        raise DataError("cannot be written. Is the disk full?", source=str(folder)) from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-
-
-@contextmanager
-def _unproven(folder: Path, names: Sequence[str]) -> Iterator[None]:
-    """Take the provenance away while tables are replaced, so that nobody takes old and new for one whole.
-
-    It comes back if the replacement fails; if the process is killed, the study has no grounding any more.
-    """
-    before = {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
-    for name in before:
-        (folder / name).unlink()
-    try:
-        yield
-    except BaseException:
-        for name, content in before.items():
-            with whole_file(folder / name, mode=0o600) as part:
-                part.write_bytes(content)
-        raise
 
 
 def put_by_proposals(study: str | Path) -> None:
@@ -312,7 +276,7 @@ def _dialogs(grounded: Grounded) -> pl.DataFrame:
 
 def has_grounding(study: str | Path) -> bool:
     """Whether a study's steps were grounded from dialogs."""
-    return (Path(study) / FOLDER / "provenance.json").is_file()
+    return (Path(study) / FOLDER / "provenance.json").is_file() and not is_interrupted(Path(study))
 
 
 def read_grounding(

@@ -16,7 +16,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from polars import selectors as cs
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
+from fidm.files import contents, is_interrupted, whole_folder, writing
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import excluded_people, natural, refusal, without
 from fidm.io.tables import Tasks, build, tables_of
@@ -48,7 +48,6 @@ LIKE_AN_ID = r"^\s*[-+]?(0[0-9]|[0-9]{16})"
 """Numbers that are names: with leading zeros, or longer than a number keeps exactly."""
 
 PEOPLE_PER_PART = 50_000
-SWAPPING = ".fidm-swapping"
 
 
 def read_cohort(folder: str | Path, *, tasks: Tasks | None = None, strict: bool = True) -> Cohort:
@@ -104,7 +103,7 @@ class Study:
         self.folder = Path(folder)
         if not self.folder.is_dir():
             raise DataError("is not a folder.", source=str(self.folder))
-        if any(self.folder.glob(f"{SWAPPING}*")):
+        if is_interrupted(self.folder):
             raise DataError(
                 "was interrupted while being replaced, so its tables may not fit together. Write it again.",
                 source=str(self.folder),
@@ -312,31 +311,6 @@ def _readable(path: Path) -> Iterator[None]:
         ) from None
 
 
-def recover(folder: Path) -> bool:
-    """Bring back the tables of a study whose replacement was interrupted; return whether there were any.
-
-    A writer that is killed leaves the old tables in a hidden folder. They come back, and whatever new ones
-    had been put in their place go, so that the study is as it was.
-    """
-    marks = sorted(folder.glob(f"{SWAPPING}*")) if folder.is_dir() else []
-    for mark in marks:
-        if not mark.is_dir():
-            mark.unlink()
-            continue
-        kept = {path.name for path in mark.iterdir()}
-        for name in TABLES:
-            if kept & {f"{name}.parquet", f"{name}.csv", name}:
-                for new in (folder / f"{name}.parquet", folder / f"{name}.csv", folder / name):
-                    if new.is_dir():
-                        shutil.rmtree(new)
-                    elif new.exists():
-                        new.unlink()
-        for old in mark.iterdir():
-            os.replace(old, folder / old.name)
-        mark.rmdir()
-    return bool(marks)
-
-
 def _csv_header(path: Path) -> list[str]:
     """The names of a CSV file's columns; a sentence about what a spreadsheet may have made of it."""
     try:
@@ -362,6 +336,8 @@ class StudyWriter:
     ----------
     folder, tasks, overwrite
         As in :func:`write_cohort`.
+    gone : sequence of str
+        Other files of the study that go with the old tables.
 
     Examples
     --------
@@ -377,10 +353,15 @@ class StudyWriter:
     """
 
     def __init__(
-        self, folder: str | Path, *, tasks: Sequence[str | Path] = (), overwrite: bool = False
+        self,
+        folder: str | Path,
+        *,
+        tasks: Sequence[str | Path] = (),
+        overwrite: bool = False,
+        gone: Sequence[str] = (),
     ) -> None:
         self.folder = Path(folder)
-        self.overwrite = overwrite
+        self.overwrite, self.gone = overwrite, tuple(gone)
         odd = [task for task in tasks if not isinstance(task, str | Path)]
         if odd or isinstance(tasks, str):
             raise DataError("tasks must be a list of built-in names or of paths of task files.")
@@ -393,61 +374,51 @@ class StudyWriter:
             known = ", ".join(builtin_tasks())
             raise DataError(f"There is no task file {str(lost[0])!r}, and no such built-in task ({known}).")
         self._n_parts = 0
-        self._part: Path | None = None
+        self._place: Path | None = None
+
+    @property
+    def place(self) -> Path:
+        """Where other files may be put that are to appear in the study with its tables."""
+        if self._place is None:
+            raise DataError("A StudyWriter writes inside a with block.", source=str(self.folder))
+        return self._place
 
     def __enter__(self) -> StudyWriter:
-        if self.folder.exists() and not self.folder.is_dir():
-            raise DataError("is a file, not a folder.", source=str(self.folder))
-        if self.folder.is_dir() and any(self.folder.iterdir()) and not self.overwrite:
-            raise DataError(
-                "exists already. Choose another folder, or overwrite it.", source=str(self.folder)
-            )
-        try:
-            recover(self.folder)
-            # Inside a folder that is there already, which may be on another disk than its parent.
-            beside = (
-                self.folder if self.folder.is_dir() and any(self.folder.iterdir()) else self.folder.parent
-            )
-            beside.mkdir(parents=True, exist_ok=True)
-            self._part = Path(tempfile.mkdtemp(dir=beside, prefix=f".{self.folder.name}-"))
-        except OSError as error:
-            raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
+        self._writing = self._whole()
+        self._writing.__enter__()
         return self
-
-    def add(self, cohort: Cohort) -> None:
-        """Write one part: whole people, who are in no other part."""
-        if self._part is None:
-            raise DataError("A StudyWriter writes inside a with block.", source=str(self.folder))
-        for name, table in tables_of(cohort).items():
-            (self._part / name).mkdir(exist_ok=True)
-            try:
-                table.write_parquet(self._part / name / f"part-{self._n_parts:05d}.parquet")
-            except OSError as error:
-                raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
-            except pl.exceptions.PolarsError:
-                raise DataError("cannot be written. Is the disk full?", source=str(self.folder)) from None
-        self._n_parts += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._part is not None  # noqa: S101
-        try:
-            if kind is None:
-                self._finish(self._part)
-        finally:
-            shutil.rmtree(self._part, ignore_errors=True)
+        self._writing.__exit__(kind, error, trace)
 
-    def _finish(self, part: Path) -> None:
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        with whole_folder(self.folder, replaced=self._replaced) as self._place:
+            yield
+            with writing(self.folder):
+                self._finish()
+
+    def add(self, cohort: Cohort) -> None:
+        """Write one part: whole people, who are in no other part."""
+        for name, table in tables_of(cohort).items():
+            with writing(self.folder):
+                (self.place / name).mkdir(exist_ok=True)
+                table.write_parquet(self.place / name / f"part-{self._n_parts:05d}.parquet")
+        self._n_parts += 1
+
+    def _finish(self) -> None:
+        place = self.place
         if self._n_parts == 1:
             for name in TABLES:
-                os.replace(part / name / "part-00000.parquet", part / f"{name}.parquet")
-                (part / name).rmdir()
+                os.replace(place / name / "part-00000.parquet", place / f"{name}.parquet")
+                (place / name).rmdir()
         names = []
         for task in self._tasks:
             if isinstance(task, Path):
-                (part / "tasks").mkdir(exist_ok=True)
-                shutil.copyfile(task, part / "tasks" / task.name)
+                (place / "tasks").mkdir(exist_ok=True)
+                shutil.copyfile(task, place / "tasks" / task.name)
                 names.append(f"tasks/{task.name}")
             else:
                 names.append(task)
@@ -459,50 +430,15 @@ class StudyWriter:
             for name, table in kept.items()
         )
         text = f"schema = {SCHEMA}\ntasks = [{listed}]\n{channels}"
-        (part / "study.toml").write_text(text, "utf-8")
-        os.chmod(part, 0o777 & ~_umask())
-        try:
-            if self.folder.is_dir() and any(self.folder.iterdir()):
-                self._swap(part)
-            else:
-                os.replace(part, self.folder)
-        except OSError as error:
-            raise DataError(f"cannot be written: {error.strerror}.", source=str(self.folder)) from None
+        (place / "study.toml").write_text(text, "utf-8")
 
-    def _swap(self, part: Path) -> None:
-        """Put new tables in the place of old ones; whatever goes wrong, the old ones come back."""
-        aside = Path(tempfile.mkdtemp(dir=self.folder, prefix=SWAPPING))  # while it stands, nobody reads
-        moved: list[Path] = []
-        placed: list[Path] = []
-        try:
-            for old in self._old_files():
-                os.replace(old, aside / old.name)
-                moved.append(old)
-            for new in sorted(part.iterdir()):
-                if new.name == "tasks" and (self.folder / "tasks").is_dir():
-                    for file in new.iterdir():
-                        os.replace(file, self.folder / "tasks" / file.name)
-                    continue
-                os.replace(new, self.folder / new.name)
-                placed.append(self.folder / new.name)
-        except BaseException:
-            for path in placed:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            for old in moved:
-                os.replace(aside / old.name, old)
-            aside.rmdir()
-            raise
-        for mark in self.folder.glob(f"{SWAPPING}*"):  # those of interrupted writers too
-            shutil.rmtree(mark) if mark.is_dir() else mark.unlink()
-
-    def _old_files(self) -> list[Path]:
-        names = ["study.toml"]
-        for name in TABLES:
-            names += [f"{name}.parquet", f"{name}.csv", name]
-        return [self.folder / name for name in names if (self.folder / name).exists()]
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    def _replaced(self) -> list[str]:
+        """What goes when the new study comes."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise DataError("is a file, not a folder.", source=str(self.folder))
+        if contents(self.folder) and not self.overwrite:
+            raise DataError(
+                "exists already. Choose another folder, or overwrite it.", source=str(self.folder)
+            )
+        tables = [one for name in TABLES for one in (f"{name}.parquet", f"{name}.csv", name)]
+        return [*tables, *self.gone]

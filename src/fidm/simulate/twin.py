@@ -10,20 +10,14 @@
 By default 402 people of whom 2 did not complete, 332 to learn from and 68 to test. True parameters are not
 among the participants' columns, where a classifier could take them for covariates. Everything is seeded per
 person, and written part by part, so that a million people need no more memory than a few thousand.
-
-Where a simulated study is written: a folder that appears whole at the end, or not at all.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +27,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.files import locked
+from fidm.files import contents, whole_folder, writing
 from fidm.io.dialogs import formats as known_formats
 from fidm.io.dialogs import write as write_dialog
 from fidm.io.study import StudyWriter
@@ -60,135 +54,6 @@ from fidm.types import Floats
 
 SIMULATION = "simulation.json"
 """How a study was simulated; a folder without it is not ours to replace."""
-
-LOCK, MARK = "lock", "held"
-"""A lock that is held by whoever writes a study, and a file that says so. Where the second is there and the
-first is held by nobody, both were left behind by a process that was killed."""
-
-
-@contextmanager
-def new_folder(target: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Give a place to write a study to, and move it to its own when all went well.
-
-    If the block raises nothing is left behind, and an older study stays as it was. What a process that was
-    killed has left beside the target is removed, and an older study that was on its way out is put back.
-
-    Parameters
-    ----------
-    target : Path
-        Where the study is to be.
-    overwrite : bool
-        Replace an earlier simulated study, with everything in its folder; any other is refused.
-    """
-    _tidy_up(target)
-    _refuse(target, overwrite)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        hidden = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}-"))
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}.", source=str(target)) from None
-    old = hidden / "old"
-    try:
-        with ExitStack() as held:
-            with suppress(OSError):  # a disk without such locks
-                held.enter_context(locked(hidden / LOCK))
-                (hidden / MARK).touch()
-            yield hidden / "study"
-            _refuse(target, overwrite)  # somebody may have come first
-            if target.exists():
-                os.replace(target, old)
-            try:
-                os.replace(hidden / "study", target)
-            except BaseException:
-                if old.exists():
-                    os.replace(old, target)
-                raise
-    except OSError as error:
-        raise DataError(f"cannot be written: {error.strerror}.", source=str(target)) from None
-    finally:
-        if target.exists() or not old.exists():  # else the older study could not be put back, and stays here
-            shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _is_held(hidden: Path) -> bool | None:
-    """Whether somebody is writing to a folder; None where it is not marked, so that nobody knows."""
-    if not (hidden / MARK).exists():
-        return None
-    try:
-        with locked(hidden / LOCK, wait_s=0.0):
-            return False
-    except TimeoutError:
-        return True
-    except OSError:
-        return None
-
-
-def _tidy_up(target: Path) -> None:
-    """Put back an older study that a process was killed over, and remove what else such processes left."""
-    own = re.compile(rf"\.{re.escape(target.name)}-[a-z0-9_]{{8}}")  # as tempfile names them
-    try:
-        beside = [path for path in target.parent.iterdir() if own.fullmatch(path.name)]
-    except OSError:
-        return
-    for hidden in beside:
-        if hidden.is_symlink() or not hidden.is_dir():
-            continue
-        is_held = _is_held(hidden)
-        if is_held:
-            continue
-        if _is_ours(hidden / "old") and not target.is_symlink():
-            if target.is_dir() and _is_empty(target):  # it cannot be put back, and must not be lost
-                continue
-            if not target.exists():
-                try:
-                    os.replace(hidden / "old", target)
-                except OSError:
-                    continue
-        if is_held is not None:  # what has no mark may be somebody else's
-            shutil.rmtree(hidden, ignore_errors=True)
-
-
-def _is_empty(folder: Path) -> bool:
-    return folder.is_dir() and not any(folder.iterdir())
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether a folder is a simulated study."""
-    try:
-        said = json.loads((folder / SIMULATION).read_text("utf-8"))
-        return bool(said.get("experiment") == "simulate")
-    except (OSError, ValueError, AttributeError):
-        return False
-
-
-def _refuse(target: Path, overwrite: bool) -> None:
-    """Raise unless a folder may be written to."""
-    if target.is_symlink():
-        raise DataError("is a link. Name the folder itself.", source=str(target))
-    if not target.exists():
-        return
-    if not target.is_dir():
-        raise DataError("is a file, not a folder.", source=str(target))
-    here = Path.cwd().resolve()
-    if target.resolve() == here:
-        raise DataError("is the folder you are in. Name a new one.", source=str(target))
-    if target.resolve() in here.parents:
-        raise DataError("holds the folder you are in. Name a new one.", source=str(target))
-    if _is_empty(target):
-        return
-    if not overwrite:
-        raise DataError(
-            "exists already. Choose another folder, or replace it: overwrite=True (on the command line: "
-            "--overwrite).",
-            source=str(target),
-        )
-    if not _is_ours(target):
-        raise DataError(
-            f"is no simulated study: it has no {SIMULATION} of ours. It is left as it is; choose another "
-            "folder.",
-            source=str(target),
-        )
-
 
 MOST_DIALOGS = 5_000
 """Of more people dialogs are written only if they are asked for: each is a file of its own."""
@@ -358,19 +223,18 @@ def simulate_study(
             "clinic": asdict(plan.clinic),
         },
     )
-    with new_folder(target, overwrite=overwrite) as place:
-        tally = _Tally(plan.clinic)
+    tally, named = _Tally(plan.clinic), [task if isinstance(task, str) else Path(task)]
+    with writing(target), whole_folder(target, replaced=lambda: _replaced(target, overwrite)) as place:
         with ExitStack() as open_files:
-            named = [task if isinstance(task, str) else Path(task)]
-            study = open_files.enter_context(StudyWriter(place, tasks=named))
-            beside = place.parent
-            truth = open_files.enter_context(StudyWriter(beside / TRUTH, tasks=named)) if talks else None
+            # The study's tables are the last to appear, where its dialogs and its truth already are.
+            study = open_files.enter_context(StudyWriter(place, tasks=named, overwrite=True))
+            truth = open_files.enter_context(StudyWriter(place / TRUTH, tasks=named)) if talks else None
             for number, first in enumerate(range(0, n, people_per_part)):
                 last = min(first + people_per_part, n)
                 pieces = []
                 for begun, cohort, said in _people(plan, first, last):
                     tally.add(plan.roster, cohort, begun)
-                    tally.write(said, begun, beside / TALKS, formats)
+                    tally.write(said, begun, place / TALKS, formats)
                     pieces.append(cohort)
                     if on_progress is not None:
                         on_progress("simulating", begun + len(cohort), n)
@@ -380,13 +244,46 @@ def simulate_study(
                 if truth is not None:
                     truth.add(whole.with_participants(true))
                 else:
-                    _write_truth(beside / TRUTH, true, number, is_only=people_per_part >= n)
-        for name in (TALKS, TRUTH):
-            if (beside / name).exists():
-                os.replace(beside / name, place / name)
+                    _write_truth(place / TRUTH, true, number, is_only=people_per_part >= n)
         made = tally.result(record)
         (place / SIMULATION).write_text(to_json(made) + "\n", "utf-8")
     return made
+
+
+def _is_ours(folder: Path) -> bool:
+    """Whether a folder is a simulated study."""
+    try:
+        said = json.loads((folder / SIMULATION).read_text("utf-8"))
+        return bool(said.get("experiment") == "simulate")
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _replaced(target: Path, overwrite: bool) -> list[str]:
+    """Everything in a folder that may be written to; raise where it may not."""
+    if target.is_symlink():
+        raise DataError("is a link. Name the folder itself.", source=str(target))
+    if target.exists() and not target.is_dir():
+        raise DataError("is a file, not a folder.", source=str(target))
+    here = Path.cwd().resolve()
+    if target.resolve() == here:
+        raise DataError("is the folder you are in. Name a new one.", source=str(target))
+    if target.resolve() in here.parents:
+        raise DataError("holds the folder you are in. Name a new one.", source=str(target))
+    there = contents(target)
+    if there and not overwrite:
+        raise DataError(
+            "exists already. Choose another folder, or replace it: overwrite=True (on the command line: "
+            "--overwrite).",
+            source=str(target),
+        )
+    if there and not _is_ours(target):
+        raise DataError(
+            f"is no simulated study: it has no {SIMULATION} of ours. It is left as it is; choose another "
+            "folder.",
+            source=str(target),
+        )
+    return there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -529,7 +426,4 @@ def _write_truth(place: Path, table: pl.DataFrame, number: int, *, is_only: bool
         place / "participants.parquet" if is_only else place / "participants" / f"part-{number:05d}.parquet"
     )
     path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        table.write_parquet(path)
-    except pl.exceptions.PolarsError:
-        raise DataError("cannot be written. Is the disk full?", source=str(place)) from None
+    table.write_parquet(path)

@@ -13,8 +13,8 @@ import pytest
 import fidm
 from fidm.cli.main import main
 from fidm.errors import DataError
+from fidm.files import WRITING
 from fidm.grounding.store import alone_in, has_grounding
-from fidm.io.study import SWAPPING, recover
 
 KILLED = """
     import os, sys
@@ -52,20 +52,9 @@ def test_covariates_survive_a_kill_at_any_moment(tmp_path, after):
     assert main(["ground", str(study)]) == 0
     people = pl.read_parquet(study / "participants.parquet")
     assert people["age"].to_list() == [70, 71, 72, 99]
-    assert not list(study.glob(f"{SWAPPING}*"))
+    assert not list(study.glob(f"{WRITING}*"))
     assert len(fidm.read_cohort(study)) == 4
     assert has_grounding(study)
-
-
-def test_recovering_puts_old_tables_back_and_new_ones_away(tmp_path):
-    aside = tmp_path / f"{SWAPPING}x"
-    aside.mkdir()
-    (aside / "participants.csv").write_text("old")
-    (tmp_path / "participants.parquet").write_text("new")
-    (tmp_path / "steps.parquet").write_text("kept")
-    assert recover(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {"participants.csv", "steps.parquet"}
-    assert not recover(tmp_path)
 
 
 def test_one_process_at_a_time(tmp_path):

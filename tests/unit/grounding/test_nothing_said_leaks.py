@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm import files
 from fidm.cli.main import main
 from fidm.grounding.ground import ground
 from fidm.grounding.review.audit import sample_audit, score_audit
@@ -304,16 +305,20 @@ def test_columns_that_are_asked_for_and_missing_are_not_answered_with_words(
     [OSError(28, "No space left on device"), KeyboardInterrupt(), MemoryError(), RuntimeError("bug")],
     ids=repr,
 )
-@pytest.mark.parametrize("failing", ["add", "_finish", "_swap"])
+@pytest.mark.parametrize("failing", [(StudyWriter, "add"), (StudyWriter, "_finish"), (files, "_swap")])
 def test_a_crash_while_writing_leaves_no_words_behind(
-    outside: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch, error: BaseException, failing: str
+    outside: Path,
+    heard: Heard,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    failing: tuple[Any, str],
 ) -> None:
     study = good_study(outside)
 
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(StudyWriter, failing, fail)
+    monkeypatch.setattr(*failing, fail)
     attempt(heard, main, ["ground", str(study)])
     assert not (study / "grounding" / "turns.parquet").exists()
     assert_silent(heard, outside, study)

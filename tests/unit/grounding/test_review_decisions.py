@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm import files
 from fidm.errors import DataError, GroundingError
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, ground
@@ -34,7 +35,7 @@ from fidm.grounding.store import (
     study_draws,
     write_grounding,
 )
-from fidm.io.study import StudyWriter, read_cohort
+from fidm.io.study import read_cohort
 from fidm.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
@@ -441,7 +442,7 @@ def test_an_interrupted_write_brings_everything_back(study: Path, monkeypatch: p
     def fail(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(StudyWriter, "_swap", fail)
+    monkeypatch.setattr(files, "_swap", fail)
     with pytest.raises(KeyboardInterrupt):
         bring_up_to_date(study)
     monkeypatch.undo()

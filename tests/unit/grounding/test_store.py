@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm import files
 from fidm.errors import DataError, FidmError, GroundingError
-from fidm.grounding import store
 from fidm.grounding.base import Context, Proposal, Segment
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, ground
@@ -374,12 +374,14 @@ def everything(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("failing", ["add", "__enter__", "_finish", "_swap"])
+@pytest.mark.parametrize(
+    "failing", [(StudyWriter, "add"), (StudyWriter, "__enter__"), (StudyWriter, "_finish"), (files, "_swap")]
+)
 @pytest.mark.parametrize(
     "error", [OSError(28, "No space left on device"), DataError("no."), KeyboardInterrupt()]
 )
 def test_a_failure_leaves_the_old_study_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str, error: BaseException
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: tuple[Any, str], error: BaseException
 ) -> None:
     study = tmp_path / "study"
     write_grounding(study, made(talk("MOVE left 1"), Transcript("P0", (), language="en")), tasks=["grocery"])
@@ -388,7 +390,7 @@ def test_a_failure_leaves_the_old_study_as_it_was(
     def fail(*_: Any, **__: Any) -> None:
         raise error
 
-    monkeypatch.setattr(StudyWriter, failing, fail)
+    monkeypatch.setattr(*failing, fail)
     with pytest.raises((FidmError, KeyboardInterrupt)):
         write_grounding(study, made(talk("MOVE left 2")), tasks=["grocery"])
     assert everything(tmp_path) == before
@@ -430,7 +432,7 @@ def test_a_failure_after_the_tables_is_noticed_when_it_is_read(
             raise OSError(5, "Input/output error")
         replace(old, new)
 
-    monkeypatch.setattr(store.os, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(DataError, match="cannot be written"):
         write_grounding(study, made(talk("MOVE left 2", "MOVE up 1")), tasks=["grocery"])
     monkeypatch.undo()

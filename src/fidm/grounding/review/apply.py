@@ -19,6 +19,7 @@ import polars as pl
 
 from fidm.cohort import PROBLEM_SCHEMA
 from fidm.errors import DataError, GroundingError, count
+from fidm.files import recover_folder
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble
 from fidm.grounding.review.edits import action_names as action_names
@@ -44,7 +45,7 @@ from fidm.grounding.store import (
     read_grounding,
     write_grounding,
 )
-from fidm.io.study import TABLES, Study, recover
+from fidm.io.study import TABLES, Study
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
@@ -217,7 +218,7 @@ def apply_review(
     provenance = _provenance(folder)
     if not trail.decisions and "review" not in provenance:
         return None
-    recover(folder)
+    recover_folder(folder)
     names = _task_names(folder)
     task = _task(folder, names, provenance)
     problems = _unread(folder)
