@@ -9,6 +9,7 @@ tables are not newer.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from fidm.grounding.store import FOLDER, ORIGINAL
 from fidm.io.study import TABLES, read_manifest
 from fidm.languages import WORDS, languages_with
 from fidm.line import classify_study, fit_study, ground_study, silent
+from fidm.model.effort import make_channels
 from fidm.plot.evidence import evidence_figure
 from fidm.plot.save import save_figure, write_with_figures
 from fidm.present.summary import write_summary
@@ -154,6 +156,8 @@ class _Line:
         if name == "ground":
             people = [*self.folder.glob("participants.csv"), self.folder / ORIGINAL]
             return [*study, *people, self.folder / "grounding.toml", self._talks()]
+        channels = make_channels(read_manifest(self.folder)[1], source=str(self.folder / "study.toml"))
+        tables += [Path(inspect.getfile(type(one))) for one in channels]  # a class may be the study's own
         if name == "fit":
             return [*study, *tables]
         fitted = [*study, *tables, self.folder / "fit.json"]

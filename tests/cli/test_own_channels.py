@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shutil
 import sys
@@ -13,6 +14,7 @@ import pytest
 import fidm
 from fidm.cli.main import main
 from fidm.folder import StudyFolder
+from fidm.run import run_line
 
 OWN = '''
 from dataclasses import dataclass
@@ -98,6 +100,19 @@ def test_they_stay_when_the_tables_are_written_anew(study, tmp_path):
     before = StudyFolder.open(copy)
     fidm.write_cohort(before.cohort, copy, tasks=["errands"], overwrite=True)
     assert StudyFolder.open(copy).channels == before.channels
+
+
+def test_a_run_fits_again_when_the_class_has_changed(study, tmp_path):
+    copy = shutil.copytree(study, tmp_path / "copy", ignore=shutil.ignore_patterns("fit.json", "results"))
+
+    def outcome():
+        steps = {one.step: one.outcome for one in itertools.islice(run_line(copy), 2)}
+        return steps["ground"], steps["fit"]
+
+    assert [outcome(), outcome()] == [("left out", "done"), ("left out", "up to date")]
+    with (study.parent / "own_channels_of_a_lab.py").open("a", encoding="utf-8") as file:
+        file.write("# changed\n")
+    assert [outcome(), outcome()] == [("left out", "done"), ("left out", "up to date")]
 
 
 @pytest.mark.parametrize(
