@@ -106,7 +106,15 @@ def test_task_list_and_show(tmp_path, capsys):
 def test_task_copy_starts_a_task_of_ones_own_and_overwrites_nothing(tmp_path, capsys):
     path = tmp_path / "mine.toml"
     assert main(["task", "copy", "errands", str(path)]) == 0
-    assert fidm.read_task(path).name == "errands"
+    assert fidm.read_task(path).name == "mine"
+    for stem, name in (
+        ("Our Town-2", "our_town_2"),
+        ("2", "errands"),
+        ("市場", "errands"),
+        ("a" * 65, "errands"),
+    ):
+        assert main(["task", "copy", "errands", str(tmp_path / f"{stem}.toml")]) == 0
+        assert fidm.read_task(tmp_path / f"{stem}.toml").name == name
     path.write_text("mine")
     assert main(["task", "copy", "errands", str(path)]) == 2
     assert path.read_text() == "mine"

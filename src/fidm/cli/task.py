@@ -33,12 +33,12 @@ def copy(name: str, path: Path) -> None:
     name
         The name of a built-in task.
     path
-        The file to write; it must not exist yet.
+        The file to write; it must not exist yet. The task is called like it.
     """
     from fidm.files import whole_file
-    from fidm.tasks.spec import builtin_text
+    from fidm.tasks.spec import builtin_text, renamed
 
-    text = builtin_text(name)
+    text = renamed(builtin_text(name), path)
     if path.exists():
         raise DataError("exists already; nothing was written.", source=str(path))
     with whole_file(path) as part:

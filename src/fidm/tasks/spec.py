@@ -34,8 +34,11 @@ def _one_symbol(text: str) -> str:
     return text
 
 
+PLAIN = "[a-z][a-z0-9_]{0,63}"
+
+
 def _plain_name(text: str) -> str:
-    if not re.fullmatch("[a-z][a-z0-9_]{0,63}", text):
+    if not re.fullmatch(PLAIN, text):
         raise ValueError(
             f"is {shown(text)}; a name is up to 64 small letters, digits and underscores, a letter first"
         )
@@ -200,6 +203,14 @@ def builtin_text(name: str) -> str:
         hint = did_you_mean(name, builtin_tasks())
         raise TaskError(f"There is no built-in task {name!r}. {hint}")
     return TASKS.read(name, f"{name}.toml")
+
+
+def renamed(text: str, file: Path) -> str:
+    """Return a task's text with the name of a file, or with its own where no name can be made of that."""
+    name = re.sub("[^a-z0-9]+", "_", file.stem.lower()).strip("_")
+    if not re.fullmatch(PLAIN, name):
+        return text
+    return re.sub("^name *=.*$", f'name = "{name}"', text, count=1, flags=re.MULTILINE)
 
 
 def read_task(source: str | Path) -> TaskSpec:
