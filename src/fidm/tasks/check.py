@@ -138,10 +138,27 @@ def _way_findings(task: TaskModel, look: Look) -> list[Finding]:
                 "warning",
                 "detour",
                 f"The best agent takes {look.actions:.0f} actions where {look.fewest} would do.",
-                "A smaller tau or a higher move cost straightens its way.",
+                _straightening(task, look),
             )
         ]
     return []
+
+
+def _straightening(task: TaskModel, look: Look) -> str:
+    """Try the usual changes and name those that really straighten the best agent's way."""
+    changes = _changes(task, look)
+    for share in (0.5, 0.25) if task.gamma < 1 else ():
+        gamma = round(1 - share * (1 - task.gamma), 12)
+        changes.append((f"gamma = {gamma:g}", task.with_settings(gamma=gamma)))
+    found = [(name, Look.at(changed, solve(changed), look)) for name, changed in changes]
+    fewest = look.fewest or 0
+    working = [name for name, one in found if one.works and fewest <= one.actions <= DETOUR * fewest]
+    if working:
+        return f"Each of these alone straightens its way: {'; '.join(working)}."
+    return (
+        "None of the usual changes (normaliser, smaller tau, higher move cost, gamma nearer to 1) "
+        "straightens its way: look at what each action pays."
+    )
 
 
 def _what_it_does(task: TaskModel, look: Look) -> str:

@@ -181,6 +181,25 @@ def test_an_agent_that_slips_is_not_said_to_wander():
     assert "detour" not in codes(check)
 
 
+@pytest.mark.parametrize(
+    ("settings", "helping"),
+    [
+        ({"gamma": 0.9, "tau": 0.12, "move_cost": -0.01}, {"tau", "move"}),
+        ({"gamma": 0.8}, {"gamma"}),
+        ({"gamma": 0.7, "tau": 0.02, "move_cost": -0.03}, {"move", "gamma"}),
+    ],
+)
+def test_the_advice_on_a_detour_names_what_helps_and_nothing_else(settings, helping):
+    task = fidm.load_task("grocery_small").with_settings(**settings)
+    (advice,) = [one.advice for one in fidm.check_task(task, vary=False).findings if one.code == "detour"]
+    named = advice.removeprefix("Each of these alone straightens its way: ").removesuffix(".").split("; ")
+    changes = [(name, float(value)) for name, value in (one.split(" = ") for one in named)]
+    assert {name for name, _ in changes} == helping
+    for name, value in changes:
+        changed = task.with_settings(**{"move_cost" if name == "move" else name: value})
+        assert "detour" not in codes(fidm.check_task(changed, vary=False))
+
+
 def test_a_horizon_that_is_too_short_is_caught():
     spec = fidm.read_task("grocery_small")
     check = fidm.check_task(fidm.compile_task(spec, horizon=5), vary=False)
