@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -145,11 +144,8 @@ class Catalogue(Generic[T]):
         )
 
     def _own(self) -> dict[str, Place]:
-        """Where the built-in ones are; fidm-studies counts as built in where it is installed."""
-        return {
-            name: Place(name, value.partition(".")[0].replace("_", "-"), value)
-            for name, value in self.built_in.items()
-        }
+        """Where the built-in ones are."""
+        return {name: Place(name, "fidm", value) for name, value in self.built_in.items()}
 
     def _others(self) -> tuple[Place, ...]:
         """What other packages add; of two with the same name, the one whose package comes first counts."""
@@ -204,7 +200,6 @@ class Files(Catalogue[ModuleType]):
 
 
 _HERE = Path(__file__).parent
-_STUDIES = ("space_adventure", "justhink", "map_task") if find_spec("fidm_studies") else ()
 
 CHANNELS: Catalogue[type[Channel]] = Catalogue(
     "channel",
@@ -276,20 +271,10 @@ TASKS = Files(
 )
 """Packages that hold a task file, by its name without ``.toml``."""
 
-DATASETS: Catalogue[Dataset] = Catalogue(
-    "data set",
-    "fidm.datasets",
-    "fidm_studies:Dataset",
-    {name.replace("_", "-"): f"fidm_studies.{name}.dataset:DATASET" for name in _STUDIES},
-)
-"""Published data sets."""
+DATASETS: Catalogue[Dataset] = Catalogue("data set", "fidm.datasets", "fidm_studies:Dataset", {})
+"""Published data sets: those of fidm-studies, and of other packages."""
 
-REANALYSES: Catalogue[Reanalysis] = Catalogue(
-    "study",
-    "fidm.reanalyses",
-    "fidm_studies:Reanalysis",
-    {name.replace("_", "-"): f"fidm_studies.{name}.page:REANALYSIS" for name in _STUDIES},
-)
+REANALYSES: Catalogue[Reanalysis] = Catalogue("study", "fidm.reanalyses", "fidm_studies:Reanalysis", {})
 """Analyses of published data sets."""
 
 SEAMS: Mapping[str, Catalogue[Any]] = {

@@ -13,7 +13,7 @@ from made_up.toy_study import DATASET, FILES, REANALYSIS, install, write
 from fidm.cli.main import main
 from fidm_studies import Expectation
 
-BUILT_IN = ("space-adventure", "justhink", "map-task")
+BUILT_IN = ("justhink", "map-task", "space-adventure")
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from fidm.io.dialogs import formats, write
 from fidm.registry import CHANNELS, DATASETS, FORMATS, GROUNDERS, LANGUAGES, REANALYSES, SEAMS, TASKS
 from fidm.talk import Transcript, Turn
 
-STUDIES = ("space-adventure", "justhink", "map-task")
+STUDIES = ("justhink", "map-task", "space-adventure")
 
 BUILT_IN = [
     (

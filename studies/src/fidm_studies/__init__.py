@@ -5,7 +5,7 @@ from a folder that the user names.
 
 >>> import fidm_studies
 >>> fidm_studies.dataset_names()[:3]
-('space-adventure', 'justhink', 'map-task')
+('justhink', 'map-task', 'space-adventure')
 """
 
 from __future__ import annotations

@@ -180,12 +180,12 @@ class Reanalysis:
 
 
 def study_names() -> tuple[str, ...]:
-    """Return the names of all studies: the built-in ones, then those of other packages.
+    """Return the names of all studies, in the order of the alphabet.
 
     Examples
     --------
     >>> study_names()[:3]
-    ('space-adventure', 'justhink', 'map-task')
+    ('justhink', 'map-task', 'space-adventure')
     """
     return REANALYSES.names()
 

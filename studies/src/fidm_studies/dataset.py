@@ -297,12 +297,12 @@ def require_files(paths: Iterable[Path]) -> None:
 
 
 def dataset_names() -> tuple[str, ...]:
-    """Return the names of all data sets: the built-in ones, then those of other packages.
+    """Return the names of all data sets, in the order of the alphabet.
 
     Examples
     --------
     >>> dataset_names()[:3]
-    ('space-adventure', 'justhink', 'map-task')
+    ('justhink', 'map-task', 'space-adventure')
     """
     return DATASETS.names()
 
