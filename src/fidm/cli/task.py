@@ -36,9 +36,9 @@ def copy(name: str, path: Path) -> None:
         The file to write; it must not exist yet. The task is called like it.
     """
     from fidm.files import whole_file
-    from fidm.tasks.spec import builtin_text, renamed
+    from fidm.tasks.spec import builtin_text, named_like
 
-    text = renamed(builtin_text(name), path)
+    text = named_like(builtin_text(name), path)
     if path.exists():
         raise DataError("exists already; nothing was written.", source=str(path))
     with whole_file(path) as part:

@@ -205,7 +205,7 @@ def builtin_text(name: str) -> str:
     return TASKS.read(name, f"{name}.toml")
 
 
-def renamed(text: str, file: Path) -> str:
+def named_like(text: str, file: Path) -> str:
     """Return a task's text with the name of a file, or with its own where no name can be made of that."""
     name = re.sub("[^a-z0-9]+", "_", file.stem.lower()).strip("_")
     if not re.fullmatch(PLAIN, name):
