@@ -199,8 +199,7 @@ def unexpected_row(
         steps = steps.filter(pl.col("episode") == episode)
     if not steps.height:
         raise DataError(f"There are no steps of {participant!r} to draw.")
-    if ax is None:
-        ax = new_axes(6.4, 2.8)
+    ax = ax or new_axes(6.4, 2.8)
     top = highest(steps) if top is None else top
     values, counts = _finite(steps, top), counted(steps)
     place = np.arange(1, len(values) + 1)

@@ -106,8 +106,7 @@ def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: 
         Where to draw; a new figure by default.
     """
     own = own_segments(evidence, participant, channel, None, needed=False)
-    if ax is None:
-        ax = new_axes(6.0, 3.0)
+    ax = ax or new_axes(6.0, 3.0)
     values = own[f"{channel}_residual"].cast(pl.Float64).to_numpy()
     places = np.arange(len(values))
     is_difference = channel in evidence.yes_no

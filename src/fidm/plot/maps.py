@@ -47,8 +47,7 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     states = _grid(task)
     spec, grid = states.spec, states.grid
     rows, columns = grid.shape
-    if ax is None:
-        ax = new_axes(0.5 * columns, 0.5 * rows)
+    ax = ax or new_axes(0.5 * columns, 0.5 * rows)
     colour = {spec.map.wall: WALL}
     for name, section in spec.sections.items():
         colour[section.symbol] = TARGET if name in spec.targets else SHELF

@@ -127,8 +127,7 @@ def person_profile(profile: Profile, participant: str, *, ax: Axes | None = None
     if row is None:
         raise DataError(f"There is no participant {participant!r} among the {len(profile)} people.")
     n = len(profile.parameters)
-    if ax is None:
-        ax = new_axes(7.4, 1.0 + 0.52 * n)
+    ax = ax or new_axes(7.4, 1.0 + 0.52 * n)
     for k in range(n):
         _draw_parameter(profile, row, k, ax)
     ax.axvline(0.0, color=INK, lw=0.8, zorder=2)
@@ -250,8 +249,7 @@ def cohort_scatter(
         raise DataError(f"{channel} is the horizontal axis already; name an effort channel.")
     if groups is not None and len(groups) != len(profile):
         raise DataError(f"There are groups of {len(groups)} people and profiles of {len(profile)}.")
-    if ax is None:
-        ax = new_axes(5.6, 4.4)
+    ax = ax or new_axes(5.6, 4.4)
     shown = np.isfinite(eta) & (eta > 0) & np.isfinite(theta)
     kinds = np.array(["everybody"] * len(profile) if groups is None else _group_names(groups))
     names = sorted(set(kinds.tolist()), key=lambda name: (name == NO_GROUP, -(kinds == name).sum(), name))

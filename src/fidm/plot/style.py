@@ -268,7 +268,7 @@ LESS_HATCH = "////"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one person or one group is drawn, told apart by more than its colour.
+    """How one person, group or curve is drawn, told apart by more than its colour.
 
     Parameters
     ----------
@@ -280,12 +280,15 @@ class Look:
         The shape of points.
     box : str
         The shape of the box round a number.
+    is_filled : bool
+        Whether points are full; otherwise they are rings.
     """
 
     colour: str
     line: Dashes
     marker: str
-    box: str
+    box: str = ""
+    is_filled: bool = True
 
 
 LOOKS = (

@@ -7,19 +7,19 @@ from typing import Any, get_args
 
 import polars as pl
 
-from fidm import plot
 from fidm.classify.classify import classify
 from fidm.classify.language import Language, Texts
 from fidm.classify.result import Classification, Metric, in_words
 from fidm.classify.validation import FOLD_NUMBER, SCRAMBLED
 from fidm.errors import FidmError, count
+from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.numbers import PERCENT, in_one_way
 from fidm.present.wording import PARTS, featured, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
-    curve_panels,
     figure,
+    roc_panels,
     score_bars,
     section,
     sentence,
@@ -27,7 +27,6 @@ from fidm.report.parts import (
     text_column,
     with_interval,
 )
-from fidm.types import Progress
 
 JUDGED = "judged in"
 """What the column is called that says how people were judged: by cross-validation, or once in the end."""
@@ -35,24 +34,15 @@ JUDGED = "judged in"
 SCORE_KEYS = ("value", "low", "high", "paper")
 
 
-def classification_section(
-    opened: Opened,
-    *,
-    wanted: bool,
-    label: str,
-    normal: str,
-    seed: int,
-    workers: int | None,
-    on_progress: Progress | None,
-) -> dict[str, Any]:
+def classification_section(opened: Opened) -> dict[str, Any]:
     """Return how well people's status is told, or why that cannot be told."""
-    title, known = "Classification", opened.known
-    if not wanted:
+    title, known, asked = "Classification", opened.known, opened.asked
+    if not asked.classify:
         return section("classification", title, ["Classification was left out of this report."])
     if known.label is None:
-        why = f"Nothing is classified: the table of participants has no column {label!r} with a status."
+        why = f"Nothing is classified: the table of participants has no column {asked.label!r} with a status."
         return section("classification", title, [why])
-    found = opened.study.find_classification(label=label, normal=normal)
+    found = opened.study.find_classification(label=asked.label, normal=asked.normal)
     is_kept = found is not None
     if found is None:
         try:
@@ -60,12 +50,12 @@ def classification_section(
                 known.tasks,
                 known.cohort,
                 language=Language(Texts(), {}),
-                label=label,
-                normal=normal,
+                label=asked.label,
+                normal=asked.normal,
                 channels=opened.study.channels,
-                seed=seed,
-                workers=workers,
-                on_progress=on_progress,
+                seed=asked.seed,
+                workers=asked.workers,
+                on_progress=asked.on_progress,
             )
         except FidmError as error:
             said = [f"People's status cannot be classified: {error.message}"]
@@ -75,8 +65,8 @@ def classification_section(
     judged = count(found.flow.n("train"), "person", "people")
     folds, repeats = found.record.settings["folds"], found.record.settings["repeats"]
     said = [
-        f"How well {normal} people are told from all others ({', '.join(found.classes[1:])}), by logistic "
-        f"regression: {folds}-fold cross-validation of {judged}, done {times(repeats)}"
+        f"How well {asked.normal} people are told from all others ({', '.join(found.classes[1:])}), by "
+        f"logistic regression: {folds}-fold cross-validation of {judged}, done {times(repeats)}"
         + (f", then {found.flow.n('held-out'):,} others once." if found.flow.n("held-out") else "."),
         *([] if is_kept else ["Language is left out; fidm classify, run before the report, can add it."]),
         *(in_one_way(sentence(note)) for note in found.notes),
@@ -199,7 +189,7 @@ def _class_figures(found: Classification) -> list[dict[str, Any]]:
             figure(
                 "roc",
                 "ROC curves",
-                curve_panels(found, plot.roc_curves),
+                roc_panels(found),
                 alt="Sensitivity against the share of false positives, a curve per representation.",
                 table="roc-points",
             )
@@ -209,7 +199,7 @@ def _class_figures(found: Classification) -> list[dict[str, Any]]:
             figure(
                 "calibration",
                 "Calibration",
-                curve_panels(found, plot.calibration_curve),
+                curve_panels(found, calibration_curve),
                 alt="Observed shares of cases against predicted probabilities.",
                 table="calibration-points",
             )

@@ -38,7 +38,7 @@ from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
-from fidm.types import Progress, Values
+from fidm.types import Values
 
 NOBODY = (
     "Nobody has audited this grounding. Draw a random sample with fidm audit sample, or judge one in "
@@ -257,13 +257,13 @@ def _groups(opened: Opened) -> dict[str, Any] | None:
 # ---------------------------------------------------------------------- tasks
 
 
-def task_section(opened: Opened, *, on_progress: Progress | None = None) -> dict[str, Any]:
+def task_section(opened: Opened) -> dict[str, Any]:
     """Return what the check says of every task, with its map and its values."""
     said: list[str] = []
     tables, figures = [], []
     for i, task in enumerate(opened.known.tasks):
-        if on_progress:
-            on_progress("checking tasks", i, len(opened.known.tasks))
+        if opened.asked.on_progress:
+            opened.asked.on_progress("checking tasks", i, len(opened.known.tasks))
         found = check_task(task, vary=False)
         said += _task_words(task, found)
         tables += _task_tables(task, found, i)
