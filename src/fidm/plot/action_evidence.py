@@ -79,7 +79,7 @@ def action_evidence(
             unexpected_steps(task, evidence, name, episode=episode, top=top, marked=marked, ax=left)
         else:
             right = part.subplots()
-        unexpected_row(evidence, name, episode=_first(steps), top=top, marked=marked, ax=right)
+        unexpected_row(evidence, name, episode=steps["episode"][0], top=top, marked=marked, ax=right)
         rows.append(right)
     tallest = max(ax.get_ylim()[1] for ax in rows)
     for ax in rows:
@@ -291,11 +291,6 @@ def _with_end(grid: GridStates, steps: pl.DataFrame, at: Floats) -> Floats:
     if cell < 0:
         return at
     return np.append(at, [[float(grid.grid.column[cell]), float(grid.grid.row[cell])]], axis=0)
-
-
-def _first(steps: pl.DataFrame) -> str | None:
-    found: str | None = steps["episode"][0]
-    return found
 
 
 def _marked(steps: pl.DataFrame, n: int) -> list[int]:

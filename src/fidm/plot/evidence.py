@@ -23,7 +23,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.evidence.localization import SCORES, Localization
-from fidm.plot.action_evidence import UNCOUNTED, unexpected_row, unexpected_steps
+from fidm.plot.action_evidence import unexpected_row, unexpected_steps
 from fidm.plot.style import INK, LESS_HATCH, QUIET, RESIDUAL_MAP, WEIGHT_MAP, new_axes, plain, plain_ticks
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats
@@ -190,17 +190,6 @@ def _names(own: pl.DataFrame) -> list[str]:
         f"{name} ({'–' if moves is None else moves})"
         for name, moves in zip(names, own["n_moves"], strict=True)
     ]
-
-
-__all__ = [
-    "UNCOUNTED",
-    "effort_residuals",
-    "evidence_figure",
-    "localization",
-    "person_evidence",
-    "unexpected_row",
-    "unexpected_steps",
-]
 
 
 def evidence_figure(

@@ -88,7 +88,9 @@ def chinese_families() -> tuple[str, ...]:
     if found is None:
         _add_unlisted()
         known = {entry.name for entry in fontManager.ttflist}
-        rest = sorted(known - set(PREFERRED), key=lambda name: (not _hints_at_chinese(name), name))
+        rest = sorted(
+            known - set(PREFERRED), key=lambda name: (all(hint not in name.lower() for hint in HINTS), name)
+        )
         ordered = [*(name for name in PREFERRED if name in known), *rest]
         found = next((name for name in ordered if _has_sample(name)), None)
     return () if found is None else (found,)
@@ -230,10 +232,6 @@ def _has_sample(name: str) -> bool:
         return False
     known = _letters((name,))
     return all(ord(letter) in known for letter in SAMPLE)
-
-
-def _hints_at_chinese(name: str) -> bool:
-    return any(hint in name.lower() for hint in HINTS)
 
 
 def _add_unlisted() -> None:

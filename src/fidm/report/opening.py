@@ -272,7 +272,7 @@ def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ReportOptions:
     """What a report is asked for: the options of :func:`fidm.report.report.build_report`, described there."""
 
     task: Sequence[str] = ()
@@ -303,7 +303,7 @@ class Opened:
 
     Parameters
     ----------
-    asked : Asked
+    asked : ReportOptions
         What the report is asked for.
     study : StudyFolder
         The study itself, with its results; its people have their own names.
@@ -325,7 +325,7 @@ class Opened:
         What the order of reviewers is drawn with in a de-identified report; never shown.
     """
 
-    asked: Asked
+    asked: ReportOptions
     study: StudyFolder
     known: Known
     excluded: pl.DataFrame
@@ -347,7 +347,7 @@ class Opened:
         return self.study.is_simulated
 
 
-def open_for_report(folder: Path, asked: Asked) -> Opened:
+def open_for_report(folder: Path, asked: ReportOptions) -> Opened:
     """Read a study, find or learn what its people share, and find everybody's evidence."""
     deidentify = asked.deidentify
     if asked.on_progress:
@@ -385,7 +385,9 @@ def open_for_report(folder: Path, asked: Asked) -> Opened:
         deidentify,
         reviews,
     )
-    grounded = _own(behind, cohort) if provenance else None
+    grounded = None
+    if provenance and behind.words is not None:
+        grounded = behind.words.segments.join(cohort.participants, on="participant", how="semi")
     notes = (*study.notes, *behind.warnings)
     return Opened(asked, study, known, shown.excluded, source, provenance, grounded, notes, names, secret)
 
@@ -412,13 +414,6 @@ def _languages(folder: Path, names: Mapping[str, str]) -> dict[Key, str]:
         return {}
     listed = renamed(listed, names) if names else listed
     return {(who, episode): language for who, episode, language in listed.drop_nulls().iter_rows()}
-
-
-def _own(behind: Behind, cohort: Cohort) -> pl.DataFrame | None:
-    """The grounded segments of those who take part."""
-    if behind.words is None:
-        return None
-    return behind.words.segments.join(cohort.participants, on="participant", how="semi")
 
 
 def doubtful_weight(provenance: Mapping[str, Any]) -> float | None:

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 
-from fidm.channels import channel_words, parameter_words
+from fidm.channels import channel_words
 from fidm.classify.result import Classification, Metric
 from fidm.errors import count
 from fidm.fit.profile import OK, SENSITIVITY, Profile
@@ -21,24 +21,6 @@ from fidm.plot.classification import bar_handles, classification_bars, curve_pan
 from fidm.plot.profiles import cohort_scatter
 from fidm.plot.style import INK, QUIET, figure_svg
 from fidm.present.numbers import rounded
-
-__all__ = [
-    "COLUMNS",
-    "FLAGS",
-    "GROUNDED",
-    "NOT_A_DIAGNOSIS",
-    "STATUSES",
-    "against",
-    "channel_words",
-    "column_words",
-    "count",
-    "doubt_words",
-    "parameter_words",
-    "place_words",
-    "rests_on",
-]
-
-NOT_A_DIAGNOSIS = "Research use only, not a diagnosis."
 
 STATUSES: Mapping[str, str] = {
     "low_information": "The data narrow this down little.",

@@ -12,10 +12,10 @@ import fidm
 from fidm.defaults import LABEL, NORMAL
 from fidm.errors import DataError
 from fidm.files import whole_file
+from fidm.present import NOT_A_DIAGNOSIS
 from fidm.record import plain
 from fidm.report.html import to_html
-from fidm.report.opening import Asked, Opened, number, open_for_report, read_key, write_key
-from fidm.report.parts import NOT_A_DIAGNOSIS
+from fidm.report.opening import Opened, ReportOptions, number, open_for_report, read_key, write_key
 from fidm.report.people import people_parts, shared_part
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
 from fidm.report.sections_status import classification_section
@@ -42,7 +42,7 @@ def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
     chosen : sequence of str
         Whose parts, in this order.
     """
-    asked = opened.asked
+    asked, is_deidentified = opened.asked, opened.known.is_deidentified
     settings = {name: getattr(asked, name) for name in RECORDED}
     settings["participants"] = "all" if asked.participants is None else len(chosen)
     sections = [
@@ -59,19 +59,13 @@ def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
         "kind": KIND,
         "schema": SCHEMA,
         "fidm_version": fidm.__version__,
-        "title": _title(opened),
+        "title": f"Report of {'a study' if is_deidentified else opened.folder.resolve().name}",
         "statement": NOT_A_DIAGNOSIS,
-        "deidentified": opened.known.is_deidentified,
+        "deidentified": is_deidentified,
         "sections": sections,
         "shared": shared_part(opened.known, chosen=chosen),
         "people": list(people_parts(opened.known, chosen=chosen, on_progress=asked.on_progress)),
     }
-
-
-def _title(opened: Opened) -> str:
-    if opened.known.is_deidentified:
-        return "Report of a study"
-    return f"Report of {opened.folder.resolve().name}"
 
 
 NAME, DEIDENTIFIED = "report.html", "report-deidentified.html"
@@ -228,7 +222,7 @@ def build_report(
     on_progress : callable, optional
         Called as ``on_progress(doing, done, of)``.
     """
-    asked = Asked(
+    asked = ReportOptions(
         task=task,
         use=None if use is None else Path(use),
         label=label,

@@ -71,7 +71,7 @@ def classification_section(opened: Opened) -> dict[str, Any]:
         *([] if is_kept else ["Language is left out; fidm classify, run before the report, can add it."]),
         *(in_one_way(sentence(note)) for note in found.notes),
         *_checks(found),
-        *_not_run(found),
+        *(f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()),
     ]
     return section("classification", title, said, tables=_class_tables(found), figures=_class_figures(found))
 
@@ -111,10 +111,6 @@ def _change(value: float) -> str:
     if not float(text):
         return text
     return ("−" if value < 0 else "+") + text
-
-
-def _not_run(found: Classification) -> list[str]:
-    return [f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()]
 
 
 def _class_tables(found: Classification) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ from fidm.present.numbers import cell_text, estimate_text, in_one_way, number_te
 from fidm.report import parts, sections_status
 from fidm.report.html import laid_out
 from fidm.report.opening import (
-    Asked,
+    ReportOptions,
     draw_names,
     open_for_report,
     read_key,
@@ -84,7 +84,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(study):
-    return open_for_report(study, Asked(workers=1))
+    return open_for_report(study, ReportOptions(workers=1))
 
 
 @pytest.fixture(scope="module")
@@ -456,9 +456,9 @@ def test_what_cannot_be_told_says_why(opened, monkeypatch):
     assert few["paragraphs"][0].startswith("People's status cannot be classified: ")
     assert "Use fewer folds" in few["paragraphs"][0]
     assert "fidm classify takes another number of folds (--folds)" in few["paragraphs"][1]
-    off = classification_section(replace(opened, asked=Asked(classify=False)))
+    off = classification_section(replace(opened, asked=ReportOptions(classify=False)))
     assert off["paragraphs"] == ["Classification was left out of this report."]
-    nobody = replace(opened, known=replace(opened.known, label=None), asked=Asked(label="status"))
+    nobody = replace(opened, known=replace(opened.known, label=None), asked=ReportOptions(label="status"))
     missing = classification_section(nobody)
     assert "has no column 'status'" in missing["paragraphs"][0]
     one = replace(opened, known=replace(opened.known, cohort=opened.known.cohort[:1]))
@@ -810,7 +810,7 @@ def test_a_study_without_dialogs_and_with_several_tasks_and_episodes(tmp_path):
     tasks = [fidm.load_task("errands"), fidm.load_task("grocery_small")]
     cohort = fidm.simulate_cohort(tasks, 6, seed=1)
     fidm.write_cohort(cohort, tmp_path / "s", tasks=["errands", "grocery_small"])
-    opened = open_for_report(tmp_path / "s", Asked())
+    opened = open_for_report(tmp_path / "s", ReportOptions())
     (person,) = people_parts(opened.known, chosen=[cohort.ids[3]])
     assert [(one["task"], one["scene"]) for one in person["episodes"]] == [
         ("errands", 0),
@@ -872,8 +872,8 @@ def test_people_with_problems_are_counted_not_shown(tmp_path):
     )
     bad.write_parquet(tmp_path / "s" / "steps.parquet")
     with pytest.raises(DataError):
-        open_for_report(tmp_path / "s", Asked())
-    opened = open_for_report(tmp_path / "s", Asked(skip_bad=True))
+        open_for_report(tmp_path / "s", ReportOptions())
+    opened = open_for_report(tmp_path / "s", ReportOptions(skip_bad=True))
     found = overview(opened)
     assert "1 participant left out because of problems in their data." in found["paragraphs"]
     assert found["tables"][-1]["id"] == "problems"

@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from fidm.errors import GroundingError
 from fidm.grounding.route.program import (
@@ -84,7 +84,6 @@ def _plain(text: str) -> tuple[str, list[int]]:
 
 
 Style = Literal["route", "moves"]
-STYLES: tuple[Style, ...] = get_args(Style)
 
 VARIANTS: tuple[tuple[Op, tuple[str, ...]], ...] = (
     ("MOVE", ("way", "squares")),
@@ -187,7 +186,8 @@ class AnswerForm:
         }
         places = named | {_fold(place): place for place in terrain.reach} | {p: p for p in terrain.reach}
         moves = _moves(terrain)
-        schema = _route_schema(terrain, most) if style == "route" else _moves_schema(tuple(moves), most)
+        listed = {"type": "array", "maxItems": most, "items": {"enum": list(moves)}}
+        schema = _route_schema(terrain, most) if style == "route" else _closed({"moves": listed})
         return cls(style, schema, most, places, frozenset(terrain.places), moves)
 
     @property
@@ -283,13 +283,12 @@ class AnswerForm:
         if "end" in given and given["end"] is not True:
             raise InvalidAnswerError("wrong_form")
         if "place" in given:
-            place = self._place(place) if isinstance(place, str) else None
+            place = (
+                self.places.get(place) or self.places.get(_fold(place)) if isinstance(place, str) else None
+            )
             if place is None or (known == "BUY" and place not in self.sections):
                 raise InvalidAnswerError("unknown_place")
         return Instruction(known, way.lower(), squares, "end" in given, place, span, sure)
-
-    def _place(self, name: str) -> str | None:
-        return self.places.get(name) or self.places.get(_fold(name))
 
     def _from_moves(self, items: Sequence[Any], said: str) -> Program:
         names = [item.strip() if isinstance(item, str) else "" for item in items]
@@ -370,10 +369,6 @@ def _route_schema(terrain: Terrain, most: int) -> dict[str, Any]:
         "section": {"enum": list(terrain.places)},
     }
     return schema
-
-
-def _moves_schema(names: Sequence[str], most: int) -> dict[str, Any]:
-    return _closed({"moves": {"type": "array", "maxItems": most, "items": {"enum": list(names)}}})
 
 
 def _closed(fields: dict[str, Any]) -> dict[str, Any]:

@@ -183,14 +183,10 @@ def is_prompt_cut(request: Request, reply: Reply, ratio: float | None) -> bool:
     """Whether the server counted clearly fewer tokens than were sent, as one does that cuts silently."""
     if reply.prompt_tokens is None:
         return False
-    texts = [_content(message) for message in request.body["messages"]]
+    texts = [str(message["content"]) for message in request.body["messages"]]
     length = sum(map(len, texts))
     expected = max(length / SHORTEST_TOKEN, CLEARLY_FEWER * (ratio or 0.0) * length)
     return reply.prompt_tokens < expected
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    return str(message["content"])
 
 
 logger = logging.getLogger(__name__)

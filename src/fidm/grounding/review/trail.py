@@ -373,21 +373,9 @@ class Trail:
             return
         folder = self.path.parent
         for number in range(1, 1_000_000):
-            try:
-                aside = os.open(
-                    folder / f"review.torn-{number}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600
-                )
-            except FileExistsError:
-                continue
-            try:
-                _write_whole(aside, torn)
-                os.fsync(aside)
-            except OSError:
-                (folder / f"review.torn-{number}").unlink(missing_ok=True)
-                raise
-            finally:
-                os.close(aside)
-            break
+            with suppress(FileExistsError):
+                _write_new(folder / f"review.torn-{number}", torn)
+                break
         _sync_folder(folder)
         os.ftruncate(held, self._read)
 
@@ -505,16 +493,21 @@ def _keep_head(folder: Path, head: str) -> None:
     """Write the head whole or not at all; a link in its place is replaced, and never followed."""
     part = folder / f".{HEAD}-new"
     part.unlink(missing_ok=True)
-    held = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+    _write_new(part, f"{head}\n".encode("ascii"))
+    os.replace(part, folder / HEAD)
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """Write a file that must not be there yet, whole or not at all; it is then on the disk."""
+    held = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
     try:
-        _write_whole(held, f"{head}\n".encode("ascii"))
+        _write_whole(held, content)
         os.fsync(held)
     except OSError:
-        part.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
     finally:
         os.close(held)
-    os.replace(part, folder / HEAD)
 
 
 def _open(path: Path, flags: int) -> int:

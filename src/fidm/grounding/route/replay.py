@@ -134,7 +134,9 @@ def replay(
     walk = _Walk(terrain, position, told)
     for i, step in enumerate(program):
         walk.number = i
-        if walk.state == terrain.end and step.op not in ("LEAVE", "NONE"):
+        if step.op == "NONE":
+            continue
+        if walk.state == terrain.end and step.op != "LEAVE":
             walk.say("after_end")
             continue
         following = program[i + 1] if i + 1 < len(program) else None
@@ -355,20 +357,15 @@ def _back(walk: _Walk, step: Instruction, following: Instruction | None, before:
     walk.cells = walk.cells[begun:]  # the way there is used up; kept, it would double with every BACK
 
 
-def _buy(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
-    action = walk.terrain.buying(step.place)
-    _use(walk, step.place, action, before)
-
-
-def _pay(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
+def _use(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
     finish = walk.terrain.spec.finish
-    if finish is None:
+    if step.op == "BUY":
+        place, action = step.place, walk.terrain.buying(step.place)
+    elif finish is not None:
+        place, action = FINISH, walk.terrain.code(finish.action)
+    else:
         walk.say("unreachable")
         return
-    _use(walk, FINISH, walk.terrain.code(finish.action), before)
-
-
-def _use(walk: _Walk, place: str, action: int, before: Instruction | None) -> None:
     if walk.cell not in walk.terrain.reach.get(place, frozenset()):
         walk.say("filled_in")
         _goto(walk, Instruction("GOTO", place=place), None, before)
@@ -391,18 +388,13 @@ def _leave(walk: _Walk, step: Instruction, following: Instruction | None, before
         walk.say("not_here")
 
 
-def _none(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
-    """Nothing was said about the way."""
-
-
 _STEPS = {
     "MOVE": _move,
     "TURN": _turn,
     "GOTO": _goto,
     "ALONG": _along,
     "BACK": _back,
-    "BUY": _buy,
-    "PAY": _pay,
+    "BUY": _use,
+    "PAY": _use,
     "LEAVE": _leave,
-    "NONE": _none,
 }
