@@ -186,14 +186,13 @@ def groups(result: Classification) -> list[str]:
     shown = result.groups.filter(pl.col("representation").is_in(list(chosen)), metric="auc")
     if not shown.height:
         return ["## 9 Groups", "", "The study has no columns of age, sex or education to cut people by."]
-    keys = shown.select("column", "group").unique(maintain_order=True).rows()
     known = {
         (row["column"], row["group"], row["part"], row["representation"]): row
         for row in shown.iter_rows(named=True)
     }
     parts = result.parts
     rows = []
-    for column, group in keys:
+    for column, group in shown.select("column", "group").unique(maintain_order=True).rows():
         sizes = [
             next((known[key] for name in chosen if (key := (column, group, part, name)) in known), None)
             for part in parts

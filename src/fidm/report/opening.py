@@ -28,7 +28,7 @@ from typing import Any
 
 import polars as pl
 
-from fidm.behind import Behind, places_behind
+from fidm.behind import Behind, places_behind, renamed
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL
 from fidm.errors import DataError
@@ -263,12 +263,6 @@ def rename(cohort: Cohort, names: Mapping[str, str]) -> Cohort:
         participants=renamed(moved.participants, names),
         problems=problems.sort("problem", "participant", nulls_last=True),
     )
-
-
-def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
-    """Return a table whose participants have other names; whoever has none is null."""
-    new = pl.col("participant").replace_strict(names, default=None, return_dtype=pl.String)
-    return table.with_columns(new)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

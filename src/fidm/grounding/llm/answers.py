@@ -187,7 +187,7 @@ class AnswerForm:
         places = named | {_fold(place): place for place in terrain.reach} | {p: p for p in terrain.reach}
         moves = _moves(terrain)
         listed = {"type": "array", "maxItems": most, "items": {"enum": list(moves)}}
-        schema = _route_schema(terrain, most) if style == "route" else _closed({"moves": listed})
+        schema = _route_schema(terrain, most) if style == "route" else closed({"moves": listed})
         return cls(style, schema, most, places, frozenset(terrain.places), moves)
 
     @property
@@ -361,8 +361,8 @@ def _route_schema(terrain: Terrain, most: int) -> dict[str, Any]:
             "place": {"$ref": f"#/$defs/{'section' if op == 'BUY' else 'place'}"},
         }
         fields |= {key: known[key] for key in keys}
-        variants.append(_closed(fields))
-    schema = _closed({"instructions": {"type": "array", "maxItems": most, "items": {"anyOf": variants}}})
+        variants.append(closed(fields))
+    schema = closed({"instructions": {"type": "array", "maxItems": most, "items": {"anyOf": variants}}})
     schema["$defs"] = {
         "words": {"type": "string", "maxLength": MAX_WORDS},
         "place": {"enum": list(terrain.reach)},
@@ -371,7 +371,13 @@ def _route_schema(terrain: Terrain, most: int) -> dict[str, Any]:
     return schema
 
 
-def _closed(fields: dict[str, Any]) -> dict[str, Any]:
+def response_format(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a server is asked to keep to a schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
+
+
+def closed(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has these fields and no others."""
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 

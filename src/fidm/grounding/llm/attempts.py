@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
-from fidm.grounding.llm.answers import InvalidAnswerError
+from fidm.grounding.llm.answers import InvalidAnswerError, closed, response_format
 from fidm.grounding.llm.cache import AnswerCache, Stored
 from fidm.grounding.llm.client import (
     THINKING_OFF,
@@ -288,22 +288,13 @@ class Asker:
             if self._is_probed:
                 return
             code = f"zq-{secrets.token_hex(8)}"
-            schema = {
-                "type": "object",
-                "properties": {"code": {"enum": [code]}},
-                "required": ["code"],
-                "additionalProperties": False,
-            }
             messages = [request.body["messages"][0], {"role": "user", "content": "Say hello."}]
             probe = {
                 "model": request.body["model"],
                 "messages": messages,
                 "temperature": 0,
                 "max_tokens": PROBE_TOKENS,
-                "response_format": {
-                    "type": "json_schema",
-                    "json_schema": {"name": "code", "strict": True, "schema": schema},
-                },
+                "response_format": response_format("code", closed({"code": {"enum": [code]}})),
             }
             try:
                 body = self.client.chat(probe | self._extras)

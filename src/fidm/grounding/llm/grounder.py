@@ -45,7 +45,7 @@ from weakref import WeakKeyDictionary
 
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.base import Context, Proposal, Reading, Segment
-from fidm.grounding.llm.answers import AnswerForm
+from fidm.grounding.llm.answers import AnswerForm, response_format
 from fidm.grounding.llm.attempts import Asker, Attempt, Request, judge, prefer
 from fidm.grounding.llm.cache import AnswerCache, Stored
 from fidm.grounding.llm.client import THINKING_OFF, ChatClient, UnansweredError, read_reply
@@ -104,6 +104,8 @@ class LanguageModel:
     >>> model.close()
     """
 
+    name = "llm"
+
     def __init__(
         self,
         base_url: str = "http://127.0.0.1:8080/v1",
@@ -142,11 +144,6 @@ class LanguageModel:
         self._lock = threading.Lock()
         self._prompts: WeakKeyDictionary[Terrain, dict[str, Prompt]] = WeakKeyDictionary()
         self._schemas: set[str] = set()
-
-    @property
-    def name(self) -> str:
-        """``llm``."""
-        return "llm"
 
     @property
     def cache(self) -> AnswerCache | None:
@@ -277,10 +274,7 @@ class LanguageModel:
             "messages": list(messages),
             "temperature": self._temperature,
             "max_tokens": times * prompt.form.max_tokens,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": prompt.form.schema},
-            },
+            "response_format": response_format("answer", prompt.form.schema),
         }
         if seed is not None:
             body["seed"] = seed
