@@ -154,18 +154,14 @@ class _Walk:
         self.before = position.trail
         self.cells: list[int] = []
         self.number = 0
-        self.actions: list[int] = []
-        self.states: list[int] = []
-        self.inferred: list[bool] = []
-        self.instruction: list[int] = []
-        self.issues: list[Issue] = []
+        self.made = Replay([], [], [], [], position)
 
     @property
     def cell(self) -> int:
         return self.terrain.cell(self.state)
 
     def say(self, code: Code) -> None:
-        self.issues.append(Issue(code, self.number))
+        self.made.issues.append(Issue(code, self.number))
 
     def act(self, action: int, *, inferred: bool = False) -> bool:
         """Take an action if it is legal."""
@@ -181,10 +177,10 @@ class _Walk:
         self._note(-1, False)
 
     def _note(self, action: int, inferred: bool) -> None:
-        self.actions.append(action)
-        self.states.append(self.state)
-        self.inferred.append(inferred)
-        self.instruction.append(self.number)
+        self.made.actions.append(action)
+        self.made.states.append(self.state)
+        self.made.inferred.append(inferred)
+        self.made.instruction.append(self.number)
 
     def go(self, heading: int, *, inferred: bool = False) -> bool:
         """Take one step if nothing is in the way."""
@@ -217,14 +213,8 @@ class _Walk:
 
     def done(self) -> Replay:
         trail = tuple(self.cells) if self.cells else self.before
-        return Replay(
-            self.actions,
-            self.states,
-            self.inferred,
-            self.instruction,
-            Position(self.state, self.heading, trail),
-            self.issues,
-        )
+        self.made.end = Position(self.state, self.heading, trail)
+        return self.made
 
 
 def _move(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
@@ -326,7 +316,8 @@ def _along(walk: _Walk, step: Instruction, following: Instruction | None, before
     for _ in range(walk.terrain.n_cells):
         back = None if walk.heading is None else OPPOSITE[walk.heading]
         ways = [way for way, there in enumerate(neighbour[walk.cell]) if there >= 0 and way != back]
-        if len(walk.cells) and walk.instruction and walk.instruction[-1] == walk.number and len(ways) != 1:
+        has_begun = walk.made.instruction[-1:] == [walk.number]
+        if len(walk.cells) and has_begun and len(ways) != 1:
             return
         way = walk.heading if walk.heading in ways else ways[0] if len(ways) == 1 else None
         if way is None or not walk.go(way):
