@@ -11,7 +11,7 @@ What the checks of a classification found, in words, for its page and its summar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,15 +89,19 @@ def permutation_p(p: float | None, n: int) -> str:
     return f"≤ {words}" if p <= (1 + 1e-9) / (1 + n) else words
 
 
-def check_words(found: Classification) -> str:
-    """Return all checks in one line, for when none failed."""
-    said = []
+def say_scrambled(found: Classification, write: Callable[[float], str], expected: str) -> list[str]:
+    """Return what scrambled labels gave, if they were tried; ``write`` writes an AUC."""
     scrambled = found.checks.filter(check=SCRAMBLED)
     values = scrambled["value"].drop_nulls().drop_nans().to_list()
-    if values:
-        low, high = percent(min(values)), percent(max(values))
-        gave = low if low == high else f"{low} to {high}"
-        said.append(f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} (50 expected)")
+    if not values:
+        return []
+    gave = " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
+    return [f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} ({expected} expected)"]
+
+
+def check_words(found: Classification) -> str:
+    """Return all checks in one line, for when none failed."""
+    said = say_scrambled(found, percent, "50")
     said += [
         f"{percent(row['value'], sign=True)} points from features that name the fold (0 expected)"
         for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import polars as pl
+from matplotlib.figure import Figure
 
 from fidm.classify.classify import classify
 from fidm.classify.language import Language, Texts
 from fidm.classify.result import Classification, Metric, in_words
-from fidm.classify.validation import FOLD_NUMBER, SCRAMBLED
+from fidm.classify.validation import FOLD_NUMBER
 from fidm.errors import FidmError, count
 from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.numbers import PERCENT, in_one_way
+from fidm.present.summary import say_scrambled
 from fidm.present.wording import PARTS, featured, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
@@ -85,13 +87,7 @@ def _checks(found: Classification) -> list[str]:
             for check, name in failed.select("check", "representation").iter_rows()
         )
         return [f"A check FAILED, so these numbers cannot be trusted: {names}. See fidm classify."]
-    said = []
-    scrambled = found.checks.filter(check=SCRAMBLED)
-    values = scrambled["value"].drop_nulls().drop_nans().to_list()
-    if values:
-        low, high = f"{min(values):.3f}", f"{max(values):.3f}"
-        gave = low if low == high else f"{low} to {high}"
-        said.append(f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} (0.5 expected)")
+    said = say_scrambled(found, "{:.3f}".format, "0.5")
     named = found.checks.filter(check=FOLD_NUMBER)["value"].drop_nulls().drop_nans().to_list()
     said += [
         f"features that name the fold change the AUC by {_change(value)} (0 expected)" for value in named
@@ -170,34 +166,21 @@ def _of(points: pl.DataFrame, representations: tuple[str, ...]) -> Iterator[dict
     return points.filter(pl.col("representation").is_in(representations)).iter_rows(named=True)
 
 
+FIGURES: tuple[tuple[str, str, Callable[[Classification], Figure], str, str], ...] = (
+    ("score-bars", "How well each representation tells people's status", score_bars,
+     "AUC and balanced accuracy of each representation with intervals.", "scores"),
+    ("roc", "ROC curves", roc_panels,
+     "Sensitivity against the share of false positives, a curve per representation.", "roc-points"),
+    ("calibration", "Calibration", lambda found: curve_panels(found, calibration_curve),
+     "Observed shares of cases against predicted probabilities.", "calibration-points"),
+)  # fmt: skip
+"""The name of each figure, its title, what draws it, what it shows in words, and the table of its numbers."""
+
+
 def _class_figures(found: Classification) -> list[dict[str, Any]]:
-    drawn = [
-        figure(
-            "score-bars",
-            "How well each representation tells people's status",
-            score_bars(found),
-            alt="AUC and balanced accuracy of each representation with intervals.",
-            table="scores",
-        )
+    rows = {"score-bars": 1, "roc": found.roc.height, "calibration": found.calibration.height}
+    return [
+        figure(name, title, draw(found), alt=alt, table=numbers)
+        for name, title, draw, alt, numbers in FIGURES
+        if rows[name]
     ]
-    if found.roc.height:
-        drawn.append(
-            figure(
-                "roc",
-                "ROC curves",
-                roc_panels(found),
-                alt="Sensitivity against the share of false positives, a curve per representation.",
-                table="roc-points",
-            )
-        )
-    if found.calibration.height:
-        drawn.append(
-            figure(
-                "calibration",
-                "Calibration",
-                curve_panels(found, calibration_curve),
-                alt="Observed shares of cases against predicted probabilities.",
-                table="calibration-points",
-            )
-        )
-    return drawn
