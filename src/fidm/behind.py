@@ -144,10 +144,13 @@ def places_behind(study: Path, found: Evidence, *, names: Mapping[str, str] | No
 
 def _named(table: pl.DataFrame, names: Mapping[str, str] | None) -> pl.DataFrame:
     """The rows of a table that belong to people who have a name, under that name."""
-    if names is None:
-        return table
+    return table if names is None else renamed(table, names).drop_nulls("participant")
+
+
+def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
+    """Return a table whose participants have other names; whoever has none is null."""
     new = pl.col("participant").replace_strict(names, default=None, return_dtype=pl.String)
-    return table.with_columns(new).drop_nulls("participant")
+    return table.with_columns(new)
 
 
 def _same(table: pl.DataFrame, row: dict[str, Any], *more: str) -> pl.DataFrame:

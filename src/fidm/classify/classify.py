@@ -353,7 +353,9 @@ def _tables(
     if possible:
         scored |= score(question, HELD_OUT, possible, [[whole]], question.held_out)
         said[HELD_OUT] = {name: [whole[name]] for name in parts}
-    scored = {key: scored[key] for key in sorted(scored, key=_place(settings, tuple(parts)))}
+    place = {name: i for i, name in enumerate((*settings, *parts))}
+    in_order = sorted(scored, key=lambda key: (place[key[0]], key[1] != CV, place[key[2]], key[3]))
+    scored = {key: scored[key] for key in in_order}
     _note_few(question, scored, notes)
     observed = {name: scored[BINARY, CV, name, "auc"].repeats[0] for name in parts}
     checks = check_leaks(judge, question, first, observed, protocol, say)
@@ -385,11 +387,6 @@ def _held_out_settings(question: Question, settings: Sequence[str], notes: list[
         notes.append(f"nobody in the held-out part is {name!r}, so all classes are not told apart in it")
         return (BINARY,)
     return settings
-
-
-def _place(settings: Sequence[str], parts: Sequence[str]) -> Callable[[Key], tuple[int, bool, int, str]]:
-    """The order in which scores are shown."""
-    return lambda key: (settings.index(key[0]), key[1] != CV, parts.index(key[2]), key[3])
 
 
 def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]) -> None:

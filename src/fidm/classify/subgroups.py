@@ -16,6 +16,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.classify.intervals import Estimate, auc, balanced_accuracy
+from fidm.classify.result import GROUPS
 from fidm.classify.tabular import LARGEST, words_in_column
 from fidm.errors import DataError
 from fidm.types import Floats
@@ -117,27 +118,18 @@ def by_group(
         for group in _in_order(groups[column]):
             inside = (groups[column].cast(pl.String) == group).fill_null(False).to_numpy()
             n, cases = int(inside.sum()), int(y[inside].sum())
-            why = _too_few(cases, n - cases)
+            why: str | None = f"{cases} cases and {n - cases} others; at least {FEWEST} of each are needed"
             found: dict[str, Estimate | None] = {"auc": None, "balanced_accuracy": None}
-            if why is None:
+            if min(cases, n - cases) >= FEWEST:
+                why = None
                 found["auc"] = auc(x[inside], y[inside])
                 found["balanced_accuracy"] = balanced_accuracy(called[inside], y[inside], 2)
             for metric, estimate in found.items():
                 value = None if estimate is None else estimate.value
                 low, high = (None, None) if estimate is None else estimate.interval(level)
                 rows.append((column, group, n, cases, metric, value, low, high, why))
-    schema = {
-        "column": pl.String, "group": pl.String, "n": pl.Int64, "n_cases": pl.Int64, "metric": pl.String,
-        "value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "why": pl.String,
-    }  # fmt: skip
+    schema = {name: kind for name, kind in GROUPS.items() if name not in ("part", "representation")}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _too_few(cases: int, others: int) -> str | None:
-    """Return why a group cannot be judged, or None if it can."""
-    if min(cases, others) >= FEWEST:
-        return None
-    return f"{cases} cases and {others} others; at least {FEWEST} of each are needed"
 
 
 def _in_order(groups: pl.Series) -> list[str]:

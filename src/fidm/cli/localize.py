@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fidm.cli.shared import ReadingFit, Writing, finish, print_result
+from fidm.cli.shared import ReadingFit, Writing
 from fidm.defaults import LOCALIZE_BOOTSTRAP
 from fidm.errors import count
-from fidm.present.terminal import note, page, progress_bar
+from fidm.present.terminal import note, progress_bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def localize(
@@ -41,7 +45,6 @@ def localize(
     from fidm.evidence.evidence import find_evidence
     from fidm.evidence.localization import check_settings
     from fidm.evidence.localization import localize as run
-    from fidm.plot.save import write_with_figures
     from fidm.present.experiments import show_localization
 
     check_settings(seed=seed, bootstrap=bootstrap, level=level)
@@ -52,14 +55,14 @@ def localize(
         found = run(
             evidence, opened.cohort, seed=seed, bootstrap=bootstrap, level=level, on_progress=bars.step
         )
-        target = writing.target(study)
-        written = write_with_figures(found, target)
-    if writing.json:
-        print_result(found)
-        return 0
-    console = page()
-    console.print(f"[bold]Where the actions of {count(len(opened.cohort), 'participant')} were unexpected[/]")
-    note(console, f"what people share was {source}")
-    show_localization(found, level, console)
-    finish(console, written, target, opened)
+        written = writing.write(found, study)
+
+    def show(page: Console) -> None:
+        page.print(
+            f"[bold]Where the actions of {count(len(opened.cohort), 'participant')} were unexpected[/]"
+        )
+        note(page, f"what people share was {source}")
+        show_localization(found, level, page)
+
+    writing.show(found, written, study, opened, show)
     return 0

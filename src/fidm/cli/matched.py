@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from fidm.cli.shared import Reading, Writing, finish, print_result
-from fidm.present.terminal import page, progress_bar
+from fidm.cli.shared import Reading, Writing
+from fidm.present.terminal import progress_bar
 
 
 def matched(
@@ -47,7 +47,6 @@ def matched(
         random fits what people share with an intercept per person; pooled as if all were one (the paper).
     """
     from fidm.experiments.matched import matched as run
-    from fidm.plot.save import write_with_figures
     from fidm.present.experiments import show_matched
 
     with progress_bar(rates=True) as bars:
@@ -64,12 +63,7 @@ def matched(
             population=population,
             on_progress=bars.step,
         )
-        target = writing.target(like)
-        written = write_with_figures(found, target)
-    if writing.json:
-        print_result(found)
-        return 0
-    console = page()
-    show_matched(found, console, is_like=like is not None)
-    finish(console, written, target, opened)
+        written = writing.write(found, like)
+    is_like = like is not None
+    writing.show(found, written, like, opened, lambda page: show_matched(found, page, is_like=is_like))
     return 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from fidm.cli.shared import Flag, Reading, Writing, finish, print_result
-from fidm.present.terminal import page, progress_bar
+from fidm.cli.shared import Flag, Reading, Writing
+from fidm.present.terminal import progress_bar
 
 
 def recover(
@@ -60,7 +60,6 @@ def recover(
         Threads; by default one per processor. Changes no number.
     """
     from fidm.experiments.recover import recover as run
-    from fidm.plot.save import write_with_figures
     from fidm.present.experiments import show_recovery
 
     with progress_bar(rates=True) as bars:
@@ -82,12 +81,6 @@ def recover(
             workers=workers,
             on_progress=bars.step,
         )
-        target = writing.target(like)
-        written = write_with_figures(found, target)
-    if writing.json:
-        print_result(found)
-        return 0
-    console = page()
-    show_recovery(found, console, all_matrices=all)
-    finish(console, written, target, opened)
+        written = writing.write(found, like)
+    writing.show(found, written, like, opened, lambda page: show_recovery(found, page, all_matrices=all))
     return 0

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from fidm.cli.shared import ReadingFit, Writing, finish, print_result
+from fidm.cli.shared import ReadingFit, Writing
 from fidm.defaults import BOOTSTRAP
-from fidm.present.terminal import page, progress_bar
+from fidm.present.terminal import progress_bar
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def reliability(
@@ -40,7 +44,6 @@ def reliability(
         Threads; by default one per processor. Changes no number.
     """
     from fidm.experiments.reliability import reliability as run
-    from fidm.plot.save import write_with_figures
     from fidm.present.experiments import show_reliability
 
     with progress_bar() as bars:
@@ -59,15 +62,13 @@ def reliability(
             workers=workers,
             on_progress=bars.step,
         )
-        target = writing.target(study)
-        written = write_with_figures(found, target)
-    if writing.json:
-        print_result(found)
-        return 0
-    console = page()
-    console.print(f"[bold]{len(opened.cohort):,} participants[/]")
-    source = f"learned earlier, {path}" if has_fit else f"learned now from {len(learners):,} ({part})"
-    console.print(f"what people share was {source}", style="dim", soft_wrap=True, markup=False)
-    show_reliability(found, console)
-    finish(console, written, target, opened)
+        written = writing.write(found, study)
+
+    def show(page: Console) -> None:
+        page.print(f"[bold]{len(opened.cohort):,} participants[/]")
+        source = f"learned earlier, {path}" if has_fit else f"learned now from {len(learners):,} ({part})"
+        page.print(f"what people share was {source}", style="dim", soft_wrap=True, markup=False)
+        show_reliability(found, page)
+
+    writing.show(found, written, study, opened, show)
     return 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from fidm.cli.shared import Flag, Reading, Writing, finish, print_result
+from fidm.cli.shared import Flag, Reading, Writing
 from fidm.errors import DataError
-from fidm.present.terminal import page, progress_bar
+from fidm.present.terminal import progress_bar
 
 NONE_CHOSEN = 1
 """The exit code if every point is degenerate."""
@@ -54,7 +54,6 @@ def select(
         Leave out participants whose data have problems, instead of refusing the study.
     """
     from fidm.experiments.select import select as run
-    from fidm.plot.save import write_with_figures
     from fidm.present.experiments import show_selection
 
     with progress_bar(rates=True) as bars:
@@ -70,13 +69,6 @@ def select(
         found = run(
             opened.tasks[0], cohort, folds=folds, seed=seed, by=by, label=label, on_progress=bars.step
         )
-        target = writing.target(study)
-        written = write_with_figures(found, target)
-    code = NONE_CHOSEN if found.chosen is None else 0
-    if writing.json:
-        print_result(found)
-        return code
-    console = page()
-    show_selection(found, part, console)
-    finish(console, written, target, opened)
-    return code
+        written = writing.write(found, study)
+    writing.show(found, written, study, opened, lambda page: show_selection(found, part, page))
+    return NONE_CHOSEN if found.chosen is None else 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json as jsons
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ from cyclopts import Parameter
 
 from fidm.errors import DataError, count
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.terminal import Bars, aside, note, printable, warn
+from fidm.present.terminal import Bars, aside, note, page, printable, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,6 +115,28 @@ class Writing:
         if self.out is not None:
             return self.out
         return study / "results" if study is not None else Path("fidm-results")
+
+    def write(self, found: Result, study: Path | None) -> list[Path]:
+        """Write a result with its figures, and return what was written."""
+        from fidm.plot.save import write_with_figures
+
+        return write_with_figures(found, self.target(study))
+
+    def show(
+        self,
+        found: Result,
+        written: Iterable[Path],
+        study: Path | None,
+        opened: StudyFolder | None,
+        page_of: Callable[[Console], None],
+    ) -> None:
+        """Print a result: as JSON, or as its page with who is not in it and what was written."""
+        if self.json:
+            print_result(found)
+            return
+        console = page()
+        page_of(console)
+        finish(console, written, self.target(study), opened)
 
 
 def say_notes(notes: Iterable[str]) -> None:

@@ -284,9 +284,7 @@ def _actions(fit: Fit, cohort: Cohort, followed: Followed, found: Surprisal) -> 
     inferred = np.zeros(cohort.n_steps, dtype=np.bool_) if cohort.inferred is None else cohort.inferred
     table = pl.DataFrame(
         {
-            "participant": cohort.ids.gather(cohort.episode_owner()[of_step]),
-            "episode": cohort.episodes["episode"].gather(of_step),
-            "step": (np.arange(cohort.n_steps) - cohort.step_offsets[of_step] + 1).astype(np.int32),
+            **step_keys(cohort, of_step),
             "segment": _segments(cohort, of_step),
             "state": cohort.state,
             "where": _where(tasks, followed),
@@ -306,6 +304,15 @@ def _actions(fit: Fit, cohort: Cohort, followed: Followed, found: Surprisal) -> 
     return table.with_columns(
         percentile=100 * (known.rank("average").over("participant") - 0.5) / known.count().over("participant")
     )
+
+
+def step_keys(cohort: Cohort, of_step: NDArray[np.int64]) -> dict[str, Any]:
+    """Return the columns that name a step, given the episode of each."""
+    return {
+        "participant": cohort.ids.gather(cohort.episode_owner()[of_step]),
+        "episode": cohort.episodes["episode"].gather(of_step),
+        "step": (np.arange(cohort.n_steps) - cohort.step_offsets[of_step] + 1).astype(np.int32),
+    }
 
 
 def _segments(cohort: Cohort, of_step: NDArray[np.int64]) -> pl.Series:

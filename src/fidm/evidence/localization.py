@@ -48,7 +48,7 @@ from scipy.sparse import csgraph
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, TaskError
-from fidm.evidence.evidence import Evidence
+from fidm.evidence.evidence import Evidence, step_keys
 from fidm.record import Record
 from fidm.tasks.grid import Grid, GridStates
 from fidm.tasks.model import TaskModel
@@ -115,9 +115,7 @@ def anchors(
     known = found.is_move & found.is_known & ~np.isnan(found.before)
     return pl.DataFrame(
         {
-            "participant": cohort.ids.gather(cohort.episode_owner()[of_step]),
-            "episode": cohort.episodes["episode"].gather(of_step),
-            "step": (np.arange(cohort.n_steps) - cohort.step_offsets[of_step] + 1).astype(np.int32),
+            **step_keys(cohort, of_step),
             "is_move": found.is_move,
             "completes": found.completes,
             "stretch": (done[:-1] - done[cohort.step_offsets[of_step]] + 1).astype(np.int32),
@@ -357,7 +355,8 @@ def localize(
     True
     """
     check_settings(seed=seed, bootstrap=bootstrap, level=level)
-    _require(evidence, cohort)
+    if evidence.actions.height != cohort.n_steps or not evidence.participants.equals(cohort.ids):
+        raise DataError("The evidence is not about these people. Make it with find_evidence(fit, cohort).")
     steps = evidence.actions.select("counts", *SCORES).with_columns(
         anchors(evidence.tasks, cohort).select(
             "step", "stretch", "is_move", "route_divergence", "opportunity", "bypass"
@@ -431,11 +430,6 @@ def check_settings(*, seed: int, bootstrap: int, level: float) -> None:
     if not 0 < level < 1:
         hint = f" Write {level / 100:g} for {level:g} %." if 1 < level < 100 else ""
         raise DataError(f"level is {level:g}; it must lie between 0 and 1.{hint}")
-
-
-def _require(evidence: Evidence, cohort: Cohort) -> None:
-    if evidence.actions.height != cohort.n_steps or not evidence.participants.equals(cohort.ids):
-        raise DataError("The evidence is not about these people. Make it with find_evidence(fit, cohort).")
 
 
 def _people(person: NDArray[np.int64], score: Floats, event: Flags, cohort: Cohort) -> pl.DataFrame:

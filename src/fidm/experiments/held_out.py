@@ -449,7 +449,8 @@ def tuned(
         raise FitError(f"{channel.name} has no values to try for {name!r}; it can tune: {can}.")
     people = as_cohort(cohort)
     levels = text_levels([channel], people)
-    seen = _seen(channel, people, levels)
+    refuse(effort_problems([channel], people), remedy="Repair them, or leave these observations empty.")
+    seen = observed([channel], people, levels)[0]
     reached: dict[float, float] = {}
 
     def at(value: float) -> float:
@@ -473,11 +474,6 @@ def _only(channel: Channel) -> str:
     if len(channel.tunable) != 1:
         raise FitError(f"{channel.name} has {len(channel.tunable)} settings to tune; name one with setting=…")
     return next(iter(channel.tunable))
-
-
-def _seen(channel: Channel, people: Cohort, levels: Levels) -> Observed:
-    refuse(effort_problems([channel], people), remedy="Repair them, or leave these observations empty.")
-    return observed([channel], people, levels)[0]
 
 
 def _with(channel: Kind, name: str, value: float) -> Kind:

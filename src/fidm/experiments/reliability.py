@@ -249,7 +249,11 @@ def reliability(
     failures: dict[str, str] = {}
     if fit is None:
         learners = cohort if learn_from is None else learn_from
-        fit, failures = _learned(tasks, learners, channels or paper_channels(), workers)
+        if tasks is None:
+            fit = fit_effort(learners, workers=workers)
+        else:
+            wanted = channels or paper_channels()
+            fit, failures = fit_learnable(tasks.tasks, learners, wanted, workers=workers)
     measuring = _Measuring(tasks, cohort, fit, group, protocol)
     say("split halves", 1, 4)
     rows = measuring.halves(notes)
@@ -323,14 +327,6 @@ def _check_people(
 def learned_numbers(fit: Fit | EffortFit) -> Floats:
     """Return everything a fit learned, in a row."""
     return fit.population_table()["estimate"].cast(pl.Float64).to_numpy()
-
-
-def _learned(
-    tasks: TaskSet | None, learners: Cohort, channels: Sequence[Channel], workers: int | None
-) -> tuple[Fit | EffortFit, dict[str, str]]:
-    if tasks is None:
-        return fit_effort(learners, workers=workers), {}
-    return fit_learnable(tasks.tasks, learners, channels, workers=workers)
 
 
 # ---------------------------------------------------------------------- two measurements of everybody

@@ -118,7 +118,7 @@ class Selection:
 
     def score(self, point: Point) -> float:
         """Return what points are compared by."""
-        return point.likelihood if self.by == "likelihood" else point.auc
+        return float(getattr(point, self.by))
 
     @property
     def own_is_close(self) -> bool | None:
@@ -463,6 +463,5 @@ def _best(scored: Sequence[_Scored], by: By) -> int | None:
 
 
 def _close(points: Sequence[Point], best: int, by: By) -> tuple[Point, ...]:
-    error = "likelihood_se" if by == "likelihood" else "auc_se"
     top = getattr(points[best], by)
-    return tuple(p for p in points if p.usable and top - getattr(p, by) <= getattr(p, error))
+    return tuple(p for p in points if p.usable and top - getattr(p, by) <= getattr(p, f"{by}_se"))

@@ -41,15 +41,6 @@ from fidm.types import Progress
 NOTHING_SAID = "Nothing was grounded."
 """What is said of a dialog without a single action."""
 
-CHECKS = (
-    "starts at the entrance",
-    "legal chain",
-    "events at the right shelf",
-    "counts agree",
-    "times monotone",
-)
-"""What is checked, in words."""
-
 
 def trace_checks(task: TaskModel, cohort: Cohort, dialogs: Sequence[GroundedDialog]) -> pl.DataFrame:
     """Return what is wrong with any trace, as a table of problems; empty where all are sound."""

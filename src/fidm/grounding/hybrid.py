@@ -65,6 +65,8 @@ class Hybrid:
         The probability of the model's reading where the two disagree.
     """
 
+    name = "hybrid"
+
     def __init__(
         self, rules: Grounder, model: Grounder, *, check_share: float = 0.0, model_weight: float = 0.5
     ) -> None:
@@ -74,11 +76,6 @@ class Hybrid:
         self._share, self._weight = check_share, model_weight
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(asdict(Agreement()), 0)
-
-    @property
-    def name(self) -> str:
-        """``hybrid``."""
-        return "hybrid"
 
     def provenance(self) -> Mapping[str, Any]:
         """Return the provenance of both, and how they are put together."""

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -48,20 +49,11 @@ def read_phrasings(path: str | Path, *, language: str) -> list[Phrasing]:
         if not line.strip():
             continue
         try:
-            item = json.loads(line)
-            found.append(
-                Phrasing(
-                    str(item["id"]),
-                    str(item["task"]),
-                    int(item["row"]),
-                    int(item["column"]),
-                    item.get("heading"),
-                    str(item["text"]),
-                    str(item["program"]),
-                    str(item.get("kind", "")),
-                    str(item.get("language", language)),
-                )
-            )
+            item = {"kind": "", "language": language, **json.loads(line)}
+            texts = ("id", "task", "text", "program", "kind", "language")
+            fields: dict[str, Any] = {name: str(item[name]) for name in texts}
+            fields |= {name: int(item[name]) for name in ("row", "column")}
+            found.append(Phrasing(**fields, heading=item.get("heading")))
         except (ValueError, KeyError, TypeError, AttributeError):
             problems.append(Problem("is no phrasing.", f"line {number}"))
     if problems:

@@ -144,19 +144,11 @@ class GroundingFile(_Table):
 
         model = LanguageModel(
             self.llm.endpoint,
-            self.llm.model,
-            template=self.llm.template,
-            temperature=self.llm.temperature,
-            samples=self.llm.samples,
-            logprobs=self.llm.logprobs,
-            timeout_s=self.llm.timeout_s,
-            retries=self.llm.retries,
             context_turns=self.context_turns,
-            max_instructions=self.llm.max_instructions,
             cache=cache,
             allow_remote=allow_remote,
             api_key=api_key,
-            model_file=self.llm.model_file,
+            **self.llm.model_dump(exclude={"endpoint", "check_share", "model_weight", "workers"}),
         )
         if self.by == "llm":
             return model

@@ -79,7 +79,7 @@ def action_evidence(
             unexpected_steps(task, evidence, name, episode=episode, top=top, marked=marked, ax=left)
         else:
             right = part.subplots()
-        unexpected_row(evidence, name, episode=_first(steps), top=top, marked=marked, ax=right)
+        unexpected_row(evidence, name, episode=steps["episode"][0], top=top, marked=marked, ax=right)
         rows.append(right)
     tallest = max(ax.get_ylim()[1] for ax in rows)
     for ax in rows:
@@ -199,8 +199,7 @@ def unexpected_row(
         steps = steps.filter(pl.col("episode") == episode)
     if not steps.height:
         raise DataError(f"There are no steps of {participant!r} to draw.")
-    if ax is None:
-        ax = new_axes(6.4, 2.8)
+    ax = ax or new_axes(6.4, 2.8)
     top = highest(steps) if top is None else top
     values, counts = _finite(steps, top), counted(steps)
     place = np.arange(1, len(values) + 1)
@@ -292,11 +291,6 @@ def _with_end(grid: GridStates, steps: pl.DataFrame, at: Floats) -> Floats:
     if cell < 0:
         return at
     return np.append(at, [[float(grid.grid.column[cell]), float(grid.grid.row[cell])]], axis=0)
-
-
-def _first(steps: pl.DataFrame) -> str | None:
-    found: str | None = steps["episode"][0]
-    return found
 
 
 def _marked(steps: pl.DataFrame, n: int) -> list[int]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from textwrap import fill
 from typing import TypeGuard, get_args
 
@@ -20,11 +19,11 @@ from scipy.special import logit
 from fidm.classify.calibration import at_prevalence
 from fidm.classify.result import KINDS, Classification, Metric, Part, Setting, in_words
 from fidm.errors import DataError
-from fidm.plot.style import plain, plain_ticks, quieten
+from fidm.plot.style import INK, RULE, Look, new_axes, plain, plain_ticks, quieten
 from fidm.present.numbers import percent, span
 from fidm.present.wording import METRICS, PARTS, featured
 
-INK, QUIET, RULE, PAPER = "#222222", "#777777", "#e6e6e6", "#D55E00"
+QUIET, PAPER = "#777777", "#D55E00"
 
 
 PART_STYLES = {"cv": ("#0072B2", "o", "#0072B2"), "held-out": ("#333333", "s", "white")}
@@ -75,8 +74,7 @@ def classification_bars(
             f"There are the settings: {', '.join(result.settings)}; and the metrics: {', '.join(metrics)}."
         )
     ticks = _layout(result, rows)
-    if ax is None:
-        ax = Figure(figsize=(6.4, 1.2 + 0.32 * len(ticks)), layout="constrained").add_subplot()
+    ax = ax or new_axes(6.4, 1.2 + 0.32 * len(ticks))
     place = {name: at for at, name, is_heading in ticks if not is_heading}
     parts = _parts(rows)
     for i, part in enumerate(parts):
@@ -211,28 +209,6 @@ def _setting_words(result: Classification, setting: Setting) -> str:
     return fill(said if setting == "binary" else f"{', '.join(result.classes)} apart", 56)
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
-    """How a representation is drawn.
-
-    Parameters
-    ----------
-    colour : str
-        Of its line and its points; most are Okabe and Ito's.
-    line : str, or an offset with lengths of dashes and gaps
-        How its line is broken.
-    marker : str
-        The shape of its points.
-    is_filled : bool
-        Whether its points are full; otherwise they are rings.
-    """
-
-    colour: str
-    line: str | tuple[float, tuple[float, ...]]
-    marker: str
-    is_filled: bool = True
-
-
 LOOKS = {
     "score": Look("#222222", (0, (1, 1.6)), "^"),
     "fidm": Look("#0072B2", "-", "o"),
@@ -288,8 +264,7 @@ def roc_curves(
         Where it was drawn.
     """
     names = _chosen(result, part, representations, most=3, table=result.roc)
-    if ax is None:
-        ax = Figure(figsize=(4.6, 4.7), layout="constrained").add_subplot()
+    ax = ax or new_axes(4.6, 4.7)
     ax.plot([0, 1], [0, 1], color="#aaaaaa", lw=0.9, ls=(0, (2, 2)), zorder=1)
     for name, look in _looks(result, names).items():
         points = result.roc.filter(part=part, representation=name)
@@ -343,8 +318,7 @@ def calibration_curve(
         Where it was drawn.
     """
     names = _chosen(result, part, representations, most=2, table=result.calibration)
-    if ax is None:
-        ax = Figure(figsize=(4.4, 5.0), layout="constrained").add_subplot()
+    ax = ax or new_axes(4.4, 5.0)
     strip = ax.inset_axes((0.0, 0.0, 1.0, 0.14), sharex=ax)
     ax.plot([0, 1], [0, 1], color="#aaaaaa", lw=0.9, ls=(0, (2, 2)), zorder=1)
     most = 0
@@ -467,10 +441,9 @@ def _part_words(result: Classification, part: str) -> str:
 
 
 def classification_figures(found: Classification) -> dict[str, Figure]:
-    """Return the classification_figures by the names of their files: scores, ROC curves and calibration."""
+    """Return the figures by the names of their files: scores, ROC curves and calibration."""
     settings: list[Setting] = [one for one in get_args(Setting) if one in found.settings]
     metrics: tuple[Metric, ...] = get_args(Metric)
-    parts: list[Part] = [one for one in get_args(Part) if one in found.parts]
     n = len(found.representations) + 0.8 * len(set(found.scores["kind"]))
     bars = Figure(figsize=(2.2 + 4.4 * len(settings), 0.3 + 2 * (0.9 + 0.31 * n)), layout="constrained")
     panels = bars.subplots(len(metrics), len(settings), squeeze=False, sharex="row")
@@ -479,14 +452,27 @@ def classification_figures(found: Classification) -> dict[str, Figure]:
             classification_bars(found, setting=setting, metric=metric, legend=False, ax=ax)
             ax.tick_params(labelleft=i == 0)
     bars.legend(handles=bar_handles(found), loc="outside upper right", ncols=4, frameon=False, fontsize=8.5)
-    roc = Figure(figsize=(0.2 + 4.5 * len(parts), 4.7), layout="constrained")
-    calibration = Figure(figsize=(0.2 + 4.3 * len(parts), 5.1), layout="constrained")
-    for part, left, right in zip(
-        parts,
-        roc.subplots(1, len(parts), squeeze=False)[0],
-        calibration.subplots(1, len(parts), squeeze=False)[0],
-        strict=True,
-    ):
-        roc_curves(found, part=part, ax=left)
-        calibration_curve(found, part=part, ax=right)
+    roc = curve_panels(found, roc_curves, size=(4.5, 4.7))
+    calibration = curve_panels(found, calibration_curve, size=(4.3, 5.1))
     return {"classify": bars, "classify-roc": roc, "classify-calibration": calibration}
+
+
+def curve_panels(
+    found: Classification, draw: Callable[..., Axes], *, size: tuple[float, float] = (4.4, 5.0)
+) -> Figure:
+    """Draw the curves of each part of people side by side.
+
+    Parameters
+    ----------
+    found : Classification
+        What was found.
+    draw : callable
+        :func:`roc_curves` or :func:`calibration_curve`.
+    size : (float, float)
+        The width and height of one panel, in inches.
+    """
+    parts: list[Part] = [one for one in get_args(Part) if one in found.parts]
+    drawn = Figure(figsize=(0.2 + size[0] * len(parts), size[1]), layout="constrained")
+    for ax, part in zip(drawn.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
+        draw(found, part=part, ax=ax)
+    return drawn

@@ -23,7 +23,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.evidence.localization import SCORES, Localization
-from fidm.plot.action_evidence import UNCOUNTED, unexpected_row, unexpected_steps
+from fidm.plot.action_evidence import unexpected_row, unexpected_steps
 from fidm.plot.style import INK, LESS_HATCH, QUIET, RESIDUAL_MAP, WEIGHT_MAP, new_axes, plain, plain_ticks
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats
@@ -106,8 +106,7 @@ def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: 
         Where to draw; a new figure by default.
     """
     own = own_segments(evidence, participant, channel, None, needed=False)
-    if ax is None:
-        ax = new_axes(6.0, 3.0)
+    ax = ax or new_axes(6.0, 3.0)
     values = own[f"{channel}_residual"].cast(pl.Float64).to_numpy()
     places = np.arange(len(values))
     is_difference = channel in evidence.yes_no
@@ -191,17 +190,6 @@ def _names(own: pl.DataFrame) -> list[str]:
         f"{name} ({'–' if moves is None else moves})"
         for name, moves in zip(names, own["n_moves"], strict=True)
     ]
-
-
-__all__ = [
-    "UNCOUNTED",
-    "effort_residuals",
-    "evidence_figure",
-    "localization",
-    "person_evidence",
-    "unexpected_row",
-    "unexpected_steps",
-]
 
 
 def evidence_figure(

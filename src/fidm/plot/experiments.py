@@ -82,8 +82,7 @@ def recovery_matrix(
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    if ax is None:
-        ax = Figure(figsize=(3.4, 3.1), layout="constrained").subplots()
+    ax = ax or new_axes(3.4, 3.1)
     matrix = result.matrix(condition, method=method, scale=scale)
     names = ["η" if name == SENSITIVITY else channel_words(name).name for name in result.factors]
     if scale == "log":
@@ -114,8 +113,7 @@ def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:
         Where to draw; a new figure by default.
     """
     names = list(result.parameters)
-    if ax is None:
-        ax = Figure(figsize=(5.2, 0.9 + 0.5 * len(names)), layout="constrained").subplots()
+    ax = ax or new_axes(5.2, 0.9 + 0.5 * len(names))
     kinds = [kind for kind in COLOURS if kind in set(result.table["kind"])]
     for k, kind in enumerate(kinds):
         rows = result.table.filter(kind=kind).drop_nulls("reliability")
@@ -164,8 +162,7 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    if ax is None:
-        ax = Figure(figsize=(6.4, 3.2), layout="constrained").add_subplot()
+    ax = ax or new_axes(6.4, 3.2)
     table = result.auc
     names = table["features"].to_list()
     place = np.arange(len(names))[::-1]
@@ -223,8 +220,7 @@ def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    if ax is None:
-        ax = Figure(figsize=(6.0, 3.4), layout="constrained").add_subplot()
+    ax = ax or new_axes(6.0, 3.4)
     costs = list(dict.fromkeys(point.move_cost for point in result.points))
     temperatures = list(dict.fromkeys(point.tau for point in result.points))
     score = np.array([result.score(point) for point in result.points]).reshape(len(costs), len(temperatures))
@@ -284,7 +280,7 @@ def family_differences(
         Differences smaller than this are not filled, however sure they are.
     """
     rows = result.of(observable)
-    ax = new_axes(5.2, 1.1 + 0.38 * len(rows)) if ax is None else ax
+    ax = ax or new_axes(5.2, 1.1 + 0.38 * len(rows))
     ax.axvline(0, color=QUIET, lw=0.9, ls=(0, (4, 2)), zorder=1)
     for place, row in enumerate(rows):
         at = len(rows) - 1 - place
@@ -323,7 +319,7 @@ def quantile_plot(result: Families, observable: str, family: str, ax: Axes | Non
         Which family.
     """
     expected, residual, low, high = _residuals(result, observable, family)
-    ax = new_axes(3.6, 3.4) if ax is None else ax
+    ax = ax or new_axes(3.6, 3.4)
     ends = np.array([expected[0], expected[-1]])
     ax.fill_between(expected, low, high, color="#dddddd", lw=0, zorder=1)
     ax.plot(ends, ends, color=QUIET, lw=0.9, zorder=2)
@@ -347,7 +343,7 @@ def worm_plot(result: Families, observable: str, ax: Axes | None = None) -> Axes
         As in :func:`family_differences`.
     """
     rows = result.of(observable)
-    ax = new_axes(5.6, 3.4) if ax is None else ax
+    ax = ax or new_axes(5.6, 3.4)
     for i, row in enumerate(rows):
         look = LOOKS[i % len(LOOKS)]
         expected, residual, low, high = _residuals(result, observable, row["family"])

@@ -14,12 +14,10 @@ from numpy.typing import NDArray
 
 from fidm.errors import TaskError
 from fidm.plot.profiles import FittedText
-from fidm.plot.style import INK, LOOKS, PEOPLE, Look, figure_of, ink_on, new_axes, plain, plain_legend
+from fidm.plot.style import INK, LOOKS, Look, figure_of, ink_on, new_axes, plain, plain_legend
 from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Trace, Values
-
-__all__ = ["INK", "PEOPLE", "draw_map", "lanes", "routes", "value_field"]
 
 WALL, FLOOR, SHELF, TARGET = "#d9d9d9", "#ffffff", "#efe6d5", "#f7d08a"
 
@@ -47,8 +45,7 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     states = _grid(task)
     spec, grid = states.spec, states.grid
     rows, columns = grid.shape
-    if ax is None:
-        ax = new_axes(0.5 * columns, 0.5 * rows)
+    ax = ax or new_axes(0.5 * columns, 0.5 * rows)
     colour = {spec.map.wall: WALL}
     for name, section in spec.sections.items():
         colour[section.symbol] = TARGET if name in spec.targets else SHELF

@@ -24,8 +24,6 @@ from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile, number_text
 from fidm.plot.style import INK, LOOKS, QUIET, RULE, new_axes, plain, plain_legend, plain_ticks, quieten
 from fidm.types import Floats
 
-__all__ = ["FittedText"]
-
 TRIES = 4
 """How often a smaller size is tried."""
 
@@ -127,8 +125,7 @@ def person_profile(profile: Profile, participant: str, *, ax: Axes | None = None
     if row is None:
         raise DataError(f"There is no participant {participant!r} among the {len(profile)} people.")
     n = len(profile.parameters)
-    if ax is None:
-        ax = new_axes(7.4, 1.0 + 0.52 * n)
+    ax = ax or new_axes(7.4, 1.0 + 0.52 * n)
     for k in range(n):
         _draw_parameter(profile, row, k, ax)
     ax.axvline(0.0, color=INK, lw=0.8, zorder=2)
@@ -164,7 +161,7 @@ def _draw_parameter(profile: Profile, row: int, k: int, ax: Axes) -> None:
         (float(_laid_out(profile, values[row : row + 1, k], k)[0]) - middle) / spread
         for values in (profile.low, profile.estimate, profile.high)
     ]
-    begin, at, end = (_within(value) for value in ends)
+    begin, at, end = np.clip(ends, -WIDEST, WIDEST).tolist()
     if not math.isnan(begin) and not math.isnan(end):
         ax.plot([begin, end], [k, k], color=look.colour, lw=2.4, solid_capstyle="butt", zorder=4)
         for value, tip, mark in ((ends[0], begin, "<"), (ends[2], end, ">")):
@@ -185,10 +182,6 @@ def _laid_out(profile: Profile, values: Floats, k: int) -> Floats:
         return values
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.log(values))
-
-
-def _within(value: float) -> float:
-    return value if math.isnan(value) else min(max(value, -WIDEST), WIDEST)
 
 
 def _numbers(profile: Profile, row: int, k: int, everybody: Floats, against: str) -> str:
@@ -250,10 +243,11 @@ def cohort_scatter(
         raise DataError(f"{channel} is the horizontal axis already; name an effort channel.")
     if groups is not None and len(groups) != len(profile):
         raise DataError(f"There are groups of {len(groups)} people and profiles of {len(profile)}.")
-    if ax is None:
-        ax = new_axes(5.6, 4.4)
+    ax = ax or new_axes(5.6, 4.4)
     shown = np.isfinite(eta) & (eta > 0) & np.isfinite(theta)
-    kinds = np.array(["everybody"] * len(profile) if groups is None else _group_names(groups))
+    kinds = np.full(len(profile), "everybody")
+    if groups is not None:
+        kinds = np.array(groups.cast(pl.String).fill_null(NO_GROUP).to_list())
     names = sorted(set(kinds.tolist()), key=lambda name: (name == NO_GROUP, -(kinds == name).sum(), name))
     handles = []
     for i, name in enumerate(names):
@@ -298,10 +292,6 @@ DOTS = (
     ("#56B4E9", "P", "white"),
 )
 """The colour, the marker and the filling of each group."""
-
-
-def _group_names(groups: pl.Series) -> list[str]:
-    return groups.cast(pl.String).fill_null(NO_GROUP).to_list()
 
 
 def _point_out(profile: Profile, name: str, channel: str, shown: NDArray[np.bool_], ax: Axes) -> None:

@@ -28,9 +28,6 @@ FIGURES = {
 }
 """What draws the result of each experiment."""
 
-SIZES = {"matched": (6.4, 3.2), "select": (6.0, 3.4)}
-"""The size of figures that do not choose their own, in inches."""
-
 
 def figures_of(result: Result) -> dict[str, Figure]:
     """Return a result's figures by the names of their files; none for a result that has no figure."""
@@ -39,10 +36,6 @@ def figures_of(result: Result) -> dict[str, Figure]:
         return {}
     module, _, function = FIGURES[name].partition(":")
     draw: Any = getattr(import_module(module), function)
-    if name in SIZES:
-        figure = Figure(figsize=SIZES[name], layout="constrained")
-        draw(result, ax=figure.add_subplot())
-        return {name: figure}
     if name == "localize":
         from fidm.experiments.paper import LOCALIZATION
 

@@ -88,7 +88,9 @@ def chinese_families() -> tuple[str, ...]:
     if found is None:
         _add_unlisted()
         known = {entry.name for entry in fontManager.ttflist}
-        rest = sorted(known - set(PREFERRED), key=lambda name: (not _hints_at_chinese(name), name))
+        rest = sorted(
+            known - set(PREFERRED), key=lambda name: (all(hint not in name.lower() for hint in HINTS), name)
+        )
         ordered = [*(name for name in PREFERRED if name in known), *rest]
         found = next((name for name in ordered if _has_sample(name)), None)
     return () if found is None else (found,)
@@ -232,10 +234,6 @@ def _has_sample(name: str) -> bool:
     return all(ord(letter) in known for letter in SAMPLE)
 
 
-def _hints_at_chinese(name: str) -> bool:
-    return any(hint in name.lower() for hint in HINTS)
-
-
 def _add_unlisted() -> None:
     """Make fonts known that were installed since matplotlib made its list, as far as it can read them."""
     listed = {entry.fname for entry in fontManager.ttflist}
@@ -268,7 +266,7 @@ LESS_HATCH = "////"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one person or one group is drawn, told apart by more than its colour.
+    """How one person, group or curve is drawn, told apart by more than its colour.
 
     Parameters
     ----------
@@ -280,12 +278,15 @@ class Look:
         The shape of points.
     box : str
         The shape of the box round a number.
+    is_filled : bool
+        Whether points are full; otherwise they are rings.
     """
 
     colour: str
     line: Dashes
     marker: str
-    box: str
+    box: str = ""
+    is_filled: bool = True
 
 
 LOOKS = (

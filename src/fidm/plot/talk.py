@@ -94,8 +94,7 @@ def verbal_output(
         said_along(cohort, name, quantity=quantity, episode=one)
         for name, one in zip(people, which, strict=True)
     ]
-    if ax is None:
-        ax = new_axes(6.4, 2.8)
+    ax = ax or new_axes(6.4, 2.8)
     handles = []
     for i, one in enumerate(found):
         look = LOOKS[i % len(LOOKS)]
@@ -258,8 +257,7 @@ def factor_graph(*, ax: Axes | None = None) -> Axes:
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    if ax is None:
-        ax = new_axes(9.6, 4.2)
+    ax = ax or new_axes(9.6, 4.2)
     for corner, width, height, words in (
         ((1.45, -0.1), 5.75, 5.5, r"participants $j$"), ((2.45, 0.98), 4.5, 3.1, r"steps $i$")
     ):  # fmt: skip

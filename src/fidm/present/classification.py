@@ -122,16 +122,13 @@ def _lay_out(
         column: [None if name is None else _short(read(column, name), narrow) for _, name, _ in lines]
         for column in columns
     }
-    told = {
-        setting: any(one is not None and one[2] != DASH for column in own for one in cells[column])
-        for setting, own in _by_setting(columns).items()
-    }
+    told = {column[0] for column in columns if any(one and one[2] != DASH for one in cells[column])}
     upper, metrics, heads = [], [], []
     bodies: list[list[str]] = [[] for _ in lines]
     for words, group in groupby(columns, above):
         wide = []
         for column in group:
-            n = 3 if told[column[0]] else 2
+            n = 3 if column[0] in told else 2
             known = [one[:n] for one in cells[column] if one is not None]
             widths = [max(cell_len(one[i]) for one in (HEAD, *known)) for i in range(n)]
             metric = NARROW.get(SHORT[column[2]], SHORT[column[2]]) if narrow else SHORT[column[2]]
@@ -155,13 +152,6 @@ def _lay_out(
 def _short(texts: tuple[str, str, str], narrow: int) -> tuple[str, str, str]:
     value, interval, told = texts
     return value, interval.replace(" to ", "…") if narrow > 1 else interval, told
-
-
-def _by_setting(columns: Sequence[Cell]) -> dict[str, list[Cell]]:
-    found: dict[str, list[Cell]] = {}
-    for column in columns:
-        found.setdefault(column[0], []).append(column)
-    return found
 
 
 def _spaced(texts: Sequence[str], widths: Sequence[int]) -> str:

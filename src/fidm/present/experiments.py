@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present.numbers import SHORT
 from fidm.present.terminal import note, table_of, warn
+from fidm.present.wording import listed
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
 
@@ -108,12 +110,7 @@ def show_matched(found: Matched, console: Console, *, is_like: bool) -> None:
         soft_wrap=True,
     )
     rows = [
-        [
-            FEATURES[row["features"]],
-            _matched_cell(row["auc"]),
-            _matched_cell(row["sd"]),
-            _matched_cell(row["paper"]),
-        ]
+        [FEATURES[row["features"]], *_matched_cells(row, "auc", "sd", "paper")]
         for row in found.auc.iter_rows(named=True)
     ]
     console.print(table_of(["telling A from B by", "AUC", "± sd", "paper"], rows))
@@ -123,33 +120,13 @@ def show_matched(found: Matched, console: Console, *, is_like: bool) -> None:
         f"(paper {MATCHED_LARGEST_DIFFERENCE:.3f}); in one repetition {found.largest_single_difference:.3f}",
         soft_wrap=True,
     )
-    differences = found.differences
-    header = ["B − A in pooled sd", "mean", "largest in one"]
-    console.print(
-        table_of(
-            header,
-            [
-                [
-                    f"{row['channel']}, {FEATURES[row['summary']]}",
-                    _signed(row["mean"]),
-                    _matched_cell(row["largest"]),
-                ]
-                for row in differences.iter_rows(named=True)
-            ],
-        )
-    )
-    rows = [
-        [
-            row["factor"],
-            *(
-                _matched_cell(row[name])
-                for name in ("r", "paper_r", "direction", "paper_direction", "difference")
-            ),
-            _matched_cell(row["paper_difference"]),
-            _matched_cell(row["meant"]),
-        ]
-        for row in found.recovery.iter_rows(named=True)
-    ]
+    rows = []
+    for row in found.differences.iter_rows(named=True):
+        what = f"{row['channel']}, {FEATURES[row['summary']]}"
+        rows.append([what, f"{row['mean']:+.3f}", *_matched_cells(row, "largest")])
+    console.print(table_of(["B − A in pooled sd", "mean", "largest in one"], rows))
+    shown = ("r", "paper_r", "direction", "paper_direction", "difference", "paper_difference", "meant")
+    rows = [[row["factor"], *_matched_cells(row, *shown)] for row in found.recovery.iter_rows(named=True)]
     header = ["recovered", "r", "paper", "B > A", "paper", "B − A", "paper", "true"]
     console.print(table_of(header, rows))
     is_log = found.recovery["factor"].str.starts_with("log_")
@@ -177,12 +154,9 @@ def show_matched(found: Matched, console: Console, *, is_like: bool) -> None:
         )
 
 
-def _matched_cell(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{value:.3f}" if abs(value) < 10 else f"{value:.2f}"
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.3f}"
+def _matched_cells(row: Mapping[str, Any], *names: str) -> list[str]:
+    values = [math.nan if row[name] is None else row[name] for name in names]
+    return ["–" if math.isnan(x) else f"{x:.3f}" if abs(x) < 10 else f"{x:.2f}" for x in values]
 
 
 def show_selection(found: Selection, part: str, console: Console) -> None:
@@ -252,19 +226,11 @@ def show_reliability(found: Reliability, console: Console) -> None:
     """Print how reliable every parameter is, and which change is more than error."""
     rows = []
     for row in found.table.iter_rows(named=True):
+        name, kind, n = SHORT.get(row["parameter"], row["parameter"]), row["kind"], f"{row['n']:,}"
+        shares = ("–" if row[k] is None else as_printed(row[k]) for k in ("r", "rank_r", "reliability"))
+        ends = "–" if row["low"] is None else f"{as_printed(row['low'])} to {as_printed(row['high'])}"
         rows.append(
-            [
-                SHORT.get(row["parameter"], row["parameter"]),
-                row["kind"],
-                f"{row['n']:,}",
-                _cell(row["r"]),
-                _cell(row["rank_r"]),
-                _cell(row["reliability"]),
-                "–" if row["low"] is None else f"{as_printed(row['low'])} to {as_printed(row['high'])}",
-                _amount(row["sem"]),
-                _amount(row["mdc"]),
-                _amount(row["mdc_shrunk"]),
-            ]
+            [name, kind, n, *shares, ends, *(_one(row, k, ".2f") for k in ("sem", "mdc", "mdc_shrunk"))]
         )
     header = ["parameter", "kind", "n", "r", "rank", "rel.", "95 %", "SEM", "MDC", "(eb)"]
     console.print(table_of(header, rows, left=2))
@@ -283,14 +249,6 @@ def show_reliability(found: Reliability, console: Console) -> None:
     )
     for name, why in found.not_learned.items():
         warn(console, f"{name} is left out: {why}")
-
-
-def _cell(value: float | None) -> str:
-    return "–" if value is None else as_printed(value)
-
-
-def _amount(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
 
 
 ANCHORS = {
@@ -399,12 +357,8 @@ def say_left_out(written: Sequence[str]) -> str:
     lost = [TITLES[name] for name in SEVEN_FORMATS if name not in written]
     if not lost:
         return ""
-    named = _listed([TITLES[name] for name in written])
-    return f"Written as {named} only: pip install 'fidm[speech]' adds {_listed(lost)}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    named = listed(TITLES[name] for name in written)
+    return f"Written as {named} only: pip install 'fidm[speech]' adds {listed(lost)}."
 
 
 def show_simulated(
@@ -438,9 +392,9 @@ def show_simulated(
         f"{made.n_actions / each:,.1f} actions and {made.n_segments / each:,.1f} segments per participant"
     )
     if made.dialogs:
-        listed = ", ".join(f"{name} {n:,}" for name, n in made.dialogs.items())
+        formats = ", ".join(f"{name} {n:,}" for name, n in made.dialogs.items())
         n_dialogs = sum(made.dialogs.values())
-        said = f"{count(n_dialogs, 'dialog')} in {TALKS}/ ({settings['language']}): {listed}"
+        said = f"{count(n_dialogs, 'dialog')} in {TALKS}/ ({settings['language']}): {formats}"
         console.print(Text(said), soft_wrap=True)
         if left_out:
             warn(console, left_out)

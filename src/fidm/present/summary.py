@@ -11,7 +11,7 @@ What the checks of a classification found, in words, for its page and its summar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -89,15 +89,19 @@ def permutation_p(p: float | None, n: int) -> str:
     return f"≤ {words}" if p <= (1 + 1e-9) / (1 + n) else words
 
 
-def check_words(found: Classification) -> str:
-    """Return all checks in one line, for when none failed."""
-    said = []
+def say_scrambled(found: Classification, write: Callable[[float], str], expected: str) -> list[str]:
+    """Return what scrambled labels gave, if they were tried; ``write`` writes an AUC."""
     scrambled = found.checks.filter(check=SCRAMBLED)
     values = scrambled["value"].drop_nulls().drop_nans().to_list()
-    if values:
-        low, high = percent(min(values)), percent(max(values))
-        gave = low if low == high else f"{low} to {high}"
-        said.append(f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} (50 expected)")
+    if not values:
+        return []
+    gave = " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
+    return [f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} ({expected} expected)"]
+
+
+def check_words(found: Classification) -> str:
+    """Return all checks in one line, for when none failed."""
+    said = say_scrambled(found, percent, "50")
     said += [
         f"{percent(row['value'], sign=True)} points from features that name the fold (0 expected)"
         for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True)
@@ -186,14 +190,13 @@ def groups(result: Classification) -> list[str]:
     shown = result.groups.filter(pl.col("representation").is_in(list(chosen)), metric="auc")
     if not shown.height:
         return ["## 9 Groups", "", "The study has no columns of age, sex or education to cut people by."]
-    keys = shown.select("column", "group").unique(maintain_order=True).rows()
     known = {
         (row["column"], row["group"], row["part"], row["representation"]): row
         for row in shown.iter_rows(named=True)
     }
     parts = result.parts
     rows = []
-    for column, group in keys:
+    for column, group in shown.select("column", "group").unique(maintain_order=True).rows():
         sizes = [
             next((known[key] for name in chosen if (key := (column, group, part, name)) in known), None)
             for part in parts

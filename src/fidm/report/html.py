@@ -44,7 +44,7 @@ def to_html(report: Mapping[str, Any]) -> str:
         What :func:`fidm.report.report.summarize` gave.
     """
     styles = report_styles()
-    scripts = [read_asset("map.js"), *map(_static, SCRIPTS)]
+    scripts = [read_asset("map.js"), *(_file("static", name) for name in SCRIPTS)]
     policy = (
         f"default-src 'none'; img-src data:; style-src {hashes(styles)}; "
         f"script-src {hashes(scripts)}; base-uri 'none'; form-action 'none'"
@@ -73,7 +73,7 @@ def templates(more: Callable[[str], str | None] | None = None) -> Environment:
 
     def text_of(name: str) -> str:
         own = more(name) if more is not None else None
-        return own if own is not None else _template(name)
+        return own if own is not None else _file("templates", name)
 
     environment = Environment(
         autoescape=select_autoescape(default=True, default_for_string=True),
@@ -95,7 +95,7 @@ def templates(more: Callable[[str], str | None] | None = None) -> Environment:
 
 def report_styles() -> list[str]:
     """Return the style sheets of a report."""
-    return [read_asset("base.css"), *map(_static, STYLES)]
+    return [read_asset("base.css"), *(_file("static", name) for name in STYLES)]
 
 
 def hashes(texts: Sequence[str]) -> str:
@@ -103,12 +103,8 @@ def hashes(texts: Sequence[str]) -> str:
     return " ".join(csp_hash(text) for text in texts)
 
 
-def _static(name: str) -> str:
-    return files("fidm.report").joinpath("static", name).read_text("utf-8")
-
-
-def _template(name: str) -> str:
-    return files("fidm.report").joinpath("templates", name).read_text("utf-8")
+def _file(folder: str, name: str) -> str:
+    return files("fidm.report").joinpath(folder, name).read_text("utf-8")
 
 
 def _picture(svg: str) -> str:

@@ -28,8 +28,9 @@ from typing import Any
 
 import polars as pl
 
-from fidm.behind import Behind, places_behind
+from fidm.behind import Behind, places_behind, renamed
 from fidm.cohort import Cohort
+from fidm.defaults import LABEL, NORMAL
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.files import whole_file
@@ -264,10 +265,30 @@ def rename(cohort: Cohort, names: Mapping[str, str]) -> Cohort:
     )
 
 
-def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
-    """Return a table whose participants have other names; whoever has none is null."""
-    new = pl.col("participant").replace_strict(names, default=None, return_dtype=pl.String)
-    return table.with_columns(new)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportOptions:
+    """What a report is asked for: the options of :func:`fidm.report.report.build_report`, described there."""
+
+    task: Sequence[str] = ()
+    use: Path | None = None
+    label: str = LABEL
+    normal: str = NORMAL
+    participants: Sequence[str] | None = None
+    classify: bool = True
+    deidentify: bool = False
+    key: Path | None = None
+    skip_bad: bool = False
+    seed: int = 1
+    workers: int | None = None
+    on_progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.key is not None and not self.deidentify:
+            raise DataError(
+                "A key says who is who in a de-identified report. Ask for one, or leave the key out."
+            )
+        if self.seed < 0:
+            raise DataError(f"seed is {self.seed}; it must be 0 or more.")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -276,6 +297,8 @@ class Opened:
 
     Parameters
     ----------
+    asked : ReportOptions
+        What the report is asked for.
     study : StudyFolder
         The study itself, with its results; its people have their own names.
     known : Known
@@ -296,6 +319,7 @@ class Opened:
         What the order of reviewers is drawn with in a de-identified report; never shown.
     """
 
+    asked: ReportOptions
     study: StudyFolder
     known: Known
     excluded: pl.DataFrame
@@ -317,38 +341,22 @@ class Opened:
         return self.study.is_simulated
 
 
-def open_for_report(
-    folder: Path,
-    *,
-    task: Sequence[str] = (),
-    use: Path | None = None,
-    label: str | None = None,
-    skip_bad: bool = False,
-    deidentify: bool = False,
-    key: Path | None = None,
-    workers: int | None = None,
-    on_progress: Progress | None = None,
-) -> Opened:
-    """Read a study, find or learn what its people share, and find everybody's evidence.
-
-    Parameters
-    ----------
-    folder, task, use, label, skip_bad, deidentify, key, workers, on_progress
-        As in :func:`fidm.report.report.build_report`.
-    """
-    say = on_progress or (lambda doing, done, of: None)
-    say("reading", 0, 1)
-    study = StudyFolder.open(folder, task=task, skip_bad=skip_bad, on_progress=on_progress)
+def open_for_report(folder: Path, asked: ReportOptions) -> Opened:
+    """Read a study, find or learn what its people share, and find everybody's evidence."""
+    deidentify = asked.deidentify
+    if asked.on_progress:
+        asked.on_progress("reading", 0, 1)
+    study = StudyFolder.open(folder, task=asked.task, skip_bad=asked.skip_bad, on_progress=asked.on_progress)
     tasks, shown = study.tasks, study
     names: dict[str, str] = {}
     if deidentify:
         problems = study.cohort.problems["participant"].drop_nulls()
-        names = draw_names([*study.cohort.ids, *study.excluded["participant"], *problems], key=key)
+        names = draw_names([*study.cohort.ids, *study.excluded["participant"], *problems], key=asked.key)
         shown = replace(study, cohort=rename(study.cohort, names), excluded=renamed(study.excluded, names))
     cohort = shown.cohort
-    fit, source = shown.fit(use, name_file=False, one_by_one=True)
-    profile = fit.profile(cohort, workers=workers, on_progress=on_progress)
-    found = find_evidence(fit, cohort, profile=profile, workers=workers, on_progress=on_progress)
+    fit, source = shown.fit(asked.use, name_file=False, one_by_one=True)
+    profile = fit.profile(cohort, workers=asked.workers, on_progress=asked.on_progress)
+    found = find_evidence(fit, cohort, profile=profile, workers=asked.workers, on_progress=asked.on_progress)
     behind = places_behind(folder, found, names=names or None)
     provenance = _provenance(folder)
     secret = secrets.token_bytes(32)
@@ -366,14 +374,16 @@ def open_for_report(
         found,
         behind,
         tasks,
-        label if label in cohort.participants.columns else None,
+        asked.label if asked.label in cohort.participants.columns else None,
         _languages(folder, names),
         deidentify,
         reviews,
     )
-    grounded = _own(behind, cohort) if provenance else None
+    grounded = None
+    if provenance and behind.words is not None:
+        grounded = behind.words.segments.join(cohort.participants, on="participant", how="semi")
     notes = (*study.notes, *behind.warnings)
-    return Opened(study, known, shown.excluded, source, provenance, grounded, notes, names, secret)
+    return Opened(asked, study, known, shown.excluded, source, provenance, grounded, notes, names, secret)
 
 
 def _provenance(folder: Path) -> dict[str, Any]:
@@ -398,13 +408,6 @@ def _languages(folder: Path, names: Mapping[str, str]) -> dict[Key, str]:
         return {}
     listed = renamed(listed, names) if names else listed
     return {(who, episode): language for who, episode, language in listed.drop_nulls().iter_rows()}
-
-
-def _own(behind: Behind, cohort: Cohort) -> pl.DataFrame | None:
-    """The grounded segments of those who take part."""
-    if behind.words is None:
-        return None
-    return behind.words.segments.join(cohort.participants, on="participant", how="semi")
 
 
 def doubtful_weight(provenance: Mapping[str, Any]) -> float | None:

@@ -25,6 +25,7 @@ from polars import selectors as cs
 from scipy.stats import rankdata
 
 from fidm.behind import KEYS, Words
+from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
 from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile
 from fidm.io.columns import COLUMN as EXCLUDED
@@ -250,7 +251,7 @@ def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[st
     of_channel = {channel.name: channel for channel in known.fit.channels}
     channels = []
     for name in known.found.channels:
-        said = words.channel_words(of_channel[name])
+        said = channel_words(of_channel[name])
         yes_no = name in known.found.yes_no
         channels.append({"name": name, "words": said.name, "unit": said.unit or None, "yes_no": yes_no})
     tops = known.found.counted["unexpectedness"].filter(known.found.counted["unexpectedness"].is_finite())
@@ -306,7 +307,7 @@ def _spreads(profile: Profile) -> list[dict[str, Any]]:
         rows.append(
             {
                 "parameter": name,
-                "words": words.parameter_words(name),
+                "words": parameter_words(name),
                 "unit": None,
                 "log": name == SENSITIVITY,
                 "n": len(finite),
@@ -360,18 +361,12 @@ def _about(known: Known, row: int) -> dict[str, Any]:
     cells.pop(EXCLUDED, None)
     label = None if known.label is None else cells.pop(known.label, None)
     split = cells.pop("split", None)
-    facts = [] if known.is_deidentified else [[words.column_words(k), _cell(v)] for k, v in cells.items()]
+    facts = [] if known.is_deidentified else [[words.column_words(k), words.raw(v)] for k, v in cells.items()]
     return {
         "label": None if label is None else str(label),
         "split": None if split is None else str(split),
         "facts": [fact for fact in facts if fact[1] is not None],
     }
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, float):
-        return rounded(value)
-    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def _places(profile: Profile) -> NDArray[np.float64]:
@@ -392,7 +387,7 @@ def _profile(profile: Profile, row: int, places: NDArray[np.float64]) -> list[di
         found.append(
             {
                 "parameter": name,
-                "words": words.parameter_words(name),
+                "words": parameter_words(name),
                 "estimate": rounded(profile.estimate[row, k]),
                 "low": rounded(profile.low[row, k]),
                 "high": rounded(profile.high[row, k]),
@@ -409,7 +404,7 @@ def _profile(profile: Profile, row: int, places: NDArray[np.float64]) -> list[di
 def flags(profile: Profile, row: int) -> list[str]:
     """Return what is to be said against a person's estimates, in a few words each."""
     return [
-        f"{words.parameter_words(name)}: {words.FLAGS[STATUSES[code]]}"
+        f"{parameter_words(name)}: {words.FLAGS[STATUSES[code]]}"
         for name, code in zip(profile.parameters, profile.status[row].tolist(), strict=True)
         if code != OK
     ]

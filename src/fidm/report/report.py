@@ -12,10 +12,10 @@ import fidm
 from fidm.defaults import LABEL, NORMAL
 from fidm.errors import DataError
 from fidm.files import whole_file
+from fidm.present import NOT_A_DIAGNOSIS
 from fidm.record import plain
 from fidm.report.html import to_html
-from fidm.report.opening import Opened, number, open_for_report, read_key, write_key
-from fidm.report.parts import NOT_A_DIAGNOSIS
+from fidm.report.opening import Opened, ReportOptions, number, open_for_report, read_key, write_key
 from fidm.report.people import people_parts, shared_part
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
 from fidm.report.sections_status import classification_section
@@ -28,67 +28,44 @@ KIND = "fidm report"
 SCHEMA = 1
 """The version of the dict's layout."""
 
+RECORDED = ("label", "normal", "classify", "deidentify", "skip_bad", "seed")
+"""What a report says of what it was asked for."""
 
-def summarize(
-    opened: Opened,
-    *,
-    settings: Mapping[str, Any],
-    chosen: Sequence[str],
-    classify: bool,
-    label: str,
-    normal: str,
-    seed: int,
-    workers: int | None = None,
-    on_progress: Progress | None = None,
-) -> dict[str, Any]:
+
+def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
     """Return everything a report says, as plain values.
 
     Parameters
     ----------
     opened : Opened
         The study.
-    settings : mapping
-        What was asked for, for the record.
     chosen : sequence of str
         Whose parts, in this order.
-    classify, label, normal, seed, workers, on_progress
-        As in :func:`fidm.report.report.build_report`.
     """
+    asked, is_deidentified = opened.asked, opened.known.is_deidentified
+    settings = {name: getattr(asked, name) for name in RECORDED}
+    settings["participants"] = "all" if asked.participants is None else len(chosen)
     sections = [
         overview(opened),
-        task_section(opened, on_progress=on_progress),
+        task_section(opened),
         grounding_section(opened),
         parameters_section(opened),
-        reliability_section(opened, seed=seed, workers=workers, on_progress=on_progress),
-        localisation_section(opened, seed=seed, on_progress=on_progress),
-        classification_section(
-            opened,
-            wanted=classify,
-            label=label,
-            normal=normal,
-            seed=seed,
-            workers=workers,
-            on_progress=on_progress,
-        ),
+        reliability_section(opened),
+        localisation_section(opened),
+        classification_section(opened),
         method_section(opened, settings=settings),
     ]
     return {
         "kind": KIND,
         "schema": SCHEMA,
         "fidm_version": fidm.__version__,
-        "title": _title(opened),
+        "title": f"Report of {'a study' if is_deidentified else opened.folder.resolve().name}",
         "statement": NOT_A_DIAGNOSIS,
-        "deidentified": opened.known.is_deidentified,
+        "deidentified": is_deidentified,
         "sections": sections,
         "shared": shared_part(opened.known, chosen=chosen),
-        "people": list(people_parts(opened.known, chosen=chosen, on_progress=on_progress)),
+        "people": list(people_parts(opened.known, chosen=chosen, on_progress=asked.on_progress)),
     }
-
-
-def _title(opened: Opened) -> str:
-    if opened.known.is_deidentified:
-        return "Report of a study"
-    return f"Report of {opened.folder.resolve().name}"
 
 
 NAME, DEIDENTIFIED = "report.html", "report-deidentified.html"
@@ -245,57 +222,43 @@ def build_report(
     on_progress : callable, optional
         Called as ``on_progress(doing, done, of)``.
     """
-    if key is not None and not deidentify:
-        raise DataError("A key says who is who in a de-identified report. Ask for one, or leave the key out.")
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or more.")
-    folder = Path(study)
-    opened = open_for_report(
-        folder,
+    asked = ReportOptions(
         task=task,
         use=None if use is None else Path(use),
         label=label,
-        skip_bad=skip_bad,
+        normal=normal,
+        participants=participants,
+        classify=classify,
         deidentify=deidentify,
         key=None if key is None else Path(key),
+        skip_bad=skip_bad,
+        seed=seed,
         workers=workers,
         on_progress=on_progress,
     )
-    everybody = opened.known.cohort.ids.to_list()
+    opened = open_for_report(Path(study), asked)
+    data = summarize(opened, chosen=_chosen(opened))
+    if on_progress:
+        on_progress("page", 0, 1)
+    return Report(data, to_html(data), deidentify, opened.names)
+
+
+def _chosen(opened: Opened) -> list[str]:
+    """Whose parts are shown; the order is never one that could tell who somebody is."""
+    asked, everybody = opened.asked, opened.known.cohort.ids.to_list()
     chosen = everybody
-    if participants is not None:
-        chosen = [opened.names.get(name, name) if deidentify else name for name in participants]
+    if asked.participants is not None:
+        chosen = [opened.names.get(name, name) if asked.deidentify else name for name in asked.participants]
         known = set(everybody)
-        strange = [name for name, own in zip(participants, chosen, strict=True) if own not in known]
+        strange = [name for name, own in zip(asked.participants, chosen, strict=True) if own not in known]
         if strange:
             raise DataError(
                 f"There is no participant {strange[0]!r} among the {len(everybody):,} people of the report."
             )
         chosen = list(dict.fromkeys(chosen))
-    if deidentify:  # the order of the new names, and not that in which somebody was asked for
+    if asked.deidentify:  # the order of the new names, and not that in which somebody was asked for
         chosen.sort(key=number)
-    data = summarize(
-        opened,
-        settings={
-            "label": label,
-            "normal": normal,
-            "classify": classify,
-            "deidentify": deidentify,
-            "skip_bad": skip_bad,
-            "seed": seed,
-            "participants": "all" if participants is None else len(chosen),
-        },
-        chosen=chosen,
-        classify=classify,
-        label=label,
-        normal=normal,
-        seed=seed,
-        workers=workers,
-        on_progress=on_progress,
-    )
-    if on_progress:
-        on_progress("page", 0, 1)
-    return Report(data, to_html(data), deidentify, opened.names)
+    return chosen
 
 
 def write_report(

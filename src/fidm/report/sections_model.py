@@ -29,7 +29,6 @@ from fidm.report.parts import (
     text_column,
     with_interval,
 )
-from fidm.types import Progress
 
 SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}
 
@@ -162,11 +161,9 @@ def _people_table(opened: Opened) -> dict[str, Any]:
 # ---------------------------------------------------------------------- reliability
 
 
-def reliability_section(
-    opened: Opened, *, seed: int, workers: int | None, on_progress: Progress | None
-) -> dict[str, Any]:
+def reliability_section(opened: Opened) -> dict[str, Any]:
     """Return how far the parameters can be trusted, or why that cannot be told."""
-    title, known = "Reliability", opened.known
+    title, known, asked = "Reliability", opened.known, opened.asked
     found = opened.study.find_reliability(known.fit)
     if found is None:
         try:
@@ -174,9 +171,9 @@ def reliability_section(
                 known.tasks,
                 known.cohort,
                 fit=known.fit,
-                seed=seed,
-                workers=workers,
-                on_progress=on_progress,
+                seed=asked.seed,
+                workers=asked.workers,
+                on_progress=asked.on_progress,
             )
         except FidmError as error:
             return section("reliability", title, [f"Reliability cannot be told: {error.message}"])
@@ -223,13 +220,13 @@ def _changes(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
 # ---------------------------------------------------------------------- localisation
 
 
-def localisation_section(opened: Opened, *, seed: int, on_progress: Progress | None) -> dict[str, Any]:
+def localisation_section(opened: Opened) -> dict[str, Any]:
     """Return whether unexpected actions are where people went astray, or why that cannot be told."""
-    title = "Localisation"
-    found = opened.study.find_localization(opened.known.fit)
+    title, known, asked = "Localisation", opened.known, opened.asked
+    found = opened.study.find_localization(known.fit)
     if found is None:
         try:
-            found = localize(opened.known.found, opened.known.cohort, seed=seed, on_progress=on_progress)
+            found = localize(known.found, known.cohort, seed=asked.seed, on_progress=asked.on_progress)
         except FidmError as error:
             return section("localisation", title, [f"Localisation cannot be told: {error.message}"])
     said = [

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
 import polars as pl
+from matplotlib.figure import Figure
 
-from fidm import plot
 from fidm.classify.classify import classify
 from fidm.classify.language import Language, Texts
 from fidm.classify.result import Classification, Metric, in_words
-from fidm.classify.validation import FOLD_NUMBER, SCRAMBLED
+from fidm.classify.validation import FOLD_NUMBER
 from fidm.errors import FidmError, count
+from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.numbers import PERCENT, in_one_way
+from fidm.present.summary import say_scrambled
 from fidm.present.wording import PARTS, featured, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
-    curve_panels,
     figure,
+    roc_panels,
     score_bars,
     section,
     sentence,
@@ -27,7 +29,6 @@ from fidm.report.parts import (
     text_column,
     with_interval,
 )
-from fidm.types import Progress
 
 JUDGED = "judged in"
 """What the column is called that says how people were judged: by cross-validation, or once in the end."""
@@ -35,24 +36,15 @@ JUDGED = "judged in"
 SCORE_KEYS = ("value", "low", "high", "paper")
 
 
-def classification_section(
-    opened: Opened,
-    *,
-    wanted: bool,
-    label: str,
-    normal: str,
-    seed: int,
-    workers: int | None,
-    on_progress: Progress | None,
-) -> dict[str, Any]:
+def classification_section(opened: Opened) -> dict[str, Any]:
     """Return how well people's status is told, or why that cannot be told."""
-    title, known = "Classification", opened.known
-    if not wanted:
+    title, known, asked = "Classification", opened.known, opened.asked
+    if not asked.classify:
         return section("classification", title, ["Classification was left out of this report."])
     if known.label is None:
-        why = f"Nothing is classified: the table of participants has no column {label!r} with a status."
+        why = f"Nothing is classified: the table of participants has no column {asked.label!r} with a status."
         return section("classification", title, [why])
-    found = opened.study.find_classification(label=label, normal=normal)
+    found = opened.study.find_classification(label=asked.label, normal=asked.normal)
     is_kept = found is not None
     if found is None:
         try:
@@ -60,12 +52,12 @@ def classification_section(
                 known.tasks,
                 known.cohort,
                 language=Language(Texts(), {}),
-                label=label,
-                normal=normal,
+                label=asked.label,
+                normal=asked.normal,
                 channels=opened.study.channels,
-                seed=seed,
-                workers=workers,
-                on_progress=on_progress,
+                seed=asked.seed,
+                workers=asked.workers,
+                on_progress=asked.on_progress,
             )
         except FidmError as error:
             said = [f"People's status cannot be classified: {error.message}"]
@@ -75,13 +67,13 @@ def classification_section(
     judged = count(found.flow.n("train"), "person", "people")
     folds, repeats = found.record.settings["folds"], found.record.settings["repeats"]
     said = [
-        f"How well {normal} people are told from all others ({', '.join(found.classes[1:])}), by logistic "
-        f"regression: {folds}-fold cross-validation of {judged}, done {times(repeats)}"
+        f"How well {asked.normal} people are told from all others ({', '.join(found.classes[1:])}), by "
+        f"logistic regression: {folds}-fold cross-validation of {judged}, done {times(repeats)}"
         + (f", then {found.flow.n('held-out'):,} others once." if found.flow.n("held-out") else "."),
         *([] if is_kept else ["Language is left out; fidm classify, run before the report, can add it."]),
         *(in_one_way(sentence(note)) for note in found.notes),
         *_checks(found),
-        *_not_run(found),
+        *(f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()),
     ]
     return section("classification", title, said, tables=_class_tables(found), figures=_class_figures(found))
 
@@ -95,13 +87,7 @@ def _checks(found: Classification) -> list[str]:
             for check, name in failed.select("check", "representation").iter_rows()
         )
         return [f"A check FAILED, so these numbers cannot be trusted: {names}. See fidm classify."]
-    said = []
-    scrambled = found.checks.filter(check=SCRAMBLED)
-    values = scrambled["value"].drop_nulls().drop_nans().to_list()
-    if values:
-        low, high = f"{min(values):.3f}", f"{max(values):.3f}"
-        gave = low if low == high else f"{low} to {high}"
-        said.append(f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} (0.5 expected)")
+    said = say_scrambled(found, "{:.3f}".format, "0.5")
     named = found.checks.filter(check=FOLD_NUMBER)["value"].drop_nulls().drop_nans().to_list()
     said += [
         f"features that name the fold change the AUC by {_change(value)} (0 expected)" for value in named
@@ -121,10 +107,6 @@ def _change(value: float) -> str:
     if not float(text):
         return text
     return ("−" if value < 0 else "+") + text
-
-
-def _not_run(found: Classification) -> list[str]:
-    return [f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()]
 
 
 def _class_tables(found: Classification) -> list[dict[str, Any]]:
@@ -184,34 +166,21 @@ def _of(points: pl.DataFrame, representations: tuple[str, ...]) -> Iterator[dict
     return points.filter(pl.col("representation").is_in(representations)).iter_rows(named=True)
 
 
+FIGURES: tuple[tuple[str, str, Callable[[Classification], Figure], str, str], ...] = (
+    ("score-bars", "How well each representation tells people's status", score_bars,
+     "AUC and balanced accuracy of each representation with intervals.", "scores"),
+    ("roc", "ROC curves", roc_panels,
+     "Sensitivity against the share of false positives, a curve per representation.", "roc-points"),
+    ("calibration", "Calibration", lambda found: curve_panels(found, calibration_curve),
+     "Observed shares of cases against predicted probabilities.", "calibration-points"),
+)  # fmt: skip
+"""The name of each figure, its title, what draws it, what it shows in words, and the table of its numbers."""
+
+
 def _class_figures(found: Classification) -> list[dict[str, Any]]:
-    drawn = [
-        figure(
-            "score-bars",
-            "How well each representation tells people's status",
-            score_bars(found),
-            alt="AUC and balanced accuracy of each representation with intervals.",
-            table="scores",
-        )
+    rows = {"score-bars": 1, "roc": found.roc.height, "calibration": found.calibration.height}
+    return [
+        figure(name, title, draw(found), alt=alt, table=numbers)
+        for name, title, draw, alt, numbers in FIGURES
+        if rows[name]
     ]
-    if found.roc.height:
-        drawn.append(
-            figure(
-                "roc",
-                "ROC curves",
-                curve_panels(found, plot.roc_curves),
-                alt="Sensitivity against the share of false positives, a curve per representation.",
-                table="roc-points",
-            )
-        )
-    if found.calibration.height:
-        drawn.append(
-            figure(
-                "calibration",
-                "Calibration",
-                curve_panels(found, plot.calibration_curve),
-                alt="Observed shares of cases against predicted probabilities.",
-                table="calibration-points",
-            )
-        )
-    return drawn

@@ -38,7 +38,7 @@ from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
-from fidm.types import Progress, Values
+from fidm.types import Values
 
 NOBODY = (
     "Nobody has audited this grounding. Draw a random sample with fidm audit sample, or judge one in "
@@ -135,6 +135,12 @@ def _decisions(opened: Opened, rows: list[tuple[Any, ...]]) -> tuple[list[dict[s
 
 
 def _agreement_table(pairs: Sequence[Agreement], names: Mapping[str, str]) -> dict[str, Any]:
+    """A row per pair, in the order of what reviewers are called here, which may be numbers."""
+    called, place, rows = list(names.values()), {name: i for i, name in enumerate(names)}, {}
+    for one in pairs:
+        first, second = sorted((place[one.one], place[one.other]))
+        numbers = (one.n, one.agreement, one.low, one.high, one.kappa, one.same_moves)
+        rows[first, second] = (called[first], called[second], *numbers)
     return table(
         "agreement",
         "How far reviewers agree",
@@ -146,21 +152,9 @@ def _agreement_table(pairs: Sequence[Agreement], names: Mapping[str, str]) -> di
             column("kappa", "Cohen's κ"),
             column("same_moves", "same moves", unit=PERCENT),
         ],
-        _agreement_rows(pairs, names),
+        [row for _, row in sorted(rows.items())],
         note="95 % intervals (Wilson). Kappa is undefined where both said the same of everything.",
     )
-
-
-def _agreement_rows(pairs: Sequence[Agreement], names: Mapping[str, str]) -> list[tuple[Any, ...]]:
-    """A row per pair, in the order of what reviewers are called here, which may be numbers."""
-    place = {name: i for i, name in enumerate(names)}
-    rows = []
-    for one in pairs:
-        first, second = sorted((one.one, one.other), key=place.__getitem__)
-        shown = (names[first], names[second])
-        numbers = (one.n, one.agreement, one.low, one.high, one.kappa, one.same_moves)
-        rows.append(((place[first], place[second]), (*shown, *numbers)))
-    return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
 
 
 MOST_SPLITS = 12
@@ -257,13 +251,13 @@ def _groups(opened: Opened) -> dict[str, Any] | None:
 # ---------------------------------------------------------------------- tasks
 
 
-def task_section(opened: Opened, *, on_progress: Progress | None = None) -> dict[str, Any]:
+def task_section(opened: Opened) -> dict[str, Any]:
     """Return what the check says of every task, with its map and its values."""
     said: list[str] = []
     tables, figures = [], []
     for i, task in enumerate(opened.known.tasks):
-        if on_progress:
-            on_progress("checking tasks", i, len(opened.known.tasks))
+        if opened.asked.on_progress:
+            opened.asked.on_progress("checking tasks", i, len(opened.known.tasks))
         found = check_task(task, vary=False)
         said += _task_words(task, found)
         tables += _task_tables(task, found, i)

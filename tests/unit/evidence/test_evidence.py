@@ -20,6 +20,7 @@ from fidm.evidence.localization import localize
 from fidm.experiments.paper import LOCALIZATION
 from fidm.io.tables import tables_of
 from fidm.plot import evidence as plot
+from fidm.plot.action_evidence import UNCOUNTED
 from fidm.record import to_json
 
 
@@ -289,7 +290,7 @@ def test_steps_that_do_not_count_are_grey_and_named_in_a_legend(found, fit, coho
     for ax in (plot.unexpected_steps(task, silent, who), plot.unexpected_row(silent, who)):
         assert "not counted" in ax.get_legend().get_texts()[0].get_text()
     drawn = plot.unexpected_steps(task, silent, who)
-    grey = np.array(to_rgba(plot.UNCOUNTED))
+    grey = np.array(to_rgba(UNCOUNTED))
     assert any(
         (lines.get_colors() == grey).all() for lines in drawn.collections if len(lines.get_edgecolor())
     )

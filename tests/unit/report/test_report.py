@@ -30,6 +30,7 @@ from fidm.present.numbers import cell_text, estimate_text, in_one_way, number_te
 from fidm.report import parts, sections_status
 from fidm.report.html import laid_out
 from fidm.report.opening import (
+    ReportOptions,
     draw_names,
     open_for_report,
     read_key,
@@ -83,7 +84,7 @@ def study(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(study):
-    return open_for_report(study, label="diagnosis")
+    return open_for_report(study, ReportOptions(workers=1))
 
 
 @pytest.fixture(scope="module")
@@ -389,8 +390,7 @@ def test_flagged_estimates_are_marked_in_the_scatter(opened):
 
 
 def test_changes_are_on_the_scale_of_their_error_and_only_where_reliability_allows(opened, monkeypatch):
-    plain = {"seed": 1, "workers": 1, "on_progress": None}
-    found = reliability_section(opened, **plain)
+    found = reliability_section(opened)
     shown = found["tables"][0]
     names = [column["name"] for column in shown["columns"]]
     seen = set()
@@ -408,7 +408,7 @@ def test_changes_are_on_the_scale_of_their_error_and_only_where_reliability_allo
 
 
 def test_no_interval_of_localisation_has_its_reason(opened):
-    found = localisation_section(opened, seed=1, on_progress=None)
+    found = localisation_section(opened)
     rows = found["tables"][0]["rows"]
     assert all(row[4] is None for row in rows)
     assert "No row has an interval: fewer than 10 people have both" in found["paragraphs"][-1]
@@ -452,30 +452,25 @@ def test_an_interval_stands_in_the_cell_of_its_number():
 
 
 def test_what_cannot_be_told_says_why(opened, monkeypatch):
-    plain = {"seed": 1, "workers": 1, "on_progress": None}
-    few = classification_section(opened, wanted=True, label="diagnosis", normal="normal", **plain)
+    few = classification_section(opened)
     assert few["paragraphs"][0].startswith("People's status cannot be classified: ")
     assert "Use fewer folds" in few["paragraphs"][0]
     assert "fidm classify takes another number of folds (--folds)" in few["paragraphs"][1]
-    off = classification_section(opened, wanted=False, label="diagnosis", normal="normal", **plain)
+    off = classification_section(replace(opened, asked=ReportOptions(classify=False)))
     assert off["paragraphs"] == ["Classification was left out of this report."]
-    nobody = replace(opened, known=replace(opened.known, label=None))
-    missing = classification_section(nobody, wanted=True, label="status", normal="normal", **plain)
+    nobody = replace(opened, known=replace(opened.known, label=None), asked=ReportOptions(label="status"))
+    missing = classification_section(nobody)
     assert "has no column 'status'" in missing["paragraphs"][0]
     one = replace(opened, known=replace(opened.known, cohort=opened.known.cohort[:1]))
-    assert "There is one person" in reliability_section(one, **plain)["paragraphs"][0]
-    assert (
-        "Localisation cannot be told: "
-        in localisation_section(one, seed=1, on_progress=None)["paragraphs"][0]
-    )
+    assert "There is one person" in reliability_section(one)["paragraphs"][0]
+    assert "Localisation cannot be told: " in localisation_section(one)["paragraphs"][0]
 
 
 def test_classification_is_told_with_its_checks(opened, monkeypatch):
-    options = {"wanted": True, "label": "diagnosis", "normal": "normal", "seed": 1, "workers": 1}
     whole = without_language(notes=("a note",))
     asked = []
     monkeypatch.setattr(sections_status, "classify", lambda *_, **more: asked.append(more) or whole)
-    found = classification_section(opened, **options, on_progress=None)
+    found = classification_section(opened)
     assert asked[0]["language"].encoders == {}
     scores = next(table for table in found["tables"] if table["id"] == "scores")
     names = [column["name"] for column in scores["columns"]]
@@ -504,7 +499,7 @@ def test_classification_is_told_with_its_checks(opened, monkeypatch):
     whole = with_tables(whole, checks=broken)
     monkeypatch.setattr(sections_status, "classify", lambda *_, **more: whole)
     monkeypatch.setattr(sections_status, "_class_figures", lambda found: [])
-    said = " ".join(classification_section(opened, **options, on_progress=None)["paragraphs"])
+    said = " ".join(classification_section(opened)["paragraphs"])
     assert "A check FAILED, so these numbers cannot be trusted: " in said
 
 
@@ -815,7 +810,7 @@ def test_a_study_without_dialogs_and_with_several_tasks_and_episodes(tmp_path):
     tasks = [fidm.load_task("errands"), fidm.load_task("grocery_small")]
     cohort = fidm.simulate_cohort(tasks, 6, seed=1)
     fidm.write_cohort(cohort, tmp_path / "s", tasks=["errands", "grocery_small"])
-    opened = open_for_report(tmp_path / "s")
+    opened = open_for_report(tmp_path / "s", ReportOptions())
     (person,) = people_parts(opened.known, chosen=[cohort.ids[3]])
     assert [(one["task"], one["scene"]) for one in person["episodes"]] == [
         ("errands", 0),
@@ -877,8 +872,8 @@ def test_people_with_problems_are_counted_not_shown(tmp_path):
     )
     bad.write_parquet(tmp_path / "s" / "steps.parquet")
     with pytest.raises(DataError):
-        open_for_report(tmp_path / "s")
-    opened = open_for_report(tmp_path / "s", skip_bad=True)
+        open_for_report(tmp_path / "s", ReportOptions())
+    opened = open_for_report(tmp_path / "s", ReportOptions(skip_bad=True))
     found = overview(opened)
     assert "1 participant left out because of problems in their data." in found["paragraphs"]
     assert found["tables"][-1]["id"] == "problems"

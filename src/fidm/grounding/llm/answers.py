@@ -20,7 +20,7 @@ import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from fidm.errors import GroundingError
 from fidm.grounding.route.program import (
@@ -84,7 +84,6 @@ def _plain(text: str) -> tuple[str, list[int]]:
 
 
 Style = Literal["route", "moves"]
-STYLES: tuple[Style, ...] = get_args(Style)
 
 VARIANTS: tuple[tuple[Op, tuple[str, ...]], ...] = (
     ("MOVE", ("way", "squares")),
@@ -187,7 +186,8 @@ class AnswerForm:
         }
         places = named | {_fold(place): place for place in terrain.reach} | {p: p for p in terrain.reach}
         moves = _moves(terrain)
-        schema = _route_schema(terrain, most) if style == "route" else _moves_schema(tuple(moves), most)
+        listed = {"type": "array", "maxItems": most, "items": {"enum": list(moves)}}
+        schema = _route_schema(terrain, most) if style == "route" else closed({"moves": listed})
         return cls(style, schema, most, places, frozenset(terrain.places), moves)
 
     @property
@@ -283,13 +283,12 @@ class AnswerForm:
         if "end" in given and given["end"] is not True:
             raise InvalidAnswerError("wrong_form")
         if "place" in given:
-            place = self._place(place) if isinstance(place, str) else None
+            place = (
+                self.places.get(place) or self.places.get(_fold(place)) if isinstance(place, str) else None
+            )
             if place is None or (known == "BUY" and place not in self.sections):
                 raise InvalidAnswerError("unknown_place")
         return Instruction(known, way.lower(), squares, "end" in given, place, span, sure)
-
-    def _place(self, name: str) -> str | None:
-        return self.places.get(name) or self.places.get(_fold(name))
 
     def _from_moves(self, items: Sequence[Any], said: str) -> Program:
         names = [item.strip() if isinstance(item, str) else "" for item in items]
@@ -362,8 +361,8 @@ def _route_schema(terrain: Terrain, most: int) -> dict[str, Any]:
             "place": {"$ref": f"#/$defs/{'section' if op == 'BUY' else 'place'}"},
         }
         fields |= {key: known[key] for key in keys}
-        variants.append(_closed(fields))
-    schema = _closed({"instructions": {"type": "array", "maxItems": most, "items": {"anyOf": variants}}})
+        variants.append(closed(fields))
+    schema = closed({"instructions": {"type": "array", "maxItems": most, "items": {"anyOf": variants}}})
     schema["$defs"] = {
         "words": {"type": "string", "maxLength": MAX_WORDS},
         "place": {"enum": list(terrain.reach)},
@@ -372,11 +371,13 @@ def _route_schema(terrain: Terrain, most: int) -> dict[str, Any]:
     return schema
 
 
-def _moves_schema(names: Sequence[str], most: int) -> dict[str, Any]:
-    return _closed({"moves": {"type": "array", "maxItems": most, "items": {"enum": list(names)}}})
+def response_format(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a server is asked to keep to a schema."""
+    return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": schema}}
 
 
-def _closed(fields: dict[str, Any]) -> dict[str, Any]:
+def closed(fields: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of an object that has these fields and no others."""
     return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}
 
 

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
-from fidm.grounding.llm.answers import InvalidAnswerError
+from fidm.grounding.llm.answers import InvalidAnswerError, closed, response_format
 from fidm.grounding.llm.cache import AnswerCache, Stored
 from fidm.grounding.llm.client import (
     THINKING_OFF,
@@ -183,14 +183,10 @@ def is_prompt_cut(request: Request, reply: Reply, ratio: float | None) -> bool:
     """Whether the server counted clearly fewer tokens than were sent, as one does that cuts silently."""
     if reply.prompt_tokens is None:
         return False
-    texts = [_content(message) for message in request.body["messages"]]
+    texts = [str(message["content"]) for message in request.body["messages"]]
     length = sum(map(len, texts))
     expected = max(length / SHORTEST_TOKEN, CLEARLY_FEWER * (ratio or 0.0) * length)
     return reply.prompt_tokens < expected
-
-
-def _content(message: Mapping[str, Any]) -> str:
-    return str(message["content"])
 
 
 logger = logging.getLogger(__name__)
@@ -292,22 +288,13 @@ class Asker:
             if self._is_probed:
                 return
             code = f"zq-{secrets.token_hex(8)}"
-            schema = {
-                "type": "object",
-                "properties": {"code": {"enum": [code]}},
-                "required": ["code"],
-                "additionalProperties": False,
-            }
             messages = [request.body["messages"][0], {"role": "user", "content": "Say hello."}]
             probe = {
                 "model": request.body["model"],
                 "messages": messages,
                 "temperature": 0,
                 "max_tokens": PROBE_TOKENS,
-                "response_format": {
-                    "type": "json_schema",
-                    "json_schema": {"name": "code", "strict": True, "schema": schema},
-                },
+                "response_format": response_format("code", closed({"code": {"enum": [code]}})),
             }
             try:
                 body = self.client.chat(probe | self._extras)

@@ -45,7 +45,7 @@ from weakref import WeakKeyDictionary
 
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.base import Context, Proposal, Reading, Segment
-from fidm.grounding.llm.answers import AnswerForm
+from fidm.grounding.llm.answers import AnswerForm, response_format
 from fidm.grounding.llm.attempts import Asker, Attempt, Request, judge, prefer
 from fidm.grounding.llm.cache import AnswerCache, Stored
 from fidm.grounding.llm.client import THINKING_OFF, ChatClient, UnansweredError, read_reply
@@ -104,6 +104,8 @@ class LanguageModel:
     >>> model.close()
     """
 
+    name = "llm"
+
     def __init__(
         self,
         base_url: str = "http://127.0.0.1:8080/v1",
@@ -144,11 +146,6 @@ class LanguageModel:
         self._schemas: set[str] = set()
 
     @property
-    def name(self) -> str:
-        """``llm``."""
-        return "llm"
-
-    @property
     def cache(self) -> AnswerCache | None:
         """The file of answers."""
         return self._asker.cache
@@ -180,7 +177,7 @@ class LanguageModel:
     def ground(self, segment: Segment, context: Context) -> Proposal:
         """Propose what a segment says about the way; never raises because of what a model answers."""
         try:
-            return self._read(segment, context, self._ask)
+            return self._read(segment, context, lambda asked: [self._asker.answer(one) for one in asked])
         except UnansweredError as error:
             return Proposal(doubts=("no_answer", error.code), grounder=self.name)
 
@@ -212,38 +209,26 @@ class LanguageModel:
             return Proposal(grounder=self.name)
         prompt = self._prompt(context)
         messages = prompt.messages(segment, context, self._turns)
+
+        def tried(*requests: Request) -> list[Attempt]:
+            answers = zip(ask(requests), requests, strict=True)
+            return [judge(stored, request, segment, context, prompt) for stored, request in answers]
+
         if self._samples > 1:
-            return self._sampled(segment, context, prompt, messages, ask)
-        attempt = self._first(segment, context, prompt, messages, ask)
+            seeds = range(1, 1 + self._samples)
+            return self._sampled(tried(*(self._request(prompt, messages, seed=seed) for seed in seeds)))
+        (attempt,) = tried(self._request(prompt, messages))
+        if attempt.is_cut:
+            (attempt,) = tried(self._request(prompt, messages, times=2))
         if attempt.is_repairable:
+            again = prompt.repair(messages, attempt.content, attempt.codes)
             try:
-                attempt = self._second(segment, context, prompt, messages, attempt, ask)
+                (second,) = tried(self._request(prompt, again))
+                attempt = prefer(attempt, second)
             except UnansweredError as error:
                 if error.code == "pending":
                     raise
         return self._proposal(attempt)
-
-    def _first(
-        self, segment: Segment, context: Context, prompt: Prompt, messages: list[Message], ask: Ask
-    ) -> Attempt:
-        request = self._request(prompt, messages)
-        attempt = judge(ask([request])[0], request, segment, context, prompt)
-        if attempt.is_cut:
-            longer = self._request(prompt, messages, times=2)
-            attempt = judge(ask([longer])[0], longer, segment, context, prompt)
-        return attempt
-
-    def _second(
-        self,
-        segment: Segment,
-        context: Context,
-        prompt: Prompt,
-        messages: list[Message],
-        first: Attempt,
-        ask: Ask,
-    ) -> Attempt:
-        request = self._request(prompt, prompt.repair(messages, first.content, first.codes))
-        return prefer(first, judge(ask([request])[0], request, segment, context, prompt))
 
     def _proposal(self, attempt: Attempt) -> Proposal:
         if attempt.program is None:
@@ -257,14 +242,7 @@ class LanguageModel:
             return Proposal.of(readings, (*doubts, "repaired"), self.name)
         return Proposal((Reading(attempt.program, attempt.probability),), doubts, self.name)
 
-    def _sampled(
-        self, segment: Segment, context: Context, prompt: Prompt, messages: list[Message], ask: Ask
-    ) -> Proposal:
-        requests = [self._request(prompt, messages, seed=i + 1) for i in range(self._samples)]
-        attempts = [
-            judge(stored, request, segment, context, prompt)
-            for stored, request in zip(ask(requests), requests, strict=True)
-        ]
+    def _sampled(self, attempts: Sequence[Attempt]) -> Proposal:
         valid = [attempt for attempt in attempts if attempt.program is not None]
         if not valid:
             return self._proposal(attempts[0])
@@ -296,19 +274,13 @@ class LanguageModel:
             "messages": list(messages),
             "temperature": self._temperature,
             "max_tokens": times * prompt.form.max_tokens,
-            "response_format": {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": prompt.form.schema},
-            },
+            "response_format": response_format("answer", prompt.form.schema),
         }
         if seed is not None:
             body["seed"] = seed
         if self._logprobs:
             body |= {"logprobs": True, "top_logprobs": 1}
         return Request.of(body, self._template.digest, self._weights)
-
-    def _ask(self, requests: Sequence[Request]) -> list[Stored]:
-        return [self._asker.answer(request) for request in requests]
 
 
 def _file_digest(path: str | Path) -> str:

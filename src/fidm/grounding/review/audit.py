@@ -81,6 +81,12 @@ class AuditScore:
     segments: tuple[float, float]
     n_left: int = 0
 
+    @classmethod
+    def of(cls, whole: Sequence[bool], single: Sequence[bool], level: float, n_left: int = 0) -> AuditScore:
+        """Make a score of which dialogs, and which segments, are right."""
+        (n, right), (m, fine) = ((len(found), sum(found)) for found in (whole, single))
+        return cls(level, n, right, wilson(right, n, level), m, fine, wilson(fine, m, level), n_left)
+
 
 def drawn_dialogs(study: str | Path, n: int, *, seed: int) -> tuple[tuple[str, str], ...]:
     """Draw dialogs of a study for an audit, each as participant and episode.
@@ -251,10 +257,7 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
         raise DataError("cannot be scored.", source=str(sheet), problems=problems)
     whole = [all(found) for found in verdicts.values()]
     single = [right for found in verdicts.values() for right in found]
-    return AuditScore(
-        level, len(whole), sum(whole), wilson(sum(whole), len(whole), level), len(single), sum(single),
-        wilson(sum(single), len(single), level),
-    )  # fmt: skip
+    return AuditScore.of(whole, single, level)
 
 
 _Reading = tuple[str, int, str, tuple[str, ...]]
@@ -437,16 +440,7 @@ def audit_of(
         single += judged
         if len(judged) == len(verdicts):
             whole.append(all(judged))
-    return AuditScore(
-        level=level,
-        n_dialogs=len(whole),
-        n_consistent=sum(whole),
-        dialogs=wilson(sum(whole), len(whole), level),
-        n_segments=len(single),
-        n_right=sum(single),
-        segments=wilson(sum(single), len(single), level),
-        n_left=n_left,
-    )
+    return AuditScore.of(whole, single, level, n_left)
 
 
 def _found_right(made: Sequence[Decision], proposed: ReviewedSegment, terrain: Terrain) -> bool | None:

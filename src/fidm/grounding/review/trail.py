@@ -313,7 +313,7 @@ class Trail:
                     raise _broken(self.path, "is not there any more") from None
                 return 0
             except OSError as error:
-                raise _unreadable(self.path, error) from None
+                raise _failed(self.path, error) from None
 
     def append(self, entry: AnEntry, *, check: Callable[[], None] | None = None) -> AnEntry:
         """Add an entry; when this returns it is on the disk.
@@ -332,7 +332,7 @@ class Trail:
             try:
                 held = _open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
             except OSError as error:
-                raise _unwritable(self.path, error) from None
+                raise _failed(self.path, error, writing=True) from None
             try:
                 if os.name == "posix":
                     os.fchmod(held, 0o600)
@@ -343,7 +343,7 @@ class Trail:
                         check()
                     return self._write(held, entry)
             except OSError as error:
-                raise _unwritable(self.path, error) from None
+                raise _failed(self.path, error, writing=True) from None
             finally:
                 os.close(held)
 
@@ -373,21 +373,9 @@ class Trail:
             return
         folder = self.path.parent
         for number in range(1, 1_000_000):
-            try:
-                aside = os.open(
-                    folder / f"review.torn-{number}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600
-                )
-            except FileExistsError:
-                continue
-            try:
-                _write_whole(aside, torn)
-                os.fsync(aside)
-            except OSError:
-                (folder / f"review.torn-{number}").unlink(missing_ok=True)
-                raise
-            finally:
-                os.close(aside)
-            break
+            with suppress(FileExistsError):
+                _write_new(folder / f"review.torn-{number}", torn)
+                break
         _sync_folder(folder)
         os.ftruncate(held, self._read)
 
@@ -437,7 +425,7 @@ def verify_trail(study: str | Path, *, expect: str | None = None) -> Verified:
         with suppress(FileNotFoundError), _reading(path) as held:
             content, kept = _read_from(held, 0), _kept_head(study)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _failed(path, error) from None
     *lines, torn = content.split(b"\n")
     problems, notes, entries, hashes = [], [], [], [NOTHING_YET]
     for number, line in enumerate(lines, start=1):
@@ -494,7 +482,7 @@ def _kept_head(study: str | Path) -> str | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _failed(path, error) from None
     try:
         return os.read(held, 1000).decode("ascii", errors="replace").strip() or None
     finally:
@@ -505,16 +493,21 @@ def _keep_head(folder: Path, head: str) -> None:
     """Write the head whole or not at all; a link in its place is replaced, and never followed."""
     part = folder / f".{HEAD}-new"
     part.unlink(missing_ok=True)
-    held = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
+    _write_new(part, f"{head}\n".encode("ascii"))
+    os.replace(part, folder / HEAD)
+
+
+def _write_new(path: Path, content: bytes) -> None:
+    """Write a file that must not be there yet, whole or not at all; it is then on the disk."""
+    held = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
     try:
-        _write_whole(held, f"{head}\n".encode("ascii"))
+        _write_whole(held, content)
         os.fsync(held)
     except OSError:
-        part.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         raise
     finally:
         os.close(held)
-    os.replace(part, folder / HEAD)
 
 
 def _open(path: Path, flags: int) -> int:
@@ -559,13 +552,7 @@ def _broken(path: Path, what: str) -> GroundingError:
     )
 
 
-def _unreadable(path: Path, error: OSError) -> DataError:
+def _failed(path: Path, error: OSError, *, writing: bool = False) -> DataError:
     why = "it is a link" if error.errno == errno.ELOOP else error.strerror
-    return DataError(f"cannot be read: {why}.", source=str(path))
-
-
-def _unwritable(path: Path, error: OSError) -> DataError:
-    why = "it is a link" if error.errno == errno.ELOOP else error.strerror
-    return DataError(
-        f"cannot be written: {why}. Nothing was decided; look, and decide again.", source=str(path)
-    )
+    said = f"written: {why}. Nothing was decided; look, and decide again." if writing else f"read: {why}."
+    return DataError(f"cannot be {said}", source=str(path))

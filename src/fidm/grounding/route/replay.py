@@ -134,7 +134,9 @@ def replay(
     walk = _Walk(terrain, position, told)
     for i, step in enumerate(program):
         walk.number = i
-        if walk.state == terrain.end and step.op not in ("LEAVE", "NONE"):
+        if step.op == "NONE":
+            continue
+        if walk.state == terrain.end and step.op != "LEAVE":
             walk.say("after_end")
             continue
         following = program[i + 1] if i + 1 < len(program) else None
@@ -152,18 +154,14 @@ class _Walk:
         self.before = position.trail
         self.cells: list[int] = []
         self.number = 0
-        self.actions: list[int] = []
-        self.states: list[int] = []
-        self.inferred: list[bool] = []
-        self.instruction: list[int] = []
-        self.issues: list[Issue] = []
+        self.made = Replay([], [], [], [], position)
 
     @property
     def cell(self) -> int:
         return self.terrain.cell(self.state)
 
     def say(self, code: Code) -> None:
-        self.issues.append(Issue(code, self.number))
+        self.made.issues.append(Issue(code, self.number))
 
     def act(self, action: int, *, inferred: bool = False) -> bool:
         """Take an action if it is legal."""
@@ -179,10 +177,10 @@ class _Walk:
         self._note(-1, False)
 
     def _note(self, action: int, inferred: bool) -> None:
-        self.actions.append(action)
-        self.states.append(self.state)
-        self.inferred.append(inferred)
-        self.instruction.append(self.number)
+        self.made.actions.append(action)
+        self.made.states.append(self.state)
+        self.made.inferred.append(inferred)
+        self.made.instruction.append(self.number)
 
     def go(self, heading: int, *, inferred: bool = False) -> bool:
         """Take one step if nothing is in the way."""
@@ -215,14 +213,8 @@ class _Walk:
 
     def done(self) -> Replay:
         trail = tuple(self.cells) if self.cells else self.before
-        return Replay(
-            self.actions,
-            self.states,
-            self.inferred,
-            self.instruction,
-            Position(self.state, self.heading, trail),
-            self.issues,
-        )
+        self.made.end = Position(self.state, self.heading, trail)
+        return self.made
 
 
 def _move(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
@@ -324,7 +316,8 @@ def _along(walk: _Walk, step: Instruction, following: Instruction | None, before
     for _ in range(walk.terrain.n_cells):
         back = None if walk.heading is None else OPPOSITE[walk.heading]
         ways = [way for way, there in enumerate(neighbour[walk.cell]) if there >= 0 and way != back]
-        if len(walk.cells) and walk.instruction and walk.instruction[-1] == walk.number and len(ways) != 1:
+        has_begun = walk.made.instruction[-1:] == [walk.number]
+        if len(walk.cells) and has_begun and len(ways) != 1:
             return
         way = walk.heading if walk.heading in ways else ways[0] if len(ways) == 1 else None
         if way is None or not walk.go(way):
@@ -355,20 +348,15 @@ def _back(walk: _Walk, step: Instruction, following: Instruction | None, before:
     walk.cells = walk.cells[begun:]  # the way there is used up; kept, it would double with every BACK
 
 
-def _buy(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
-    action = walk.terrain.buying(step.place)
-    _use(walk, step.place, action, before)
-
-
-def _pay(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
+def _use(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
     finish = walk.terrain.spec.finish
-    if finish is None:
+    if step.op == "BUY":
+        place, action = step.place, walk.terrain.buying(step.place)
+    elif finish is not None:
+        place, action = FINISH, walk.terrain.code(finish.action)
+    else:
         walk.say("unreachable")
         return
-    _use(walk, FINISH, walk.terrain.code(finish.action), before)
-
-
-def _use(walk: _Walk, place: str, action: int, before: Instruction | None) -> None:
     if walk.cell not in walk.terrain.reach.get(place, frozenset()):
         walk.say("filled_in")
         _goto(walk, Instruction("GOTO", place=place), None, before)
@@ -391,18 +379,13 @@ def _leave(walk: _Walk, step: Instruction, following: Instruction | None, before
         walk.say("not_here")
 
 
-def _none(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
-    """Nothing was said about the way."""
-
-
 _STEPS = {
     "MOVE": _move,
     "TURN": _turn,
     "GOTO": _goto,
     "ALONG": _along,
     "BACK": _back,
-    "BUY": _buy,
-    "PAY": _pay,
+    "BUY": _use,
+    "PAY": _use,
     "LEAVE": _leave,
-    "NONE": _none,
 }

@@ -27,6 +27,7 @@ from fidm.grounding.rules.language import (
     BREAK,
     DIRECTIONS,
     QUESTION,
+    STEERING,
     STOP,
     UNKNOWN,
     Language,
@@ -142,19 +143,12 @@ def _make(words: list[str], used: Sequence[Token]) -> Found | None:
 
 def _expression(left: str, rule: str) -> str:
     """The left side of a rule as a regular expression over letters."""
-    made = []
-    for part in re.findall(r"[A-Z_]+|[()|?*+]|\S", left):
-        if part in _LETTER:
-            made.append(_LETTER[part])
-        elif part in _GROUPS:
-            made.append(_GROUPS[part])
-        elif part == "(":
-            made.append("(?:")
-        elif part in ")|?*+":
-            made.append(part)
-        else:
-            raise GroundingError(f"The grammar rule {rule!r} has {part!r}, which is no class of words.")
-    return "".join(made)
+    parts = re.findall(r"[A-Z_]+|[()|?*+]|\S", left)
+    known = {**_LETTER, **_GROUPS, "(": "(?:", **{mark: mark for mark in ")|?*+"}}
+    strange = next((part for part in parts if part not in known), None)
+    if strange is not None:
+        raise GroundingError(f"The grammar rule {rule!r} has {strange!r}, which is no class of words.")
+    return "".join(known[part] for part in parts)
 
 
 @lru_cache(maxsize=16)
@@ -176,12 +170,7 @@ CORE = frozenset(
 )  # fmt: skip
 """Words about the way; heard and unused, they are a doubt."""
 
-QUIET = frozenset(
-    {
-        "SAY", "POLITE", "THEN", "REPAIR", "NOT", "UNREAL", "IF", "LATER", "ASK", "HOLD", "TAG", BREAK, STOP,
-        QUESTION, UNKNOWN,
-    }
-)  # fmt: skip
+QUIET = frozenset({*STEERING, BREAK, STOP, QUESTION, UNKNOWN})
 """Words the grammar does not read."""
 
 _STUTTERED = CORE - {"NUMBER", "UNIT"} | {"GO", "TO", "MORE", "ALONG"}

@@ -134,7 +134,8 @@ class Draft:
             found = [Found("measure", Instruction("MOVE", "ahead", int(acting[0].value)))]
             lost = []
         elif kinds == ["PLACE"] and self.last is not None and self.last.place:
-            found, lost = [Found("and", _going(acting[0]))], []  # "the meat, then the vegetables"
+            place = Instruction("GOTO", place=str(acting[0].value), span=(acting[0].start, acting[0].end))
+            found, lost = [Found("and", place)], []  # "the meat, then the vegetables"
         for one in found:
             self._take(one)
         self._note_lost(lost)
@@ -248,7 +249,8 @@ class Draft:
     def _do(self, step: Instruction) -> None:
         """Add an instruction, unless it says again, or completes, what was said before."""
         last = self.last
-        if last is not None and _repeats(step, last):
+        said = last is not None and (step.op, step.place) == (last.op, last.place)
+        if said and step.op in ("BUY", "PAY", "LEAVE"):
             self.doubt("said_twice")
             if "said_twice" not in self.flipped:
                 return
@@ -394,15 +396,6 @@ def is_whole(step: Instruction) -> bool:
 def is_open(step: Instruction) -> bool:
     """Whether a MOVE does not say how far."""
     return step.op == "MOVE" and not is_whole(step)
-
-
-def _going(token: Token) -> Instruction:
-    return Instruction("GOTO", place=str(token.value), span=(token.start, token.end))
-
-
-def _repeats(step: Instruction, last: Instruction) -> bool:
-    """Whether somebody said the same purchase twice in a row."""
-    return step.op == last.op and step.op in ("BUY", "PAY", "LEAVE") and step.place == last.place
 
 
 VERSION = 1

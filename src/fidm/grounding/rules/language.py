@@ -50,9 +50,11 @@ BREAK, STOP, QUESTION, UNKNOWN = "BREAK", "STOP", "QUESTION", "UNKNOWN"
 """What is no known word: a comma, the end of a sentence, a question mark, a word nobody knows."""
 
 _COUNTS = {"ONE": 1, "TWO": 2, "THREE": 3, "FOUR": 4, "FIVE": 5, "SIX": 6}
-_PAUSING = '，,、;；:：—–"“”()（）…⋯'
-_STOPPING = "。.!！\n"
-_ASKING = "?？"
+_MARKS = {
+    **dict.fromkeys('，,、;；:：—–"“”()（）…⋯', BREAK),
+    **dict.fromkeys("。.!！\n", STOP),
+    **dict.fromkeys("?？", QUESTION),
+}
 _CLAUSE = re.compile(r"[\s，,。.！!？?、；;：:]+")
 _SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*", re.UNICODE)
 
@@ -345,17 +347,8 @@ def _marks(text: str, start: int, end: int, found: list[Token]) -> None:
         if text[i - 1 : i].isdigit() and text[i + 1 : i + 2].isdigit():  # 1.5, 1,5, 2/3, 2-3
             found.append(Token("VAGUE", "", i, i + 1))
             continue
-        kind = (
-            STOP
-            if letter in _STOPPING
-            else QUESTION
-            if letter in _ASKING
-            else BREAK
-            if letter in _PAUSING
-            else ""
-        )
-        if kind:
-            found.append(Token(kind, "", i, i + 1))
+        if letter in _MARKS:
+            found.append(Token(_MARKS[letter], "", i, i + 1))
 
 
 def _place_words(language: Language, spec: TaskSpec) -> Iterable[tuple[str, str]]:
