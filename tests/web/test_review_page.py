@@ -212,6 +212,41 @@ def test_only_legal_edits_can_be_saved(watched, server, study):
     assert decisions(study, "P7") == []
 
 
+def test_an_unsaved_edit_keeps_its_place_whatever_is_clicked_or_filtered(watched, server):
+    page = enter(watched, server, "Gus", "P2")
+    page.locator(".row").nth(2).click()
+    shown(page, "P2, segment 3 of 3")
+    page.click("#edit")
+    page.fill("#route", "")
+    expect(page.locator("#route-said")).to_have_text("no moves")
+    marked = page.locator('.row[aria-current="true"] .what')
+
+    def stays(*at):
+        expect(page.locator("#trouble")).to_contain_text("Save the edit")
+        expect(marked).to_have_text(list(at))
+        expect(page.locator("#talk-title")).to_have_text("P2, segment 3 of 3")
+        expect(page.locator("#route")).to_be_visible()
+        expect(page.locator("#route")).to_have_value("")
+
+    page.locator(".row").nth(0).click()
+    stays("P2 · 3")
+    page.locator(".turn.elsewhere .go").first.click()
+    stays("P2 · 3")
+    page.fill("#search", "P6")
+    expect(page.locator(".row .what").first).to_have_text("P6 · 1")
+    stays()
+    search(page, "P2")
+    stays("P2 · 3")
+    page.fill("#search", "nobody")
+    expect(page.locator(".rows")).to_contain_text("Nothing here")
+    stays()
+    page.click("#save")
+    expect(page.locator("#said")).to_have_text("Edited: P2, segment 3.")
+    shown(page, "P2, segment 3 of 3")
+    search(page, "P2")
+    expect(marked).to_have_text("P2 · 3")
+
+
 def test_keys_never_walk_into_a_shelf(watched, server):
     page = enter(watched, server, find="P7")
     page.click("#edit")
