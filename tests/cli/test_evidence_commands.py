@@ -134,6 +134,7 @@ def test_only_actions_that_were_not_a_best_one_are_shown(study, capsys):
     assert 0 < len(shown) == (own["q_gap"] > 1e-8).sum() < own.height
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_who_always_did_the_best_is_said_to_have_no_worse_action(tmp_path, cohort, capsys):
     task = fidm.load_task("grocery_small")
     fidm.Model(task).fit(cohort).save(tmp_path / "fit.json")
@@ -291,21 +292,21 @@ def test_a_damaged_grounding_is_told_and_not_used(spoken, talks, learned, capsys
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_a_grounding_that_cannot_be_read_is_told_and_not_used(spoken, talks, capsys):
+def test_a_grounding_that_cannot_be_read_is_told_and_not_used(spoken, talks, learned, capsys):
     place = spoken / "grounding"
     whole = (place / "turns.parquet").read_bytes()
     (place / "turns.parquet").write_bytes(whole[: len(whole) // 2])
-    assert run("evidence", spoken) == 0
-    assert "grounding/turns.parquet cannot be" in capsys.readouterr().out
+    assert run("evidence", spoken, "--use", learned) == 0
+    assert "grounding/turns.parquet cannot be used: it cannot be read" in capsys.readouterr().out
     (place / "turns.parquet").unlink()
-    assert run("evidence", spoken, "--participant", talks.cohort.ids[2], "--json") == 0
+    assert run("evidence", spoken, "--use", learned, "--participant", talks.cohort.ids[2], "--json") == 0
     said = capsys.readouterr()
-    assert "grounding/turns.parquet cannot be" in said.err
+    assert "grounding/turns.parquet cannot be used: it is not there" in said.err
     json.loads(said.out)
     place.rename(spoken / "elsewhere")
     place.write_text("", "utf-8")
-    assert run("evidence", spoken) == 0
-    assert "grounding cannot be used" in capsys.readouterr().out
+    assert run("evidence", spoken, "--use", learned) == 0
+    assert "grounding cannot be used: it is no folder" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -390,6 +391,7 @@ def test_localization_as_json(study, capsys):
     assert all("pooled_enrichment" in row for row in said["result"]["anchors"])
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_one_person_has_no_interval(tmp_path, study, cohort, capsys):
     fidm.Model(fidm.load_task("grocery_small")).fit(cohort).save(tmp_path / "fit.json")
     run("localize", study, "--bootstrap", 20)
@@ -430,11 +432,11 @@ def test_the_page_fits_in_eighty_columns(study, capsys, monkeypatch):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_tables_of_words_fit_in_eighty_columns(spoken, talks, capsys, monkeypatch):
+def test_tables_of_words_fit_in_eighty_columns(spoken, talks, learned, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    run("evidence", spoken, "--participant", talks.cohort.ids[2], "--top", 4)
+    run("evidence", spoken, "--use", learned, "--participant", talks.cohort.ids[2], "--top", 4)
     everybody = capsys.readouterr().out
-    run("evidence", spoken, "--top", 4)
+    run("evidence", spoken, "--use", learned, "--top", 4)
     lines = (everybody + capsys.readouterr().out).splitlines()
     rules = [line.rstrip() for line in lines if "────" in line]
     assert len(rules) > 5
