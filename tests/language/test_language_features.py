@@ -70,9 +70,9 @@ def test_one_vector_per_person(bert: Path, talk: Talk) -> None:
 
 def test_people_who_said_nothing_and_wrong_settings(bert: Path, talk: Talk) -> None:
     cohort, texts = talk
-    with pytest.raises(DataError, match="None of the 12 people said anything"):
+    with pytest.raises(DataError, match="of the 12 people"):
         cpu({}, bert).fit(cohort)
-    with pytest.raises(DataError, match="None of the 2 people said anything"):
+    with pytest.raises(DataError, match="of the 2 people"):
         cpu({cohort.ids[0]: ("\u200b",)}, bert).fit(cohort[:2])
     with pytest.raises(DataError, match="sequence of utterances") as caught:
         cpu({"a": "左右"}, bert)

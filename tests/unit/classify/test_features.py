@@ -108,7 +108,7 @@ def test_known_names():
     assert known_blocks(encoders={}) == tuple(KINDS)
     assert known_blocks()[-2:] == ("bert", "macbert")
     assert known_blocks(encoders={"tiny": "folder"}, own={"gait": None})[-2:] == ("tiny", "gait")
-    with pytest.raises(fidm.DataError, match="'fidm' is the name of two representations"):
+    with pytest.raises(fidm.DataError, match="'fidm' is"):
         known_blocks(own={"fidm": None})
 
 
@@ -204,7 +204,7 @@ def test_a_channel_that_cannot_be_learned_is_left_out_and_named():
     found = make_blocks(["action", "effort", "fidm"], [task], with_segments(cohort, segments))
     assert found["effort"].fit(cohort).get_feature_names_out().tolist() == ["duration", "characters"]
     assert [note.split(" ")[0] for note in found["fidm"].notes] == ["turns", "pause"]
-    assert "The segments have no column n_turns" in found["fidm"].notes[0]
+    assert "no column n_turns" in found["fidm"].notes[0]
     assert found["action"].notes == ()
 
 
@@ -215,20 +215,20 @@ def test_without_segments_there_is_no_effort():
     )
     assert make_blocks(["action"], [task], silent)["action"].fit(silent).transform(silent).shape == (60, 1)
     for name in ("effort", "fidm", "action+effort"):
-        with pytest.raises(fidm.DataError, match="no effort features: none of the channels can be learned"):
+        with pytest.raises(fidm.DataError, match="no effort features"):
             make_blocks([name], [task], silent)
 
 
 def test_too_few_people_to_learn_from():
     task, cohort, _ = setting()
-    with pytest.raises(fidm.FitError, match="are needed to learn how people differ"):
+    with pytest.raises(fidm.FitError, match="how people differ"):
         make_blocks(["fidm"], [task], cohort[:1])
 
 
 def test_language_needs_what_was_said():
     task, cohort, _ = setting()
     for language in (None, Language({})):
-        with pytest.raises(fidm.DataError, match="bert needs what people said"):
+        with pytest.raises(fidm.DataError, match="bert needs"):
             make_blocks(["bert+fidm"], [task], cohort, language=language)
 
 
@@ -322,7 +322,7 @@ def test_when_blocks_are_scaled():
     assert not is_scaled([plain, plain], "language")
     assert is_scaled([plain, said], "language")
     assert not is_scaled([plain, said], "never")
-    with pytest.raises(fidm.DataError, match="scale_blocks is 'always'"):
+    with pytest.raises(fidm.DataError, match="scale_blocks"):
         is_scaled([plain, said], "always")
 
 

@@ -130,7 +130,7 @@ def test_repetitions_have_the_error_of_a_single_one_and_more() -> None:
     other = over_repeats([auc(-SCORE, LABEL)] * 4)
     apart = difference(found, other)
     assert apart.variance == pytest.approx(np.square(found.parts - other.parts).sum())
-    with pytest.raises(DataError, match="not of the same people"):
+    with pytest.raises(DataError, match="the same people"):
         difference(found, single[0])
 
 

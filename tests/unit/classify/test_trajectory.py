@@ -144,7 +144,7 @@ def _emptied(cohort):
 
 
 def test_nobody_who_moved_is_refused():
-    with pytest.raises(fidm.DataError, match="None of these 1 people made a movement"):
+    with pytest.raises(fidm.DataError, match="made a movement"):
         TrajectoryFeatures(corridor()).fit(_emptied(walks(A=[["E"]])))
 
 
@@ -153,13 +153,13 @@ def test_a_task_without_a_map_is_refused():
         [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1, name="plain"
     )
     cohort = fidm.simulate_cohort(task, 3, seed=1)
-    with pytest.raises(fidm.TaskError, match="plain was not drawn as a map"):
+    with pytest.raises(fidm.TaskError, match="not drawn"):
         TrajectoryFeatures(task).fit(cohort)
 
 
 def test_an_unknown_task_is_refused():
     cohort = fidm.simulate_cohort(fidm.load_task("errands"), 3, seed=1)
-    with pytest.raises(fidm.DataError, match="were not given; known: corridor"):
+    with pytest.raises(fidm.DataError, match="known: corridor"):
         trajectory_statistics(corridor(), cohort)
 
 

@@ -252,7 +252,7 @@ def test_several_tasks_and_a_study_without_all_channels(task, people):
     found = matched(task, like=people.with_segments(bare), repeat=1)
     assert found.recovery["factor"].to_list()[2:] == ["duration"]
     assert found.skipped == ("characters", "turns", "pause")
-    with pytest.raises(DataError, match="no segments with effort observations"):
+    with pytest.raises(DataError, match="no segments"):
         matched(task, like=people.with_segments(bare.drop("duration_s")), repeat=1)
 
 
@@ -327,7 +327,7 @@ def test_people_without_segments_or_movements_are_refused(task, people):
     still = people.segments.with_columns(
         n_moves=pl.lit(0, pl.Int32), participant=keys["participant"], episode=keys["episode"]
     )
-    with pytest.raises(DataError, match="No segment of the observed people holds a movement"):
+    with pytest.raises(DataError, match="No segment of"):
         matched(task, like=people.with_segments(still))
 
 

@@ -39,7 +39,7 @@ def found(task, cohort):
 
 def test_the_halves_share_nothing_and_miss_nothing(task, cohort):
     odd, odd_segment, how = deal_segments(TaskSet.of(task), cohort)
-    assert "each with its steps" in how
+    assert "with its steps" in how
     fit = Model(task).fit(cohort)
     first = half_of(cohort, fit.channels, odd, odd_segment)
     second = half_of(cohort, fit.channels, ~odd, ~odd_segment)
@@ -55,7 +55,7 @@ def test_the_halves_share_nothing_and_miss_nothing(task, cohort):
 
 def test_steps_without_segments_are_dealt_in_runs(task, cohort):
     odd, _, how = deal_segments(TaskSet.of(task), replace(cohort, segment=None))
-    assert "runs of 3 counted steps" in how
+    assert "runs of 3" in how
     n = int(cohort.step_offsets[1])
     assert odd[: min(n, 7)].tolist() == [True, True, True, False, False, False, True][:n]
 
@@ -64,7 +64,7 @@ def test_only_steps_of_episodes_without_a_segment_are_dealt_in_runs(task, cohort
     silent = np.repeat(np.arange(len(cohort)) % 2 == 0, np.diff(cohort.step_offsets))  # one episode each
     some = replace(cohort, segment=np.where(silent, -1, cohort.segment).astype(np.int32))
     odd, _, how = deal_segments(TaskSet.of(task), some)
-    assert "each with its steps; steps of 40 of 80 episodes do not say" in how
+    assert "40 of 80 episodes" in how
     by_segment = deal_segments(TaskSet.of(task), cohort)[0]
     in_runs = deal_segments(TaskSet.of(task), replace(cohort, segment=None))[0]
     assert (odd == np.where(silent, in_runs, by_segment)).all()
@@ -124,7 +124,7 @@ def test_people_without_a_finite_estimate_are_counted(found, cohort):
     assert row["n"] + row["without"] == len(cohort)
     assert row["without"] > 0
     assert row["rank_r"] is not None
-    assert any("left out for want of a finite η" in note for note in found.notes)
+    assert any("a finite η" in note for note in found.notes)
 
 
 def test_when_many_are_left_out_the_sentence_relies_on_the_model(task):
@@ -132,7 +132,7 @@ def test_when_many_are_left_out_the_sentence_relies_on_the_model(task):
     found = reliability(task, short, bootstrap=50)
     row = found.row("action_sensitivity")
     assert row["without"] > 0.2 * 40
-    assert "by the model's own reckoning" in found.sentences()[0]
+    assert "own reckoning" in found.sentences()[0]
 
 
 def test_several_traces_give_a_retest():
@@ -140,8 +140,8 @@ def test_several_traces_give_a_retest():
     two = fidm.simulate_cohort(tasks, 40, seed=1, max_steps=60)
     found = reliability(tasks, two, bootstrap=50)
     assert found.row("duration", "retest")["n"] == 40
-    assert any("first against second trace" in note and "parallel forms" in note for note in found.notes)
-    assert found.sentences()[1].startswith("Speech duration: retest reliability")
+    assert any("first against second" in note and "parallel forms" in note for note in found.notes)
+    assert found.sentences()[1].startswith("Speech duration: retest")
 
 
 def test_more_than_two_traces_are_dealt_odd_and_even(task):
@@ -158,7 +158,7 @@ def test_more_than_two_traces_are_dealt_odd_and_even(task):
         episode_offsets=np.arange(9) * 3,
     )
     found = reliability(task, many, bootstrap=50)
-    assert any("odd against even traces" in note for note in found.notes)
+    assert any("odd against even" in note for note in found.notes)
 
 
 def _renamed(cohort, i):
@@ -173,14 +173,11 @@ def test_one_segment_each_leaves_effort_without_halves(task, cohort):
     fit = Model(task).fit(cohort)
     found = reliability(task, one, fit=fit, bootstrap=50)
     assert found.row("duration")["reliability"] is None
-    assert (
-        "split-half: 0 people have a speech duration in both halves; 5 are needed for a correlation"
-        in found.notes
-    )
+    assert any("0 people have a speech duration" in note for note in found.notes)
 
 
 def test_one_person_is_refused(task, cohort):
-    with pytest.raises(DataError, match="There is one person"):
+    with pytest.raises(DataError, match="one person"):
         reliability(task, cohort[:1])
 
 
@@ -252,9 +249,9 @@ def test_a_handful_of_retests_does_not_outweigh_everybodys_halves(found):
 
 
 def test_whole_episodes_can_be_dealt_to_halves(task, cohort):
-    with pytest.raises(DataError, match="Nobody has several episodes"):
+    with pytest.raises(DataError, match="several episodes"):
         reliability(task, cohort, halves="episodes")
-    with pytest.raises(DataError, match="must be 'segments' or 'episodes'"):
+    with pytest.raises(DataError, match="'segments' or 'episodes'"):
         reliability(task, cohort, halves="weeks")
     # four episodes each, made of twenty people's at a time; the last person has one
     offsets = np.append(np.arange(0, 80, 4), [79, 80])

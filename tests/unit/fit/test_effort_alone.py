@@ -64,7 +64,7 @@ def test_it_is_the_effort_factor_of_the_model(method, population):
     mine, theirs = find_residuals(alone, cohort, one), find_residuals(whole, cohort, other)
     assert mine.equals(theirs)
     if method == "mle":
-        with pytest.raises(FitError, match="no priors to average over"):
+        with pytest.raises(FitError, match="no priors"):
             alone.log_likelihood(cohort)
 
 
@@ -94,7 +94,7 @@ def test_a_profile_of_effort_alone_works_like_any_other(segments, fit):
     assert "duration" in str(profile.summary())
     assert "30 people" in repr(fit)
     assert fit.warnings == ()
-    with pytest.raises(DataError, match="There is no parameter 'action_sensitivity'"):
+    with pytest.raises(DataError, match="no parameter 'action_sensitivity'"):
         profile.action_sensitivity  # noqa: B018
 
 
@@ -129,15 +129,15 @@ def test_data_that_cannot_be_used_are_named(segments, change, said):
 
 
 def test_options_that_make_no_sense_are_refused(segments):
-    with pytest.raises(FitError, match="no effort channel to fit"):
+    with pytest.raises(FitError, match="no effort channel"):
         fit_effort(segments.select("participant", "segment", "n_words"))
-    with pytest.raises(FitError, match="a name of its own"):
+    with pytest.raises(FitError, match="of its own"):
         fit_effort(segments, [CHANNELS[0], CHANNELS[0]])
     with pytest.raises(FitError, match="method is"):
         fit_effort(segments, CHANNELS, method="best")
-    with pytest.raises(DataError, match="no row for 30 people"):
+    with pytest.raises(DataError, match="for 30 people"):
         Cohort.from_segments(segments, participants=pl.DataFrame({"participant": ["A"]}))
-    with pytest.raises(DataError, match="names each person once"):
+    with pytest.raises(DataError, match="each person once"):
         Cohort.from_segments(segments, participants=pl.DataFrame({"participant": ["A", "A"]}))
 
 
@@ -167,7 +167,7 @@ def test_a_setting_is_tuned_by_marginal_likelihood(segments):
         n=pl.Series(rng.poisson(2.0, segments.height) * (rng.random(segments.height) > 0.4))
     )
     assert 0.2 < tuned(ZeroInflatedPoisson("n", "n", design=()), counts).extra_zeros < 0.6
-    with pytest.raises(FitError, match="no values to try"):
+    with pytest.raises(FitError, match="no values"):
         tuned(Poisson("n", "n", design=()), counts, setting="power")
 
 
@@ -248,9 +248,9 @@ def test_groups_of_different_sizes_are_drawn_whole():
 def test_reliability_says_what_does_not_go_together(segments, fit):
     cohort = Cohort.from_segments(segments)
     task = fidm.load_task("errands")
-    with pytest.raises(DataError, match="give None as the task"):
+    with pytest.raises(DataError, match="None as the task"):
         reliability(task, cohort, fit=fit)
-    with pytest.raises(DataError, match="cannot be dealt to halves whole"):
+    with pytest.raises(DataError, match="to halves"):
         reliability(None, cohort, fit=fit, unit="episode", halves="episodes")
     with pytest.raises(DataError, match="unit is"):
         reliability(None, cohort, fit=fit, unit="dialog")

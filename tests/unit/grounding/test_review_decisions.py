@@ -432,7 +432,7 @@ def test_grounding_again_keeps_the_decisions_that_still_hold(study: Path) -> Non
     applied = apply_review(study)
     assert applied is not None
     assert (applied.n_decisions, applied.n_reviewed, applied.n_lost) == (3, 2, 1)
-    assert "1 that the study has no more" in str(applied)
+    assert "1 that the study" in str(applied)
 
 
 def test_an_interrupted_write_brings_everything_back(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def test_unknown_suffixes_and_missing_files_are_problems(tmp_path):
     assert wrong(tmp_path, GOOD, "a.docx") == (None, "has a suffix that no known format has.")
     assert problems_of(tmp_path / "nowhere.csv") == [("nowhere.csv", None, "There is no such file.")]
     assert len(read(tmp_path / "a.docx", format="csv")) == 1
-    with pytest.raises(DataError, match="There is no format"):
+    with pytest.raises(DataError, match="no format"):
         read(tmp_path, format="docx")
 
 
@@ -136,7 +136,7 @@ def test_unknown_speakers_are_named_but_words_are_not(tmp_path):
     file.write_text(CSV + f"SPEAKER_00,0,1,{CANARY}\nPAR,1,2,two\nso {CANARY} I said it,3,4,x\n")
     with pytest.raises(DataError) as caught:
         read(file)
-    assert "'SPEAKER_00' and 1 that is not shown" in str(caught.value)
+    assert "'SPEAKER_00' and 1" in str(caught.value)
     assert "'PAR'" in str(caught.value)
     assert CANARY not in str(caught.value)
 
@@ -205,7 +205,7 @@ def test_missing_columns(tmp_path):
     assert wrong(tmp_path, "speaker;start_s;end_s;text\n") == (1, "has semicolons between its columns.")
     assert wrong(tmp_path, "a,a\n1,2\n") == (1, "has two columns of the same name.")
     assert wrong(tmp_path, GOOD, columns={"episode": "visit"}) == (2, "has no column 'visit'.")
-    with pytest.raises(DataError, match="there is no 'words'"):
+    with pytest.raises(DataError, match="no 'words'"):
         read(tmp_path, columns={"words": "x"})
     with pytest.raises(DataError, match="is for tables"):
         read(DATA / "E001.cha", columns={"text": "x"})
@@ -318,7 +318,7 @@ def test_files_with_problems_are_left_out_whole(tmp_path):
     assert [one.participant for one in found] == ["good"]
     assert dict(found.problems.schema) == PROBLEM_SCHEMA
     assert found.problems.row(0) == ("bad.csv", 3, "B", "The turn ends before it starts.", "")
-    with pytest.raises(DataError, match=r"1 problem in 1 of 2 files.*") as caught:
+    with pytest.raises(DataError, match="1 problem in 1 of 2 files") as caught:
         read(tmp_path)
     assert str(caught.value.problems[0]) == "bad.csv (line 3): The turn ends before it starts."
 
@@ -348,7 +348,7 @@ def test_nothing_said_reaches_an_error_a_log_or_a_repr(name, part, tmp_path, cap
 def test_missing_libraries_are_told(monkeypatch):
     for library in ("rustling", "rustling.chat", "webvtt"):
         monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(DataError, match=r"needs rustling. Install it with: pip install 'fidm\[speech\]'"):
+    with pytest.raises(DataError, match=r"pip install 'fidm\[speech\]'"):
         read(DATA / "E001.cha")
     with pytest.raises(DataError, match="needs webvtt-py"):
         read(DATA / "E005.vtt")
@@ -379,5 +379,5 @@ def test_a_folder_per_participant_holds_their_episodes(tmp_path):
 
 
 def test_what_is_not_there_is_said_to_be_missing(tmp_path):
-    with pytest.raises(DataError, match="no such file or folder"):
+    with pytest.raises(DataError, match="no such file"):
         read(tmp_path / "nosuch")

@@ -158,7 +158,7 @@ def test_a_distribution_function_that_does_not_begin_at_0_is_found(plain):
         def cumulative(self, y, xi, shape, *, below=False):
             return super().cumulative(y, xi, shape, below=below) + 0.001
 
-    with pytest.raises(AssertionError, match="cumulative is not 0 below the lowest value"):
+    with pytest.raises(AssertionError, match="cumulative is not 0"):
         check_channel(Raised("a", "y"))
 
 
@@ -221,7 +221,7 @@ def test_a_person_whose_words_never_exceed_the_least_has_no_finite_maximum():
     assert found.estimate[0] == -np.inf
     assert np.isfinite(found.estimate[1])
     same = Observed(np.zeros(3), np.ones((1, 3)), np.array([0, 3]), np.arange(3))
-    with pytest.raises(FitError, match="Every words in the training part is 3"):
+    with pytest.raises(FitError, match="Every words"):
         pooled(ShiftedNegativeBinomial("a", "words", least=3), same, ("intercept",))
 
 
@@ -389,8 +389,8 @@ def test_a_channel_of_ones_own_needs_a_distribution_function_only_where_it_is_as
         {"participant": np.repeat(list("ABCDE"), 8), "segment": range(40), "y": rng.normal(size=40)}
     )
     fit = fit_effort(segments, Bare("a", "y", design=()))
-    with pytest.raises(FitError, match="has no distribution function"):
+    with pytest.raises(FitError, match="no distribution function"):
         quantile_residuals(fit, fidm.Cohort.from_segments(segments))
-    with pytest.raises(FitError, match="how much its observations vary"):
+    with pytest.raises(FitError, match="observations vary"):
         Bare("a", "y").variance(XI, 1.0)
     assert replace(Bare("a", "y"), twice=True).to_dict()["twice"] is True

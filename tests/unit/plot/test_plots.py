@@ -93,13 +93,13 @@ def test_what_was_said_without_a_step_is_a_pin_after_the_steps_before_it(cohort)
 def test_verbal_output_says_what_is_missing(cohort):
     with pytest.raises(fidm.DataError, match="no participant 'P9'"):
         plot.verbal_output(cohort, "P9")
-    with pytest.raises(fidm.DataError, match="must be one of n_characters"):
+    with pytest.raises(fidm.DataError, match="one of n_characters"):
         plot.verbal_output(cohort, cohort.ids[0], quantity="sighs")
     with pytest.raises(fidm.DataError, match="no episode '7'"):
         plot.verbal_output(cohort, cohort.ids[0], episode="7")
     with pytest.raises(fidm.DataError, match="nobody"):
         plot.verbal_output(cohort, [])
-    with pytest.raises(fidm.DataError, match="No step knows its segment"):
+    with pytest.raises(fidm.DataError, match="its segment"):
         plot.verbal_output(changed(cohort, segment=None), cohort.ids[0])
     with pytest.raises(fidm.DataError, match="no column 'pause_s'"):
         silent = changed(cohort, segments=cohort.segments.drop("pause_s"))
@@ -111,7 +111,7 @@ def test_figure_one_has_ways_and_words(task, cohort):
     left, right = figure.axes
     assert len(left.get_legend().get_texts()) == 2
     assert right.get_legend().get_texts()[0].get_text().startswith(cohort.ids[3])
-    with pytest.raises(fidm.DataError, match="no episode on 'grocery'"):
+    with pytest.raises(fidm.DataError, match="episode on 'grocery'"):
         plot.figure_one(fidm.load_task("grocery"), cohort, walkers=[cohort.ids[0]])
 
 
@@ -283,7 +283,7 @@ def test_evidence_without_a_map_or_of_nobody(found, cohort):
     assert len(figure.axes) == 1
     with pytest.raises(fidm.DataError, match="no steps of 'P9'"):
         plot.action_evidence(found, ["P9"])
-    with pytest.raises(fidm.DataError, match="no steps of 'P0000001' in the episode '5'"):
+    with pytest.raises(fidm.DataError, match="'P0000001' in the episode '5'"):
         plot.action_evidence(found, "P0000001", episode="5")
     with pytest.raises(fidm.DataError, match="nobody"):
         plot.action_evidence(found, [])
@@ -357,7 +357,7 @@ def test_shades_of_equal_or_missing_values():
 
 
 def test_effort_evidence_says_what_there_is(found, cohort):
-    with pytest.raises(fidm.DataError, match=r"no effort channel 'sighs'\. There is: duration"):
+    with pytest.raises(fidm.DataError, match=r"'sighs'\. There is: duration"):
         plot.effort_evidence(found, cohort.ids[0], "sighs")
     with pytest.raises(fidm.DataError, match="no segments of 'P9'"):
         plot.effort_evidence(found, "P9", "duration")
@@ -466,7 +466,7 @@ def test_the_scatter_leaves_out_what_cannot_be_shown_and_says_so(profile):
     ax = plot.cohort_scatter(odd)
     assert len(ax.lines[0].get_xdata()) == len(profile) - 2
     assert ax.texts[0].get_text().startswith("2 without a finite estimate")
-    with pytest.raises(fidm.DataError, match="no finite estimate of both"):
+    with pytest.raises(fidm.DataError, match="no finite"):
         plot.cohort_scatter(odd, highlight=[profile.participants[2]])
     with pytest.raises(fidm.DataError, match="no participant 'P9'"):
         plot.cohort_scatter(profile, highlight=["P9"])

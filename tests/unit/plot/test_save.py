@@ -43,7 +43,7 @@ def test_a_new_figure_is_made_where_none_is_given():
 
 def test_a_task_without_a_map_says_so():
     task = fidm.TaskModel.from_arrays([[0]], [[1.0]], gamma=0.9, tau=0.1)
-    with pytest.raises(fidm.TaskError, match="not drawn as a map"):
+    with pytest.raises(fidm.TaskError, match="not drawn"):
         plot.draw_map(task)
 
 

@@ -121,7 +121,7 @@ def test_errands_has_shops_that_open_after_others():
 
 def test_a_state_that_cannot_be_says_so():
     grid = fidm.load_task("errands").grid
-    with pytest.raises(fidm.TaskError, match="nobody can be in phase errands with pharmacy"):
+    with pytest.raises(fidm.TaskError, match="phase errands with pharmacy"):
         grid.state(beside(fidm.load_task("errands"), "P"), ("pharmacy",), "errands")
-    with pytest.raises(fidm.TaskError, match="nobody can stand in row 1, column 1"):
+    with pytest.raises(fidm.TaskError, match="row 1, column 1"):
         grid.state((0, 0))

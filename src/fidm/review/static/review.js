@@ -28,7 +28,7 @@ class Page {
     this.drafts = new Map();  // comments that belong to no decision yet, by segment
     $("study").textContent = start.study;
     document.title = `Review ${start.study} · fidm`;
-    this.list = new List((row, how) => this.open(row, how));
+    this.list = new List(() => this.mayLeave(), (row, how) => this.open(row, how));
     this.talk = new Talk((segment) => this.openInDialog(segment), (lit) => this.light(lit));
     this.walk = new Walk(start.scene, (lit) => this.light(lit));
     this.editor = new Editor(start.scene, {
@@ -105,11 +105,7 @@ class Page {
     this.outdate();
     if (keep && !this.list.current && kept) {
       const same = (row) => row.participant === kept.participant && row.episode === kept.episode && row.segment === kept.segment;
-      const known = found.rows.find(same);
-      if (known) {
-        this.list.shown = [known];
-        this.list.at = 0;
-      }
+      this.list.current = found.rows.find(same) || null;
     }
     const before = this.list.current;
     this.list.take(found.rows, this.order);
@@ -143,10 +139,7 @@ class Page {
 
   async open(row, { quiet = false } = {}) {
     if (row === null) { this.clear(); return; }
-    if (this.editor.isDirty) {
-      this.trouble("Save the edit or leave it first.");
-      return;
-    }
+    if (!this.mayLeave()) return;
     if (!quiet) this.say("");  // before anything is waited for: what is said from now on stays
     const opening = this.drop();
     const settling = this.isSettling;
@@ -161,6 +154,12 @@ class Page {
     if (!segment) { this.trouble("This segment is not in the dialog any more. Load the page again."); return; }
     sessionStorage.setItem(PLACE, JSON.stringify({ participant: row.participant, episode: row.episode, segment: row.segment }));
     this.show(segment);
+  }
+
+  // An edit is neither lost nor hidden before it is saved or left.
+  mayLeave() {
+    if (this.editor.isDirty) this.trouble("Save the edit or leave it first.");
+    return !this.editor.isDirty;
   }
 
   openInDialog(segment) {
@@ -376,7 +375,7 @@ class Page {
       }
       this.editor.close();
       this.taken(found);
-      const isLast = list.at + 1 >= list.shown.length;
+      const isLast = list.at >= 0 && list.at + 1 >= list.shown.length;
       $("segment").focus({ preventScroll: true });
       if (kind === "withdraw" || isLast || list.at < 0) this.show(this.dialog.segments.find((one) => one.segment === segment));
       else list.move(1);
@@ -456,16 +455,12 @@ class Page {
     this.sample = chosen.startsWith("sample:") ? chosen.slice(7) : "";
     if (!this.sample) this.chosen = chosen;
     sessionStorage.setItem(ORDER, chosen);
-    this.list.at = -1;
+    this.list.current = null;
   }
 
   reorder() {
     const chosen = $("order").value;
-    if (this.editor.isDirty) {
-      this.trouble("Save the edit or leave it first.");
-      this.offerBack();
-      return;
-    }
+    if (!this.mayLeave()) { this.offerBack(); return; }
     if (chosen === "draw") { $("draw").showModal(); return; }
     this.keepOrder(chosen);
     this.load({ keep: false });
