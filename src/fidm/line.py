@@ -343,7 +343,7 @@ def fit_study(
     method: Literal["eb", "mle"] = "eb",
     population: Literal["random", "pooled"] = "random",
     joint: bool = False,
-    lapse: float | Literal["estimate"] = 0.0,
+    lapse: float | Literal["estimate"] | None = None,
     inferred: float | None = None,
     draws: int = 0,
     seed: int = 1,

@@ -15,6 +15,7 @@ from fidm.errors import DataError
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.model.channels import Channel
+from fidm.tasks.beliefs import Believes
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats, Values
 
@@ -39,6 +40,8 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Whether the first feature is log η or η.
     values : Values, or several, optional
         The tasks' values, where they are solved already; else every fold solves the tasks again.
+    believes : TaskModel, Values, or several by the name of the task, optional
+        As in :class:`fidm.Model`.
 
     Attributes
     ----------
@@ -65,13 +68,14 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         cohort: Cohort | None = None,
         *,
         channels: Sequence[Channel] | None = None,
-        lapse: float | Literal["estimate"] = 0.0,
+        lapse: float | Literal["estimate"] | None = None,
         inferred: float = 0.0,
         method: Literal["eb", "mle"] = "eb",
         population: Literal["random", "pooled"] = "random",
         joint: bool = False,
         scale: Literal["log", "raw"] = "log",
         values: Values | Sequence[Values] | None = None,
+        believes: Believes | None = None,
     ) -> None:
         self.task = task
         self.cohort = cohort
@@ -83,6 +87,7 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.joint = joint
         self.scale = scale
         self.values = values
+        self.believes = believes
 
     def fit(self, X: Cohort | ArrayLike, y: Any = None) -> FactorizedFeatures:  # noqa: N803
         """Learn from these people what people share; ``y`` is not looked at."""
@@ -93,6 +98,7 @@ class FactorizedFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             lapse=self.lapse,
             inferred=self.inferred,
             values=self.values,
+            believes=self.believes,
         )
         self.fit_: Fit = model.fit(people, method=self.method, population=self.population, joint=self.joint)
         self.n_features_in_ = 1

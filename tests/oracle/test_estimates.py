@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import fidm
 from fidm.fit import offsets, sensitivity
 from fidm.fit.offsets import Population
 from fidm.fit.population import pooled, pooled_prior, random_intercepts
+from fidm.model.action import sensitivity_grid
 from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.counts import Bernoulli, NegativeBinomial, Poisson
 from fidm.model.effort import Observed, observed
@@ -75,13 +77,13 @@ def test_sensitivity_and_its_interval():
             continue
         assert profile.estimate[j, 0] == pytest.approx(eta, rel=1e-8)
         low, high = slow_fit.action_interval(rows, eta, DROP)
-        assert profile.low[j, 0] == pytest.approx(low, rel=1e-5)
-        assert profile.high[j, 0] == pytest.approx(high, rel=1e-5)
+        assert profile.low[j, 0] == pytest.approx(low, rel=1e-8)
+        assert profile.high[j, 0] == pytest.approx(high, rel=1e-8)
         step = 1e-4 * eta
         bend = (slow_fit.action_score(rows, eta + step) - slow_fit.action_score(rows, eta - step)) / (
             2 * step
         )
-        assert profile.se[j, 0] == pytest.approx(1 / math.sqrt(-bend), rel=1e-4)
+        assert profile.se[j, 0] == pytest.approx(1 / math.sqrt(-bend), rel=1e-6)
         checked += 1
     assert checked > 30
 
@@ -101,6 +103,7 @@ def test_log_likelihood_at_the_estimate():
 def test_posterior_of_the_sensitivity(lapse):
     task, values, cohort, _ = walked()
     fit = fidm.Model(task, channels=(), lapse=lapse).fit(cohort)
+    fit = replace(fit, prior=replace(fit.prior, plausible=None, random=0.0), kinds=None)
     profile, marginal = fit.profile(cohort), fit.log_likelihood(cohort, at="prior")["action"]
     for j in (0, 5, 11):
         rows = rows_of(task, values, cohort, j)
@@ -114,6 +117,85 @@ def test_posterior_of_the_sensitivity(lapse):
         assert math.log(profile.low[j, 0]) == pytest.approx(low, abs=5e-4 * sd)
         assert math.log(profile.high[j, 0]) == pytest.approx(high, abs=5e-4 * sd)
         assert marginal[j] == pytest.approx(log_mass, rel=1e-8)
+
+
+def average_posterior(log_likelihood, priors, places):
+    """Mean, sd and two quantiles of a posterior averaged over priors (mean, sd, weight), on places close by."""
+    log = np.array([log_likelihood(place) for place in places])
+    likelihood = np.exp(log - log.max())
+    density = np.zeros(len(places))
+    for mean, sd, weight in priors:
+        own = likelihood * stats.norm.pdf(places, mean, sd)
+        density += weight * own / own.sum()
+    up_to = np.cumsum(density) - 0.5 * density
+    mean = density @ places
+    sd = math.sqrt(density @ (places - mean) ** 2)
+    return mean, sd, np.interp((0.025, 0.975), up_to, places)
+
+
+def test_sensitivity_averaged_over_plausible_priors():
+    task, values, cohort, _ = walked()
+    fit = fidm.Model(task, channels=(), lapse=0.0).fit(cohort)
+    assert fit.prior.plausible is not None
+    assert fit.prior.plausible.weight.sum() == pytest.approx(1)
+    profile = fit.profile(cohort)
+    known = fit.prior.plausible
+    for j in (0, 5, 11):
+        rows = rows_of(task, values, cohort, j)
+        mean, sd, (low, high) = average_posterior(
+            lambda u, rows=rows: slow_fit.action_log_likelihood(rows, math.exp(u)),
+            list(zip(known.mean, known.sd, known.weight, strict=True)),
+            np.linspace(fit.prior.mean - 5, fit.prior.mean + 3, 1201),
+        )
+        assert profile.log_sensitivity[j] == pytest.approx(mean, abs=2e-3 * sd)
+        assert profile.log_sensitivity_se[j] == pytest.approx(sd, rel=2e-3)
+        assert math.log(profile.low[j, 0]) == pytest.approx(low, abs=0.01 * sd)
+        assert math.log(profile.high[j, 0]) == pytest.approx(high, abs=0.01 * sd)
+
+
+@pytest.mark.parametrize("k", range(len(CHANNELS)), ids=IDS)
+def test_offsets_averaged_over_plausible_populations(k):
+    channel, _ = CHANNELS[k]
+    data = people(k)
+    learned = random_intercepts(channel, data, NAMES, 1, plausible=True)
+    known = learned.plausible
+    assert known is not None
+    found = offsets.integrated(channel, data, learned.population, known, level=0.95)
+    places = np.linspace(-6, 6, 1201)
+    for j in (0, 3, 20):
+        own = data.people(j, j + 1)
+        density = np.zeros(len(places))
+        for r in range(len(known.weight)):
+            xi = known.coefficients[r] @ own.x
+            log = np.array(
+                [slow_fit.effort_log_likelihood(channel.kind, own.y, xi, known.shape[r], t) for t in places]
+            )
+            part = np.exp(log - log.max()) * stats.norm.pdf(places, known.mean[r], known.sd[r])
+            density += known.weight[r] * part / part.sum()
+        mean = density @ places
+        sd = math.sqrt(density @ (places - mean) ** 2)
+        low, high = np.interp((0.025, 0.975), np.cumsum(density) - 0.5 * density, places)
+        assert found.estimate[j] == pytest.approx(mean, abs=2e-3 * sd)
+        assert found.se[j] == pytest.approx(sd, rel=2e-3)
+        assert found.low[j] == pytest.approx(low, abs=0.01 * sd)
+        assert found.high[j] == pytest.approx(high, abs=0.01 * sd)
+
+
+def test_a_bound_where_every_choice_was_best():
+    values = np.array([[1.0, 0.0], [0.6, 0.1], [0.3, 0.0], [0.9, 0.2], [0.5, 0.0]])
+    for level in (0.3, 0.8, 0.95):
+        row = fidm.fit_choices(values, [0] * 5, level=level).row(0, named=True)
+        chance = math.prod(1 / (1 + math.exp(-row["low"] * (a - b))) for a, b in values.tolist())
+        assert chance == pytest.approx(1 - level, rel=1e-8)
+        assert row["high"] == math.inf
+
+
+def test_a_bound_where_every_count_is_zero():
+    channel = Poisson("n", "n")
+    data = Observed(np.zeros(3), np.ones((1, 3)), np.array([0, 3]), np.arange(3))
+    found = offsets.maximum(channel, data, Population(np.array([0.5]), 1.0), level=0.95)
+    assert found.estimate[0] == -math.inf
+    assert math.exp(-3 * math.exp(0.5 + found.high[0])) == pytest.approx(0.05, rel=1e-8)
 
 
 def test_lapse_maximum_is_the_global_one():
@@ -254,7 +336,12 @@ def test_random_intercepts_maximise_the_marginal_likelihood(k):
             assert slow(found.coefficients, found.shape * (1 + bump), found.sd) < best
 
 
-def test_prior_of_pooled_offsets_maximises_its_likelihood():
+def sd_hyperprior(sd, scale):
+    """The log-density of log sd, up to a constant, where the sd is half-t of four degrees."""
+    return math.log(sd) + stats.t.logpdf(sd / scale, 4)
+
+
+def test_prior_of_pooled_offsets_is_the_most_probable():
     channel, _ = CHANNELS[0]
     data = people(0)
     shared = pooled(channel, data, NAMES)
@@ -262,7 +349,7 @@ def test_prior_of_pooled_offsets_maximises_its_likelihood():
 
     def total(mean, sd):
         trial = Population(shared.coefficients, shared.shape, mean, sd)
-        return offsets.posterior(channel, data, trial, level=0.95)[1].sum()
+        return offsets.posterior(channel, data, trial, level=0.95)[1].sum() + sd_hyperprior(sd, 1.0)
 
     best = total(learned.mean, learned.sd)
     for bump in (-2e-3, 2e-3):
@@ -270,15 +357,16 @@ def test_prior_of_pooled_offsets_maximises_its_likelihood():
         assert total(learned.mean, learned.sd * (1 + bump)) < best
 
 
-def test_prior_of_sensitivities_maximises_its_likelihood():
+def test_prior_of_sensitivities_is_the_most_probable():
     task, _, cohort, _ = walked()
-    fit = fidm.Model(task, channels=()).fit(cohort)
+    fit = fidm.Model(task, channels=(), lapse=0.0).fit(cohort)
     choices = fit._data(cohort).choices
+    grid = sensitivity_grid(choices.offsets, choices.q, spacing=sensitivity.SPACING)
 
     def total(mean, sd):
-        return sensitivity.posterior(choices, sensitivity.SensitivityPrior(mean, sd), lapse=0.0, level=0.95)[
-            1
-        ].sum()
+        prior = sensitivity.SensitivityPrior(mean, sd)
+        marginal = sensitivity.posterior(choices, prior, lapse=0.0, level=0.95)[1].sum()
+        return marginal + sd_hyperprior(sd, 0.5) + stats.norm.logpdf(mean, 0.5 * (grid[0] + grid[-1]), 1.5)
 
     best = total(fit.prior.mean, fit.prior.sd)
     for bump in (-2e-3, 2e-3):

@@ -101,7 +101,7 @@ def test_a_constant_per_state_changes_nothing():
     moved = replace(values, q=values.q + shift)
     for way in WAYS[:3]:
         a = fidm.Model(task, values=values).fit(cohort, **way).profile(cohort)
-        b = fidm.Model(task, values=moved).fit(cohort, **way).profile(cohort)
+        b = fidm.Model(task, believes=moved).fit(cohort, **way).profile(cohort)
         for name in ("estimate", "low", "high"):
             assert getattr(a, name) == pytest.approx(getattr(b, name), rel=1e-8, abs=1e-8, nan_ok=True)
 
@@ -110,7 +110,7 @@ def test_scaling_values_scales_the_sensitivity():
     task, cohort = setting()
     values = fidm.solve(task)
     a = fidm.Model(task, values=values).fit(cohort, method="mle").profile(cohort)
-    b = fidm.Model(task, values=replace(values, q=values.q * 10)).fit(cohort, method="mle").profile(cohort)
+    b = fidm.Model(task, believes=replace(values, q=values.q * 10)).fit(cohort, method="mle").profile(cohort)
     finite = np.isfinite(a.action_sensitivity)
     assert b.action_sensitivity[finite] * 10 == pytest.approx(a.action_sensitivity[finite], rel=1e-9)
 

@@ -22,7 +22,7 @@ def fit(
     method: Literal["eb", "mle"] = "eb",
     population: Literal["random", "pooled"] = "random",
     joint: bool = False,
-    lapse: str = "0",
+    lapse: str | None = None,
     inferred: float | None = None,
     draws: int = 0,
     seed: int = 1,
@@ -49,7 +49,7 @@ def fit(
     joint
         Learn one prior over all parameters together.
     lapse
-        The share of choices made at random: a number, or "estimate".
+        The share of choices made at random: a number, or "estimate". By default eb estimates it, mle takes 0.
     inferred
         How much a move counts that a planner filled in (column "inferred" of the steps): from 0, the default,
         which leaves such moves out, to 1, like any other. Where there are such moves, the sensitivity is also
@@ -99,11 +99,13 @@ def fit(
     if json:
         print_json(found.to_dict())
     else:
-        show_fitted(found, page(), estimated=lapse == "estimate")
+        show_fitted(found, page(), estimated=lapse is not None or found.fit.method == "eb")
     return 0
 
 
-def _lapse(text: str) -> float | Literal["estimate"]:
+def _lapse(text: str | None) -> float | Literal["estimate"] | None:
+    if text is None:
+        return None
     if text == "estimate":
         return "estimate"
     try:

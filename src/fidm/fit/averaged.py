@@ -163,6 +163,7 @@ def average_profiles(profiles: Sequence[Profile]) -> Profile:
         n=np.rint(np.mean([profile.n for profile in profiles], axis=0)).astype(np.int64),
         log_sensitivity=log_eta,
         log_sensitivity_se=log_se,
+        random=np.mean([profile.random for profile in profiles], axis=0),
         method=first.method,
         level=first.level,
         prior_sd=spread,

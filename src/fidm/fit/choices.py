@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from fidm.cohort import offsets_of
 from fidm.errors import DataError, FitError, Problem
 from fidm.fit import sensitivity
-from fidm.fit.common import action_status, threads, valid_lapse, valid_level
+from fidm.fit.common import action_status, default_lapse, threads, valid_lapse, valid_level
 from fidm.fit.population import FEWEST_PEOPLE
-from fidm.fit.profile import STATUSES
+from fidm.fit.profile import NO_OBSERVATION, STATUSES
 from fidm.model.action import Choices, list_choices
 from fidm.types import Floats
 
@@ -25,7 +25,7 @@ def fit_choices(
     person: ArrayLike | None = None,
     *,
     method: Literal["mle", "eb"] = "mle",
-    lapse: float | Literal["estimate"] = 0.0,
+    lapse: float | Literal["estimate"] | None = None,
     level: float = 0.95,
     workers: int | None = None,
 ) -> pl.DataFrame:
@@ -43,8 +43,8 @@ def fit_choices(
         Whose choice it was; one person if left out. The rows may come in any order.
     method : {"mle", "eb"}
         Maximum likelihood, or shrunk by a log-normal prior learned from all the people.
-    lapse : float or "estimate"
-        The share of choices made at random.
+    lapse : float or "estimate", optional
+        The share of choices made at random. Left out, ``"eb"`` estimates it and ``"mle"`` takes 0.
     level : float
         The level of the intervals.
     workers : int, optional
@@ -68,7 +68,7 @@ def fit_choices(
     if method not in ("mle", "eb"):
         raise FitError(f"method is {method!r}; it must be 'mle' or 'eb'.")
     valid_level(level)
-    rate = valid_lapse(lapse)
+    rate = valid_lapse(default_lapse(lapse, method))
     offsets, q, pair = _rows(option_values, chosen)
     scale = _scale(offsets, q)  # what counts as a tie is relative to how far values lie apart
     q = q / scale
@@ -87,13 +87,16 @@ def fit_choices(
     informed = 1.0 if found[1] is None else 0.8 * found[1].sd
     action = found[0]
     status = action_status(action, choices.n_choices, action.log_se, informed)
+    columns = {name: getattr(action, name).copy() for name in ("estimate", "se", "low", "high")}
+    for values in columns.values():
+        values[status == NO_OBSERVATION] = np.nan
     return pl.DataFrame(
         {
             "person": names,
-            "action_sensitivity": pl.Series(action.estimate / scale, nan_to_null=True),
-            "se": pl.Series(action.se / scale, nan_to_null=True),
-            "low": action.low / scale,
-            "high": action.high / scale,
+            "action_sensitivity": pl.Series(columns["estimate"] / scale, nan_to_null=True),
+            "se": pl.Series(columns["se"] / scale, nan_to_null=True),
+            "low": pl.Series(columns["low"] / scale, nan_to_null=True),
+            "high": pl.Series(columns["high"] / scale, nan_to_null=True),
             "status": pl.Series(np.array(STATUSES)[status], dtype=pl.Enum(STATUSES)),
             "n": choices.n_choices,
         }

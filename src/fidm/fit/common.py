@@ -19,10 +19,12 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort
 from fidm.errors import FitError
 from fidm.fit import offsets, sensitivity
-from fidm.fit.offsets import Estimates, Population
-from fidm.fit.population import TOLERANCE, Learned, pooled, pooled_prior, random_intercepts
+from fidm.fit.offsets import Estimates, OwnKinds, Population
+from fidm.fit.population import TOLERANCE, Learned, pooled, pooled_errors, pooled_prior, random_intercepts
 from fidm.fit.profile import (
+    ALIKE,
     AT_EDGE,
+    AT_RANDOM,
     AT_ZERO,
     FEW_OBSERVATIONS,
     LOW_INFORMATION,
@@ -49,6 +51,13 @@ def valid_lapse(lapse: float | Literal["estimate"]) -> float | None:
     return float(lapse)
 
 
+def default_lapse(lapse: float | Literal["estimate"] | None, method: str) -> float | Literal["estimate"]:
+    """Return the lapse rate asked for; by default empirical Bayes estimates it, and mle has none."""
+    if lapse is not None:
+        return lapse
+    return "estimate" if method == "eb" else 0.0
+
+
 def valid_inferred(inferred: float) -> float:
     """Return how much an inferred move counts, or say what it must be."""
     if isinstance(inferred, bool) or not (isinstance(inferred, Real) and 0 <= inferred <= 1):
@@ -73,6 +82,8 @@ def action_status(
     status[~(log_se <= informed)] = LOW_INFORMATION
     status[n < FEW_ACTIONS] = FEW_OBSERVATIONS
     status[action.where == sensitivity.AT_ZERO] = AT_ZERO
+    if action.random is not None:
+        status[action.random > 0.5] = AT_RANDOM
     status[action.where == sensitivity.NO_MAXIMUM] = NO_MAXIMUM
     status[action.where == sensitivity.UNDEFINED] = NO_OBSERVATION
     return status
@@ -87,6 +98,17 @@ def effort_status(channel: Channel, seen: Observed, se: Floats, informed: float)
     status[at_low | at_high] = AT_EDGE
     status[seen.counts == 0] = NO_OBSERVATION
     return status
+
+
+def leave_empty(columns: Mapping[str, Floats], status: NDArray[np.int8], alike: NDArray[np.bool_]) -> None:
+    """Take out, in place, what rests on nothing: people not observed, parameters in which all are alike.
+
+    ``columns`` are arrays [P, K], ``alike`` says of which parameters.
+    """
+    status[:, alike] = np.where(status[:, alike] == NO_OBSERVATION, NO_OBSERVATION, ALIKE)
+    empty = (status == NO_OBSERVATION) | (status == ALIKE)
+    for values in columns.values():
+        values[empty] = np.nan
 
 
 def drawn(cohort: Cohort, most: int | None) -> Cohort:
@@ -165,18 +187,35 @@ def learn_population(
     """
     names = design_names(channel, levels)
     if population == "random":
-        return random_intercepts(channel, seen, names, workers, tolerance=tolerance, errors=errors)
+        return random_intercepts(
+            channel, seen, names, workers,
+            tolerance=tolerance, errors=errors, plausible=method == "eb" and errors,
+        )  # fmt: skip
     shared = pooled(channel, seen, names)
-    return pooled_prior(channel, seen, shared, workers) if method == "eb" else Learned(shared, {})
+    if method == "mle":
+        return Learned(shared, pooled_errors(channel, seen, shared, names) if errors else {})
+    return pooled_prior(channel, seen, shared, workers)
 
 
 def own_offsets(
-    channel: Channel, seen: Observed, shared: Population, *, method: str, level: float, workers: int = 1
+    channel: Channel,
+    seen: Observed,
+    learned: Learned,
+    *,
+    method: str,
+    level: float,
+    workers: int = 1,
+    kinds: OwnKinds | None = None,
 ) -> Estimates:
     """Return everybody's θ in a channel, by maximum likelihood or as the posterior's mean."""
+    shared = learned.population
     if method == "mle":
         return offsets.maximum(channel, seen, shared, level=level, workers=workers)
-    return offsets.posterior(channel, seen, shared, level=level, workers=workers)[0]
+    if learned.plausible is None:
+        return offsets.posterior(channel, seen, shared, level=level, workers=workers, kinds=kinds)[0]
+    return offsets.integrated(
+        channel, seen, shared, learned.plausible, level=level, workers=workers, kinds=kinds
+    )
 
 
 def offset_status(

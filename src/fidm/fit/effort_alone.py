@@ -15,6 +15,7 @@ from fidm.errors import FitError
 from fidm.fit.common import (
     drawn,
     learn_population,
+    leave_empty,
     log_likelihoods,
     offset_status,
     one_of,
@@ -172,25 +173,39 @@ class EffortFit:
         shared = [self._shared(channel) for channel in self.channels]
         pieces = list(zip(self.channels, effort, shared, strict=True))
         found = [
-            own_offsets(*piece, method=self.method, level=self.level, workers=threads(workers))
-            for piece in pieces
+            own_offsets(
+                channel,
+                seen,
+                self.populations[channel.name],
+                method=self.method,
+                level=self.level,
+                workers=threads(workers),
+            )
+            for channel, seen in zip(self.channels, effort, strict=True)
         ]
         status = [
             offset_status(*piece, one.se, method=self.method)
             for piece, one in zip(pieces, found, strict=True)
         ]
+        columns = {
+            name: np.stack([getattr(one, name) for one in found], axis=1)
+            for name in ("estimate", "se", "low", "high")
+        }
+        statuses = np.stack(status, axis=1)
+        leave_empty(columns, statuses, np.zeros(len(self.channels), dtype=np.bool_))
         unknown = np.full(len(people), np.nan)
         return Profile(
             participants=people.ids,
             parameters=self.parameters,
-            estimate=np.stack([one.estimate for one in found], axis=1),
-            se=np.stack([one.se for one in found], axis=1),
-            low=np.stack([one.low for one in found], axis=1),
-            high=np.stack([one.high for one in found], axis=1),
-            status=np.stack(status, axis=1),
+            estimate=columns["estimate"],
+            se=columns["se"],
+            low=columns["low"],
+            high=columns["high"],
+            status=statuses,
             n=np.stack([seen.counts for seen in effort], axis=1),
             log_sensitivity=unknown,
             log_sensitivity_se=unknown,
+            random=unknown,
             method=self.method,
             level=self.level,
             prior_sd=np.array([one.sd for one in shared]),

@@ -17,6 +17,7 @@ from fidm.defaults import MAX_PEOPLE
 from fidm.errors import FitError
 from fidm.fit import sensitivity
 from fidm.fit.common import (
+    default_lapse,
     drawn,
     learn_population,
     one_of,
@@ -27,12 +28,16 @@ from fidm.fit.common import (
     valid_level,
 )
 from fidm.fit.fitted import Data, Fit
-from fidm.fit.population import FEWEST_PEOPLE
+from fidm.fit.population import FEWEST_PEOPLE, Learned
+from fidm.fit.profile import SENSITIVITY
 from fidm.fit.sensitivity import SensitivityPrior
+from fidm.model.action import Choices
 from fidm.model.channels import Channel
 from fidm.model.effort import cohort_problems, paper_channels, refuse, text_levels
+from fidm.tasks.beliefs import Believes, name_beliefs, own_values, seen_values
+from fidm.tasks.check import task_problems
 from fidm.tasks.model import TaskModel
-from fidm.tasks.solve import solve
+from fidm.tasks.pairs import rows_of
 from fidm.tasks.stack import TaskSet, follow
 from fidm.types import Progress, Values, read_only
 
@@ -50,14 +55,19 @@ class Model:
     channels : sequence of Channel, optional
         The effort channels. Left out, they are those of the paper whose columns the training part has;
         ``()`` fits choices alone.
-    lapse : float or "estimate"
-        The share of choices made at random among the legal actions: 0 as in the paper, a number below 1, or
-        estimated from the training part. It absorbs wrongly grounded moves.
+    lapse : float or "estimate", optional
+        The share of choices made at random among the legal actions: a number below 1, or estimated from the
+        training part. It absorbs wrongly grounded moves. Left out, empirical Bayes estimates it, and maximum
+        likelihood takes 0 as in the paper.
     inferred : float
         How much a move counts in the action likelihood if a planner filled it in, from 0 (left out, the
         default: nobody chose it) to 1 (like any other). No matter where no step of a cohort is inferred.
     values : Values, or several, optional
-        The tasks' values, where they are solved already.
+        The tasks' values, where they are solved already; in any order. Values of other tasks or settings are
+        refused, and so are values made by hand.
+    believes : TaskModel, Values, or several by the name of the task, optional
+        What people go by, where it is not the task they act in: another task of the same states and actions,
+        or values made by hand. Of several tasks, those not named are believed as they are.
 
     Examples
     --------
@@ -75,16 +85,19 @@ class Model:
         task: TaskModel | Iterable[TaskModel] | Mapping[str, TaskModel],
         *,
         channels: Sequence[Channel] | None = None,
-        lapse: float | Literal["estimate"] = 0.0,
+        lapse: float | Literal["estimate"] | None = None,
         inferred: float = 0.0,
         values: Values | Iterable[Values] | None = None,
+        believes: Believes | None = None,
     ) -> None:
         self.tasks = TaskSet.of(task)
         self.channels = None if channels is None else valid_channels(channels)
-        valid_lapse(lapse)
+        if lapse is not None:
+            valid_lapse(lapse)
         self.lapse = lapse
         self.inferred = valid_inferred(inferred)
-        self._values = (values,) if isinstance(values, Values) else None if values is None else tuple(values)
+        self._values = None if values is None else own_values(self.tasks, values)
+        self._believes = name_beliefs(self.tasks, believes)
 
     def fit(
         self,
@@ -143,22 +156,31 @@ class Model:
             channels = tuple(c for c in paper_channels() if c.column in learners.segments.columns)
             skipped = tuple(c.name for c in paper_channels() if c.column not in learners.segments.columns)
         say("solving", 0, 2 + len(channels))
-        solved = self._values or tuple(solve(task) for task in self.tasks.tasks)
-        if len(solved) != len(self.tasks.tasks):
-            raise FitError(f"There are {len(self.tasks.tasks)} tasks, but values of {len(solved)}.")
-        q = read_only(self.tasks.values(solved))
+        seen, beliefs = seen_values(self.tasks, self._values, self._believes)
+        q = read_only(self.tasks.values(seen))
         levels = text_levels(channels, learners)
         data = Data.of(self.tasks, q, channels, levels, learners, need_columns=True, inferred=self.inferred)
 
         say("action sensitivity", 1, 2 + len(channels))
-        wants_prior = method == "eb" or self.lapse == "estimate"
-        prior, lapse, lapse_se = learn_sensitivity(data, self.lapse, pool, wanted=wants_prior)
-        populations = {}
+        asked = default_lapse(self.lapse, method)
+        wants_prior = method == "eb" or asked == "estimate"
+        notes: list[str] = []
+        prior, lapse, lapse_se = learn_sensitivity(data, asked, pool, wanted=wants_prior, notes=notes)
+        populations: dict[str, Learned] = {}
         for i, channel in enumerate(channels):
             say(channel.name, 2 + i, 2 + len(channels))
-            populations[channel.name] = learn_population(
-                channel, data.effort[i], levels, method=method, population=population, workers=pool
-            )
+            try:
+                populations[channel.name] = learn_population(
+                    channel, data.effort[i], levels, method=method, population=population, workers=pool
+                )
+            except FitError as error:
+                if self.channels is not None:  # it was asked for by name
+                    raise
+                notes.append(f"{channel.name} is left out: {error}")
+        chose = int((np.diff(data.choices.person_offsets) > 0).sum())
+        if method == "eb" and chose < FEWEST_PEOPLE and not populations:
+            raise FitError(f"Nothing can be learned from the training part. {' '.join(notes)}")
+        channels = tuple(channel for channel in channels if channel.name in populations)
         fit = Fit(
             tasks=self.tasks,
             q=q,
@@ -175,7 +197,12 @@ class Model:
             n_learned=len(learners),
             skipped=skipped,
             inferred=self.inferred,
+            notes=(*task_problems(self.tasks, seen), *_at_chance(data.choices), *notes),
+            beliefs=beliefs,
         )
+        if method == "eb":
+            fit = fit.with_alike(learners)
+            fit = fit if joint else fit.with_kinds(learners)
         if joint:
             say("joint prior", 1 + len(channels), 2 + len(channels))
             fit = fit.with_joint(learners)
@@ -208,32 +235,58 @@ class Model:
         channels = "the paper's" if self.channels is None else [c.name for c in self.channels]
         more = f" and {len(self.tasks.names) - 3} more" if len(self.tasks.names) > 3 else ""
         inferred = f"; inferred: {self.inferred:g}" if self.inferred else ""
+        believes = f"; believing in another {', '.join(self._believes)}" if self._believes else ""
         return (
             f"Model({', '.join(self.tasks.names[:3])}{more}; channels: {channels}; "
-            f"lapse: {self.lapse}{inferred})"
+            f"lapse: {'by default' if self.lapse is None else self.lapse}{inferred}{believes})"
         )
 
 
 def learn_sensitivity(
-    data: Data, lapse: float | Literal["estimate"], workers: int, *, wanted: bool
+    data: Data, lapse: float | Literal["estimate"], workers: int, *, wanted: bool, notes: list[str]
 ) -> tuple[SensitivityPrior, float, float]:
-    """Return the prior of log η, the lapse rate and its standard error; NaN where none is wanted."""
+    """Return the prior of log η, the lapse rate and its standard error; NaN where there is none.
+
+    Where the training part cannot tell how people differ, there is no prior, and ``notes`` says why.
+    """
     choices = data.choices
     rate = valid_lapse(lapse)
+    none = SensitivityPrior(np.nan, np.nan), 0.0 if rate is None else rate, np.nan
     if not wanted and rate is not None:
-        return SensitivityPrior(np.nan, np.nan), rate, np.nan
+        return none
     if not len(choices.row):
-        raise FitError(
-            "No choice of the training part says anything about action sensitivity: in no counted step do "
-            f"two legal actions differ in value.{_left_out(data)}"
+        notes.append(
+            f"{SENSITIVITY} is not estimated: in no counted step of the training part do two legal actions "
+            f"differ in value.{_left_out(data)}"
         )
-    people = int((np.diff(choices.person_offsets) > 0).sum())
-    if people < FEWEST_PEOPLE:
-        raise FitError(
-            f"{people} participants of the training part made a choice that tells something; {FEWEST_PEOPLE} "
-            f"are needed to learn how people differ. method='mle' needs one.{_left_out(data)}"
+        return none
+    told = int(sensitivity.has_maximum(choices).sum())
+    if told < FEWEST_PEOPLE:
+        notes.append(
+            f"{SENSITIVITY}: {told} participants of the training part made choices that are neither all best "
+            f"nor no better than chance; {FEWEST_PEOPLE} are needed to learn how people differ. Everybody's "
+            f"own maximum likelihood is given instead, with bounds where there is none.{_left_out(data)}"
         )
+        return none
     return sensitivity.learn_prior(choices, lapse=rate, workers=workers)
+
+
+def _at_chance(choices: Choices) -> list[str]:
+    """Say it if most people's η is highest at 0: the likelihood falls there, whatever the lapse rate."""
+    rows, place = np.unique(choices.row, return_inverse=True)
+    pairs, offsets = rows_of(choices.offsets, rows)
+    mean = np.add.reduceat(choices.q[pairs], offsets[:-1]) / np.diff(offsets) if len(rows) else np.zeros(0)
+    sizes = np.diff(choices.person_offsets)
+    person = np.repeat(np.arange(len(sizes)), sizes)
+    gain = np.bincount(person, choices.weight * (choices.q[choices.pair] - mean[place]), minlength=len(sizes))
+    known, zero = int((sizes > 0).sum()), int(((gain <= 0) & (sizes > 0)).sum())
+    if 2 * zero <= known:
+        return []
+    return [
+        f"{SENSITIVITY}: {zero:,} of {known:,} people choose no better than at random by the values of the "
+        "task (η is 0). Either they do not pursue its goals, or these values are not what they go by: see "
+        "fidm check, and believes of fidm.Model."
+    ]
 
 
 def _left_out(data: Data) -> str:

@@ -15,10 +15,10 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -29,12 +29,14 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
 from fidm.files import whole_file
 from fidm.fit import joint as joints
+from fidm.fit import kinds as kinds_of_people
 from fidm.fit import offsets, sensitivity
 from fidm.fit.common import (
     FEW_ACTIONS,
     action_status,
     drawn,
     informed,
+    leave_empty,
     log_likelihoods,
     offset_status,
     one_of,
@@ -45,10 +47,11 @@ from fidm.fit.common import (
     valid_level,
 )
 from fidm.fit.joint import JointPrior
-from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, Population
+from fidm.fit.kinds import Kinds, Likelihood
+from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, OwnKinds, Plausible, Population
 from fidm.fit.population import Learned
-from fidm.fit.profile import SENSITIVITY, Profile
-from fidm.fit.sensitivity import SensitivityPrior
+from fidm.fit.profile import NO_OBSERVATION, SENSITIVITY, Profile
+from fidm.fit.sensitivity import PlausiblePriors, SensitivityPrior
 from fidm.model.action import Choices, choices_of, count_inferred
 from fidm.model.channels import Channel
 from fidm.model.effort import (
@@ -61,16 +64,24 @@ from fidm.model.effort import (
     refuse,
 )
 from fidm.registry import CHANNELS
+from fidm.tasks.beliefs import Belief, Believes, describe, name_beliefs, seen_values
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
-from fidm.tasks.solve import solve
 from fidm.tasks.spec import builtin_tasks
 from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Floats, Progress, read_only
+from fidm.types import Floats, Progress, Values, read_only
+
+Learnt = TypeVar("Learnt", Plausible, PlausiblePriors, Kinds)
 
 JOINT_PEOPLE = 4_000
 BATCH = 50_000
 """How many people are profiled at a time."""
+
+CHECKED = 400
+"""How many people tell whether a parameter can tell people apart."""
+
+TOLD_APART = 0.1
+"""A parameter whose estimates account for less of the differences among people is not estimated."""
 
 FEWEST_PER_THREAD = 500
 """A thread is not worth its while for fewer people."""
@@ -103,6 +114,15 @@ class Fit:
         Channels of the paper that were not fitted, because the segments lack their columns.
     inferred : float
         How much an inferred move counts in the action likelihood; see :class:`fidm.Model`.
+    kinds : Kinds or None
+        The kinds of people there are, where one prior for all is clearly not enough.
+    alike : tuple of str
+        The parameters in which people differ too little to be told apart.
+    beliefs : tuple of Belief
+        What people take the tasks to be, where it is not what they are; see :class:`fidm.Model`.
+    notes : tuple of str
+        What is to be said of the fit besides: what was found against the tasks and the choices, and what was
+        left out.
     """
 
     tasks: TaskSet
@@ -121,6 +141,10 @@ class Fit:
     joint: joints.JointPrior | None = None
     skipped: tuple[str, ...] = ()
     inferred: float = 0.0
+    kinds: Kinds | None = None
+    alike: tuple[str, ...] = ()
+    beliefs: tuple[Belief, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -129,7 +153,7 @@ class Fit:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is to be said against the population parameters."""
+        """What is to be said against the tasks, the choices and the population parameters."""
         missing = [c for c in paper_channels() if c.name in self.skipped]
         if missing:
             columns = ", ".join(dict.fromkeys(channel.column for channel in missing))
@@ -137,15 +161,27 @@ class Fit:
             noted = [f"The segments have no column {columns}, so {names} could not be fitted."]
         else:
             noted = []
-        found = noted + [warning for learned in self.populations.values() for warning in learned.warnings]
-        if self.prior.at_bound:
-            found.append(
-                f"{SENSITIVITY}: the data do not tell where people lie; their mean is at the edge of reason."
-            )
+        found = [*noted, *self.notes]
+        found += [warning for learned in self.populations.values() for warning in learned.warnings]
+        found += [
+            f"{name}: people differ too little to be told apart, so nobody has an estimate."
+            for name in self.alike
+        ]
         if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
             found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
-        if self.prior.sd <= 1.01 * sensitivity.SMALLEST_SD:
-            found.append(f"{SENSITIVITY}: people cannot be told apart; every η is shrunk to the same value.")
+        if self.lapse_se > 0 and self.lapse >= 0.01 and self.lapse > 2 * self.lapse_se:
+            found.append(
+                f"{SENSITIVITY}: about {self.lapse:.0%} of the choices look random; they may be wrongly "
+                "grounded moves, or lapses. Their share is taken into account."
+            )
+        if self.prior.random:
+            found.append(
+                f"{SENSITIVITY}: about {self.prior.random:.0%} of the people choose as if at random; see the "
+                "status at_random."
+            )
+        if self.kinds is not None:
+            shares = " and ".join(f"{share:.0%}" for share in sorted(self.kinds.share, reverse=True))
+            found.append(f"People are of two kinds ({shares}); each is drawn towards their own.")
         return tuple(found)
 
     # ------------------------------------------------------------------ people
@@ -172,7 +208,7 @@ class Fit:
         if on_progress:
             on_progress("profiles", len(cohort), len(cohort))
         joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-        estimate, se, low, high, status, n, log_eta, log_se, n_steps, n_inferred = joined
+        estimate, se, low, high, status, n, log_eta, log_se, random, n_steps, n_inferred = joined
         return Profile(
             participants=cohort.ids,
             parameters=self.parameters,
@@ -184,6 +220,7 @@ class Fit:
             n=n,
             log_sensitivity=log_eta,
             log_sensitivity_se=log_se,
+            random=random,
             method=self.method,
             level=self.level,
             prior_sd=self._prior_sd(),
@@ -283,13 +320,25 @@ class Fit:
 
     def _estimates(self, cohort: Cohort) -> tuple[NDArray[np.generic], ...]:
         data = self._data(cohort)
-        if self.method == "mle":
+        own: Sequence[OwnKinds | None] = [None] * (1 + len(self.channels))
+        if self.kinds is not None and len(cohort):
+            own = self.kinds.own(self.kind_likelihoods(data))
+        if self.method == "mle" or not np.isfinite(self.prior.sd):
             action = sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level)
         else:
-            action, _ = sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=self.level)
+            action, _ = sensitivity.posterior(
+                data.choices, self.prior, lapse=self.lapse, level=self.level, kinds=own[0]
+            )
         effort = [
-            own_offsets(channel, seen, self._shared(channel), method=self.method, level=self.level)
-            for channel, seen in zip(self.channels, data.effort, strict=True)
+            own_offsets(
+                channel,
+                seen,
+                self.populations[channel.name],
+                method=self.method,
+                level=self.level,
+                kinds=kinds,
+            )
+            for channel, seen, kinds in zip(self.channels, data.effort, own[1:], strict=True)
         ]
         log_eta, log_se = action.log_estimate.copy(), action.log_se.copy()
         columns = {
@@ -309,7 +358,12 @@ class Fit:
             ],
             axis=1,
         )
-        return (*columns.values(), status, n, log_eta, log_se, data.n_steps, data.n_inferred)
+        leave_empty(columns, status, np.array([name in self.alike for name in self.parameters]))
+        for values in (log_eta, log_se):
+            values[np.isnan(columns["estimate"][:, 0])] = np.nan
+        random = np.full(len(cohort), np.nan) if action.random is None else action.random.copy()
+        random[status[:, 0] == NO_OBSERVATION] = np.nan
+        return (*columns.values(), status, n, log_eta, log_se, random, data.n_steps, data.n_inferred)
 
     def _likelihoods(self, data: Data) -> joints.Likelihoods:
         """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""
@@ -326,14 +380,61 @@ class Fit:
             all_nodes.append(REPORT_NODES)
         return joints.Likelihoods(tuple(centre), tuple(scale), tuple(all_nodes), tuple(log))
 
+    def kind_likelihoods(self, data: Data) -> list[Likelihood]:
+        """Everybody's likelihood of every parameter, to tell what kind of person they are."""
+        if np.isfinite(self.prior.sd):
+            found = [Likelihood(*sensitivity.likelihood_on_nodes(data.choices, self.prior, self.lapse))]
+        else:  # nothing is known of it
+            found = [Likelihood(np.linspace(-4, 4, 33), np.ones((len(data.choices), 33)))]
+        for channel, seen in zip(self.channels, data.effort, strict=True):
+            shared = self._shared(channel)
+            parts = offsets.in_chunks(seen, partial(_bare, channel, shared), 1)
+            centre, scale, log = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+            at = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
+            found.append(Likelihood(at, np.exp(log - log.max(axis=1)[:, None]) * scale[:, None]))
+        return found
+
+    def with_kinds(self, learners: Cohort) -> Fit:
+        """Return the same fit with kinds of people, where there is clearly more than one."""
+        likelihoods = self.kind_likelihoods(self._data(drawn(learners, kinds_of_people.MOST_PEOPLE)))
+        return replace(self, kinds=kinds_of_people.learn_kinds(likelihoods))
+
+    def with_alike(self, learners: Cohort) -> Fit:
+        """Return the same fit, knowing in which parameters people differ too little to be told apart.
+
+        In those, even if people differed as much as the training part allows, hardly any of the differences
+        among estimates would be differences among people.
+        """
+        data = self._data(drawn(learners, CHECKED))
+        found = []
+        if np.isfinite(self.prior.sd):
+            best = replace(self.prior, plausible=None)
+            own, _ = sensitivity.posterior(data.choices, best, lapse=self.lapse, level=self.level)
+            some = np.diff(data.choices.person_offsets) > 0
+            if _tell_apart(own.log_se[some], best.sd, self.prior.largest_sd()) < TOLD_APART:
+                found.append(SENSITIVITY)
+        for channel, seen in zip(self.channels, data.effort, strict=True):
+            learned = self.populations[channel.name]
+            se = offsets.posterior(channel, seen, learned.population, level=self.level)[0].se
+            some, sd = seen.counts > 0, learned.population.sd
+            if _tell_apart(se[some], sd, learned.largest_sd()) < TOLD_APART:
+                found.append(channel.name)
+        return replace(self, alike=tuple(found))
+
     def with_joint(self, learners: Cohort) -> Fit:
         """Return the same fit with a joint prior learned on top."""
         chosen = drawn(learners, JOINT_PEOPLE)
         data = self._data(chosen)
         mean = np.array([self.prior.mean, *(self._shared(channel).mean for channel in self.channels)])
         start = joints.JointPrior(mean, np.diag(self._prior_sd() ** 2))
-        fields = {name: getattr(self, name) for name in Fit.__slots__}
-        return Fit(**{**fields, "joint": joints.learn(self._likelihoods(data), start)})
+        joint, converged = joints.learn(self._likelihoods(data), start)
+        said = [] if converged else ["The joint prior has not settled; one parameter at a time is safer."]
+        if len(chosen) < joints.FEWEST_PEOPLE:
+            said.append(
+                f"A joint prior is learned from {len(chosen)} people; below {joints.FEWEST_PEOPLE} one "
+                "parameter at a time is safer."
+            )
+        return replace(self, joint=joint, notes=(*self.notes, *said))
 
     def _apply_joint(self, data: Data, columns: dict[str, Floats], log_eta: Floats, log_se: Floats) -> None:
         """Replace one-at-a-time posteriors by those under the joint prior, but for the guarded ones."""
@@ -398,6 +499,15 @@ class Data:
         return cls(choices, effort, *count_inferred(tasks, cohort, followed))
 
 
+def _tell_apart(se: Floats, sd: float, largest: float) -> float:
+    """The share of differences that estimates would account for if people differed by the largest sd.
+
+    ``se`` are posterior sds under a prior of the spread ``sd``; what the prior adds is taken out of them.
+    """
+    information = np.maximum(1 / np.square(se) - 1 / sd**2, 0.0)
+    return float(np.mean(largest**2 * information / (1 + largest**2 * information)))
+
+
 def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats, Floats, Floats]:
     """Likelihoods on nodes, with the prior that placed the nodes taken out again."""
     centre, scale, density = offsets.on_nodes(channel, part, shared, REPORT_NODES)
@@ -406,9 +516,10 @@ def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats,
 
 
 FORMAT = "fidm fit"
-SCHEMA = 2
-READABLE = (1, 2)
-"""Files of schema 1 do not say how much inferred moves count; they are older than the column of that name."""
+SCHEMA = 3
+READABLE = (1, 2, 3)
+"""Files of schema 1 do not say how much inferred moves count, being older than the column of that name; those
+of schemas 1 and 2 know one population and one kind of people."""
 
 
 def save_fit(fit: Fit, path: str | Path) -> None:
@@ -436,6 +547,8 @@ def to_dict(fit: Fit) -> dict[str, Any]:
                 "coefficients": dict(zip(names, shared.coefficients.tolist(), strict=True)),
                 "shape": shared.shape if channel.shape_name else None,
                 "prior": {"mean": shared.mean, "sd": shared.sd} if math.isfinite(shared.sd) else None,
+                "carried": shared.carried,
+                "plausible": _listed(learned.plausible),
                 "se": {key: float(value) for key, value in learned.se.items()},
                 "warnings": list(learned.warnings),
             }
@@ -456,6 +569,7 @@ def to_dict(fit: Fit) -> dict[str, Any]:
         "level": fit.level,
         "people": {"training": fit.n_people, "learned_from": fit.n_learned},
         "tasks": [{"name": task.name, "sha256": task.fingerprint} for task in fit.tasks.tasks],
+        "believes": [asdict(belief) for belief in fit.beliefs],
         "action_sensitivity": {
             "log_mean": _plain(fit.prior.mean),
             "log_sd": _plain(fit.prior.sd),
@@ -463,10 +577,15 @@ def to_dict(fit: Fit) -> dict[str, Any]:
             "lapse": fit.lapse,
             "lapse_se": _plain(fit.lapse_se),
             "inferred": fit.inferred,
+            "at_random": fit.prior.random,
+            "plausible": _listed(fit.prior.plausible),
         },
         "levels": {column: list(levels) for column, levels in fit.levels.items()},
         "channels": channels,
         "joint": joint,
+        "kinds": _listed(fit.kinds),
+        "alike": list(fit.alike),
+        "notes": list(fit.notes),
     }
 
 
@@ -475,6 +594,8 @@ def load_fit(
     task: TaskModel | Iterable[TaskModel] | Mapping[str, TaskModel] | None = None,
     *,
     channels: Sequence[type[Channel]] = (),
+    values: Values | Iterable[Values] | None = None,
+    believes: Believes | None = None,
 ) -> Fit:
     """Read a fit from a file.
 
@@ -486,6 +607,8 @@ def load_fit(
         The tasks it was fitted on; left out, built-in ones of the same names.
     channels : sequence of Channel classes, optional
         Channels of your own that the fit uses, unless an installed package has them.
+    values, believes
+        As in :class:`fidm.Model`. What people believe must be given again, and be what the fit was made with.
     """
     where = Path(path)
     try:
@@ -498,19 +621,29 @@ def load_fit(
         raise FitError("is not a saved fit.", source=str(where))
     if saved.get("schema") not in READABLE:
         raise FitError(
-            f"has the schema {saved.get('schema')}; this version of fidm reads 1 and 2. "
+            f"has the schema {saved.get('schema')}; this version of fidm reads 1 to 3. "
             f"It was written by fidm {saved.get('fidm_version')}.",
             source=str(where),
         )
     try:
-        return _fit_of(saved, task, {kind.kind: kind for kind in channels}, str(where))
+        return _fit_of(saved, task, {kind.kind: kind for kind in channels}, values, believes, str(where))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FitError(f"is damaged: {type(error).__name__} {error}.", source=str(where)) from None
 
 
-def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]], source: str) -> Fit:
+def _fit_of(
+    saved: dict[str, Any],
+    task: Any,
+    kinds: Mapping[str, type[Channel]],
+    values: Values | Iterable[Values] | None,
+    believes: Believes | None,
+    source: str,
+) -> Fit:
     tasks = TaskSet.of(_builtin(saved, source) if task is None else task)
     _check_tasks(tasks, saved, source)
+    named = name_beliefs(tasks, believes)
+    _check_beliefs(named, [Belief(**entry) for entry in saved.get("believes", ())], source)
+    seen, beliefs = seen_values(tasks, values, named)
     channels, populations = [], {}
     for entry in saved["channels"]:
         kind = entry["kind"]
@@ -520,7 +653,7 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
                 source=source,
             )
         prior = {"mean": 0.0, "sd": math.inf} if entry["prior"] is None else entry["prior"]
-        known = ("kind", "coefficients", "shape", "prior", "se", "warnings")
+        known = ("kind", "coefficients", "shape", "prior", "carried", "plausible", "se", "warnings")
         options = {key: value for key, value in entry.items() if key not in known}
         channel = (kinds.get(kind) or CHANNELS.find(kind))(**{**options, "design": tuple(entry["design"])})
         levels = {column: tuple(names) for column, names in saved["levels"].items()}
@@ -532,20 +665,23 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
             shape,
             float(prior["mean"]),
             float(prior["sd"]),
+            float(entry.get("carried", 0.0)),
         )
         channels.append(channel)
-        populations[channel.name] = Learned(shared, dict(entry["se"]), tuple(entry["warnings"]))
+        populations[channel.name] = Learned(
+            shared, dict(entry["se"]), tuple(entry["warnings"]), _unlisted(Plausible, entry.get("plausible"))
+        )
     action = saved["action_sensitivity"]
     one_of("method", saved["method"], ("eb", "mle"))
     one_of("population", saved["population"], ("random", "pooled"))
     valid_level(saved["level"])
-    if saved["method"] == "eb" and not (action["log_sd"] or 0) > 0:
+    if saved["schema"] < 3 and saved["method"] == "eb" and not (action["log_sd"] or 0) > 0:
         raise ValueError("there is no prior of the action sensitivity")
     joint = saved["joint"]
     inferred = valid_inferred(action["inferred"] if saved["schema"] > 1 else 0.0)
     return Fit(
         tasks=tasks,
-        q=read_only(tasks.values([solve(model) for model in tasks.tasks])),
+        q=read_only(tasks.values(seen)),
         channels=tuple(channels),
         levels={column: tuple(levels) for column, levels in saved["levels"].items()},
         prior=SensitivityPrior(
@@ -553,6 +689,8 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
             _number(action["log_sd"]),
             _number(action["se"]["log_mean"]),
             _number(action["se"]["log_sd"]),
+            random=float(action.get("at_random", 0.0)),
+            plausible=_unlisted(PlausiblePriors, action.get("plausible")),
         ),
         lapse=float(action["lapse"]),
         lapse_se=_number(action["lapse_se"]),
@@ -564,7 +702,47 @@ def _fit_of(saved: dict[str, Any], task: Any, kinds: Mapping[str, type[Channel]]
         n_learned=int(saved["people"]["learned_from"]),
         joint=None if joint is None else JointPrior(np.array(joint["mean"]), np.array(joint["covariance"])),
         inferred=inferred,
+        kinds=_unlisted(Kinds, saved.get("kinds")),
+        alike=tuple(saved.get("alike", ())),
+        beliefs=beliefs,
+        notes=tuple(saved.get("notes", ())),
     )
+
+
+def _listed(arrays: Plausible | PlausiblePriors | Kinds | None) -> dict[str, Any] | None:
+    """The arrays of what was learned, by name."""
+    if arrays is None:
+        return None
+    return {one.name: getattr(arrays, one.name).tolist() for one in fields(arrays)}
+
+
+def _unlisted(kind: type[Learnt], saved: Mapping[str, Any] | None) -> Learnt | None:
+    return None if saved is None else kind(**{name: np.array(values) for name, values in saved.items()})
+
+
+def _check_beliefs(given: Mapping[str, TaskModel | Values], saved: Sequence[Belief], source: str) -> None:
+    """Raise unless people believe what they believed when the fit was made."""
+    expected = {belief.task: belief for belief in saved}
+    for task in dict.fromkeys([*expected, *given]):
+        if task not in expected:
+            raise FitError(
+                f"was fitted on people who see {task} as it is; leave out believes.", source=source
+            )
+        was = expected[task]
+        what = f"the task {was.name!r}" if was.name else "values of their own"
+        if task not in given:
+            raise FitError(
+                f"was fitted on people who do not see {task} as it is: they go by {what} (sha256 "
+                f"{was.sha256[:12]}). Give it again: load_fit(path, task, believes=…).",
+                source=source,
+            )
+        if describe(task, given[task]).sha256 != was.sha256:
+            raise FitError(
+                f"was fitted on people who go by {what} (sha256 {was.sha256[:12]}) in {task}, and believes "
+                "is something else, so sensitivities would not be comparable. Give what it was fitted with, "
+                "or fit again.",
+                source=source,
+            )
 
 
 def _builtin(saved: dict[str, Any], source: str) -> list[TaskModel]:

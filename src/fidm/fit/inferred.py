@@ -16,7 +16,7 @@ from scipy import stats
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
-from fidm.fit.common import threads
+from fidm.fit.common import default_lapse, threads
 from fidm.fit.factorized import Model, learn_sensitivity
 from fidm.fit.fitted import Data, Fit
 from fidm.fit.profile import SENSITIVITY, Profile, number_text
@@ -27,7 +27,7 @@ def other_way(
     fit: Fit,
     learners: Cohort | None = None,
     *,
-    lapse: float | Literal["estimate"] = 0.0,
+    lapse: float | Literal["estimate"] | None = None,
     workers: int | None = None,
 ) -> Fit:
     """Return a fit of choices alone that treats inferred moves the other way.
@@ -53,8 +53,12 @@ def other_way(
     if learners is None:
         return other
     data = Data.of(fit.tasks, fit.q, (), {}, learners, need_columns=False, inferred=inferred)
-    wanted = fit.method == "eb" or lapse == "estimate"
-    prior, rate, rate_se = learn_sensitivity(data, lapse, threads(workers), wanted=wanted)
+    asked = default_lapse(lapse, fit.method)
+    wanted = fit.method == "eb" or asked == "estimate"
+    notes: list[str] = []
+    prior, rate, rate_se = learn_sensitivity(data, asked, threads(workers), wanted=wanted, notes=notes)
+    if notes:
+        raise FitError(" ".join(notes))
     return replace(other, prior=prior, lapse=rate, lapse_se=rate_se)
 
 

@@ -27,6 +27,9 @@ SITE_TOLERANCE, ROUND_TOLERANCE = 1e-10, 1e-6
 STRIDE = 1.8
 """How many times the plain step is taken while learning: the same end in half the rounds."""
 DAMPING = 0.8
+BEFOREHAND = 1.0
+FEWEST_PEOPLE = 100
+"""A joint prior of fewer people is warned of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,10 +67,17 @@ class _Sites:
     shift: Floats
 
 
-def learn(likelihoods: Likelihoods, start: JointPrior) -> JointPrior:
-    """Learn the joint prior by expectation–maximisation, from a prior of independent parameters."""
+def learn(likelihoods: Likelihoods, start: JointPrior) -> tuple[JointPrior, bool]:
+    """Learn the joint prior by expectation–maximisation, from a prior of independent parameters.
+
+    Correlations are drawn towards 0 as if :data:`BEFOREHAND` people per parameter had shown none; no spread
+    falls below a tenth of what it was on its own. Also says whether the search has settled.
+    """
     prior, n = start, len(likelihoods)
     sites: _Sites | None = None
+    lowest = 0.01 * np.diag(start.covariance)
+    kept = n / (n + BEFOREHAND * len(start.mean))
+    settled = False
     for _ in range(MAX_ROUNDS):
         # Sites and prior converge together: one sweep a round is enough, as each starts from the last.
         sites, mean, covariance = _propagate(likelihoods, prior, sites, sweeps=1)
@@ -80,19 +90,22 @@ def learn(likelihoods: Likelihoods, start: JointPrior) -> JointPrior:
             ]
         )
         spread = 0.5 * (spread + spread.T) / n
+        own = np.maximum(np.diag(spread), lowest)
+        spread = np.where(np.eye(len(own)) > 0, np.diag(own), kept * spread)
         scale = np.sqrt(np.diag(spread))
         moved = max(
             float(np.abs((centre - prior.mean) / scale).max()),
             float(np.abs((spread - prior.covariance) / np.outer(scale, scale)).max()),
         )
         farther = prior.covariance + STRIDE * (spread - prior.covariance)
-        if np.linalg.eigvalsh(farther)[0] > 0:
+        if (np.diag(farther) >= lowest).all() and np.linalg.eigvalsh(farther)[0] > 0:
             prior = JointPrior(prior.mean + STRIDE * (centre - prior.mean), farther)
         else:
             prior = JointPrior(centre, spread)
         if moved < ROUND_TOLERANCE:
+            settled = True
             break
-    return prior
+    return prior, settled
 
 
 def marginals(

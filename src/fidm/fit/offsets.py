@@ -13,7 +13,7 @@ cutting the people into other batches, or using other numbers of threads, change
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -24,7 +24,7 @@ from scipy import special
 
 from fidm.model.channels import Channel, person_sums
 from fidm.model.effort import Observed
-from fidm.types import Floats
+from fidm.types import Floats, Integers
 
 Result = TypeVar("Result")
 
@@ -59,13 +59,95 @@ class Population:
     shape : float
         κ, or the standard deviation of a log-normal; 1 where the channel has none.
     mean, sd : float
-        The normal prior of θ. Under ``population="random"`` its mean is 0, as α holds it.
+        Mean and spread of θ among people. Under ``population="random"`` the mean is 0, as α holds it.
+    carried : float
+        How strongly an observation leans on the one before it: the correlation of neighbours beyond what the
+        model explains. A person's likelihood counts for less by it, see :func:`own_share`.
     """
 
     coefficients: Floats
     shape: float
     mean: float = 0.0
     sd: float = np.inf
+    carried: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnKinds:
+    """One parameter's prior where people are of several kinds: a normal distribution for each kind.
+
+    Parameters
+    ----------
+    weight : float array [P, C]
+        How probable each kind is for each person, by what other parameters say.
+    place, spread : float array [C]
+        Where each kind's mean lies from the population's, and its sd, both in units of the population's sd.
+    """
+
+    weight: Floats
+    place: Floats
+    spread: Floats
+
+    def people(self, first: int, last: int) -> OwnKinds:
+        """Return the people in these rows."""
+        return OwnKinds(self.weight[first:last], self.place, self.spread)
+
+
+def log_prior(theta: Floats, mean: float, sd: float, kinds: OwnKinds | None = None) -> Floats:
+    """Return the log-density of offsets, [P] or [P, Q], under one normal prior, or one per kind of person."""
+    away = (theta - mean) / sd
+    if kinds is None:
+        return np.asarray(-0.5 * away**2 - np.log(sd * np.sqrt(2 * np.pi)))
+    with np.errstate(divide="ignore"):
+        weight = np.log(kinds.weight.reshape(len(theta), *(1,) * (theta.ndim - 1), -1))
+    inside = weight - 0.5 * ((away[..., None] - kinds.place) / kinds.spread) ** 2
+    return np.asarray(np.logaddexp.reduce(inside - np.log(kinds.spread * sd * np.sqrt(2 * np.pi)), axis=-1))
+
+
+def own_share(counts: Integers, carried: float) -> Floats:
+    """Return how much of a person's log-likelihood counts where observations lean on those before, [P].
+
+    The mean of n observations that are an autoregression of order 1 varies c times as much as that of
+    independent ones, c = (1 + ρ)/(1 − ρ) − 2ρ(1 − ρⁿ)/(n(1 − ρ)²); the share is 1/c.
+    """
+    n = np.maximum(counts, 1)
+    inflated = (1 + carried) / (1 - carried) - 2 * carried * (1 - carried**n) / (n * (1 - carried) ** 2)
+    return np.asarray(1 / inflated)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plausible:
+    """Populations that a training part leaves possible.
+
+    Parameters
+    ----------
+    coefficients : float array [R, p]
+        As in :class:`Population`, one row per population; so are ``shape``, ``mean`` and ``sd``.
+    weight : float array [R]
+        How probable each is.
+    """
+
+    coefficients: Floats
+    shape: Floats
+    mean: Floats
+    sd: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, populations: Sequence[Population], weight: Floats) -> Plausible:
+        """Lay populations side by side, those of next to no weight left out."""
+        kept = [(one, share) for one, share in zip(populations, weight, strict=True) if share > 1e-6]
+        shares = np.array([share for _, share in kept])
+        return cls(
+            np.stack([one.coefficients for one, _ in kept]),
+            np.array([one.shape for one, _ in kept]),
+            np.array([one.mean for one, _ in kept]),
+            np.array([one.sd for one, _ in kept]),
+            shares / shares.sum(),
+        )
+
+    def __len__(self) -> int:
+        return len(self.weight)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,10 +172,9 @@ def maximum(
     """Return every person's θ of highest likelihood, with Wald intervals.
 
     Where all observations are at the edge of what is possible (all counts zero), θ is infinite and only
-    one end of the interval is finite: where the log-likelihood has fallen z²/2 below its supremum, with z
-    that of a one-sided interval of the same level.
+    one end of the interval is finite: where what was seen has the probability 1 − level.
     """
-    z, drop = special.ndtri(0.5 + 0.5 * level), 0.5 * max(0.0, special.ndtri(level)) ** 2
+    z, drop = special.ndtri(0.5 + 0.5 * level), -np.log1p(-level)
 
     def chunk(part: Observed) -> tuple[Floats, ...]:
         base = part.predictor(shared.coefficients)
@@ -117,7 +198,13 @@ def maximum(
 
 
 def posterior(
-    channel: Channel, data: Observed, shared: Population, *, level: float, workers: int = 1
+    channel: Channel,
+    data: Observed,
+    shared: Population,
+    *,
+    level: float,
+    workers: int = 1,
+    kinds: OwnKinds | None = None,
 ) -> tuple[Estimates, Floats]:
     """Return every person's posterior mean of θ, its sd and interval, and the log marginal likelihood.
 
@@ -125,14 +212,96 @@ def posterior(
     """
     tail = 0.5 * (1 - level)
 
-    def chunk(part: Observed) -> tuple[Floats, ...]:
-        centre, scale, density = on_nodes(channel, part, shared, REPORT_NODES)
+    def chunk(part: Observed, own: OwnKinds | None = None) -> tuple[Floats, ...]:
+        centre, scale, density = on_nodes(channel, part, shared, REPORT_NODES, own)
         moments = node_moments(centre, scale, density, REPORT_NODES)
         low, high = node_quantiles(centre, scale, density, REPORT_NODES, (tail, 1 - tail))
         return moments.mean, moments.sd, low, high, moments.log_mass
 
-    *found, marginal = _joined(in_chunks(data, chunk, workers))
+    *found, marginal = _joined(in_chunks(data, chunk, workers, kinds))
     return Estimates(*found), marginal
+
+
+COARSE_NODES: Floats = -np.cos(np.pi * (np.arange(17) + 0.5) / 17)
+"""Chebyshev's nodes in (−1, 1), on which a likelihood is computed where many priors are laid over it."""
+
+FINE_NODES: Floats = np.linspace(-1.0, 1.0, 161)
+"""Nodes on which it is then integrated."""
+
+
+def _interpolation(coarse: Floats, fine: Floats) -> Floats:
+    """The matrix [C, F] that takes values on Chebyshev's nodes to values on others."""
+    return np.asarray(np.polynomial.chebyshev.chebvander(fine, len(coarse) - 1) @ np.linalg.inv(
+        np.polynomial.chebyshev.chebvander(coarse, len(coarse) - 1)
+    )).T  # fmt: skip
+
+
+TO_FINE = _interpolation(COARSE_NODES, FINE_NODES)
+
+
+def integrated(
+    channel: Channel,
+    data: Observed,
+    shared: Population,
+    plausible: Plausible,
+    *,
+    level: float,
+    workers: int = 1,
+    kinds: OwnKinds | None = None,
+) -> Estimates:
+    """Return every person's posterior mean of θ, its sd and interval, averaged over plausible populations."""
+    tail = 0.5 * (1 - level)
+
+    def chunk(part: Observed, own: OwnKinds | None = None) -> tuple[Floats, ...]:
+        centre, half = _room(
+            channel, part, shared, plausible, 1.0 if own is None else float(own.spread.max())
+        )
+        counts, size = part.counts, len(part.offsets) - 1
+        share = own_share(counts, shared.carried)[:, None]
+        theta = centre[:, None] + half[:, None] * FINE_NODES
+        places = centre[:, None] + half[:, None] * COARSE_NODES
+        mixed = np.zeros((size, len(FINE_NODES)))
+        for r in range(len(plausible)):
+            base = part.predictor(plausible.coefficients[r])
+            coarse = np.empty((size, len(COARSE_NODES)))
+            for q in range(len(COARSE_NODES)):
+                xi = base + np.repeat(places[:, q], counts)
+                coarse[:, q] = person_sums(channel.varying(part.y, xi, plausible.shape[r]), part.offsets)
+            prior = log_prior(theta, float(plausible.mean[r]), float(plausible.sd[r]), own)
+            density = share * np.einsum("pc,cf->pf", coarse, TO_FINE) + prior  # unlike @, each row by itself
+            density = np.exp(density - density.max(axis=1)[:, None])
+            mixed += plausible.weight[r] * density / density.sum(axis=1)[:, None]
+        with np.errstate(divide="ignore"):
+            log_mixed = np.maximum(np.log(mixed), -700.0)
+        moments = node_moments(centre, half, log_mixed, FINE_NODES)
+        low, high = node_quantiles(centre, half, log_mixed, FINE_NODES, (tail, 1 - tail))
+        return moments.mean, moments.sd, low, high
+
+    return Estimates(*_joined(in_chunks(data, chunk, workers, kinds)))
+
+
+def _room(
+    channel: Channel, part: Observed, shared: Population, plausible: Plausible, wider: float
+) -> tuple[Floats, Floats]:
+    """Middle and half width of where each person's posteriors lie, under all of the plausible populations.
+
+    Each posterior is taken for normal: the person's likelihood has the curvature of the best population's
+    posterior, less its prior's, and its top moves against the predictor.
+    """
+    base = part.predictor(shared.coefficients)
+    mode, curvature = _climb(channel, part, base, shared.shape, shared)
+    pull = 1 / shared.sd**2
+    bend = np.maximum(curvature - pull, 1e-6 * pull)
+    top = mode + pull * (mode - shared.mean) / bend
+    low, high = np.full(len(mode), np.inf), np.full(len(mode), -np.inf)
+    counts = np.maximum(part.counts, 1)
+    for r in range(len(plausible)):
+        moved = person_sums(part.predictor(plausible.coefficients[r]) - base, part.offsets) / counts
+        pull = 1 / (max(wider, 1.0) * plausible.sd[r]) ** 2
+        centre = (bend * (top - moved) + pull * plausible.mean[r]) / (bend + pull)
+        reach = 7 / np.sqrt(bend + pull)
+        low, high = np.minimum(low, centre - reach), np.maximum(high, centre + reach)
+    return 0.5 * (low + high), 0.5 * (high - low)
 
 
 def constants(channel: Channel, data: Observed, shared: Population) -> Floats:
@@ -164,11 +333,17 @@ def values_at(channel: Channel, data: Observed, shared: Population, theta: Float
 
 
 def _climb(
-    channel: Channel, part: Observed, base: Floats, shape: float, prior: Population | None = None
+    channel: Channel,
+    part: Observed,
+    base: Floats,
+    shape: float,
+    prior: Population | None = None,
+    converged: float = CONVERGED,
 ) -> tuple[Floats, Floats]:
     """Return the θ where the log-likelihood (or posterior) is highest, and its curvature there."""
     n, counts = len(part.offsets) - 1, part.counts
     pull, centre = (0.0, 0.0) if prior is None else (1 / prior.sd**2, prior.mean)
+    share = own_share(counts, 0.0 if prior is None else prior.carried)
     theta, curvature = np.full(n, centre), np.full(n, pull)
     still = counts > 0
     if prior is None:
@@ -180,15 +355,15 @@ def _climb(
             break
         with np.errstate(over="ignore", invalid="ignore"):
             score, information = channel.slopes(part.y, base + np.repeat(theta, counts), shape)
-        slope = person_sums(score, part.offsets) - pull * (theta - centre)
-        bend = person_sums(information, part.offsets) + pull
+        slope = share * person_sums(score, part.offsets) - pull * (theta - centre)
+        bend = share * person_sums(information, part.offsets) + pull
         curvature[still] = bend[still]
         low = np.where(still & (slope > 0), theta, low)
         high = np.where(still & (slope < 0), theta, high)
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(bend > 0, slope / bend, np.sign(slope) * LONGEST_STEP)
         step = np.clip(np.nan_to_num(step), -LONGEST_STEP, LONGEST_STEP)
-        done = still & (np.abs(step) <= CONVERGED * np.maximum(1.0, np.abs(theta)))
+        done = still & (np.abs(step) <= converged * np.maximum(1.0, np.abs(theta)))
         to = theta + step
         # A converged step is taken before the bracket is asked: rounding may put it a hair outside.
         outside = ~done & ((to <= low) | (to >= high))
@@ -235,24 +410,31 @@ def _one_sided(channel: Channel, own: Observed, shared: Population, sign: float,
 
 
 def on_nodes(
-    channel: Channel, part: Observed, shared: Population, nodes: Floats
+    channel: Channel,
+    part: Observed,
+    shared: Population,
+    nodes: Floats,
+    kinds: OwnKinds | None = None,
+    *,
+    converged: float = CONVERGED,
 ) -> tuple[Floats, Floats, Floats]:
     """Return centre and scale of each person's nodes, and the log posterior on them, [P, Q].
 
-    The part of the log-density that does not depend on θ is left out.
+    The part of the log-density that does not depend on θ is left out. The centre is the posterior's mode, as
+    exactly as ``converged`` says; integrals do not need it exact.
     """
     base = part.predictor(shared.coefficients)
-    centre, curvature = _climb(channel, part, base, shared.shape, shared)
+    centre, curvature = _climb(channel, part, base, shared.shape, shared, converged)
     scale = 1 / np.sqrt(np.maximum(curvature, 1 / shared.sd**2))
     density = np.empty((len(centre), len(nodes)))
     counts = part.counts
+    share = own_share(counts, shared.carried)
     for q, node in enumerate(nodes):
         theta = centre + scale * node
         xi = base + np.repeat(theta, counts)
-        away = (theta - shared.mean) / shared.sd
         with np.errstate(over="ignore"):
             inside = person_sums(channel.varying(part.y, xi, shared.shape), part.offsets)
-        density[:, q] = inside - 0.5 * away**2 - np.log(shared.sd * np.sqrt(2 * np.pi))
+        density[:, q] = share * inside + log_prior(theta, shared.mean, shared.sd, kinds)
     return centre, scale, density
 
 
@@ -285,9 +467,9 @@ def node_quantiles(
     scale: Floats,
     density: Floats,
     nodes: Floats,
-    shares: tuple[float, ...],
+    shares: Sequence[float | Floats],
 ) -> list[Floats]:
-    """Return quantiles of densities given by their logarithms on nodes.
+    """Return quantiles of densities given by their logarithms on nodes; a share may be one per person.
 
     The distribution function at a node is the trapezoidal sum up to it with the first Euler–Maclaurin
     correction. Between two nodes the place is a cubic in the probit of that function, whose slopes at the
@@ -303,7 +485,7 @@ def node_quantiles(
     rows = np.arange(len(centre))
     for share in shares:
         target = special.ndtri(share)
-        right = np.clip((probit < target).sum(axis=1), 1, len(nodes) - 1)
+        right = np.clip((probit < np.reshape(target, (-1, 1))).sum(axis=1), 1, len(nodes) - 1)
         z = probit[rows, right - 1], probit[rows, right]
         gap = np.maximum(z[1] - z[0], 1e-300)
         t = np.clip((target - z[0]) / gap, 0.0, 1.0)
@@ -321,14 +503,24 @@ def node_quantiles(
 # ---------------------------------------------------------------------- people in chunks
 
 
-def in_chunks(data: Observed, function: Callable[[Observed], Result], workers: int = 1) -> list[Result]:
-    """Apply a function to the people, a chunk at a time, and return what it gives in order."""
+def in_chunks(
+    data: Observed, function: Callable[..., Result], workers: int = 1, kinds: OwnKinds | None = None
+) -> list[Result]:
+    """Apply a function to the people, a chunk at a time, and return what it gives in order.
+
+    The function is called with the observations of some people and their kinds, where there are any.
+    """
     n = len(data.offsets) - 1
-    parts = [data.people(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)] or [data]
-    if workers <= 1 or len(parts) == 1:
-        return [function(part) for part in parts]
+    ranges = [(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)] or [(0, n)]
+
+    def one(span: tuple[int, int]) -> Result:
+        part = data.people(*span)
+        return function(part) if kinds is None else function(part, kinds.people(*span))
+
+    if workers <= 1 or len(ranges) == 1:
+        return [one(span) for span in ranges]
     with ThreadPoolExecutor(workers) as pool:
-        return list(pool.map(function, parts))
+        return list(pool.map(one, ranges))
 
 
 def _joined(parts: list[tuple[Floats, ...]]) -> list[Floats]:

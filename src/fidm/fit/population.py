@@ -25,8 +25,18 @@ import numpy as np
 from scipy import linalg, optimize
 
 from fidm.errors import FitError
-from fidm.fit.offsets import SEARCH_NODES, Population, in_chunks, maximum, node_moments, on_nodes
-from fidm.model.channels import Channel, person_sums
+from fidm.fit import plausible
+from fidm.fit.offsets import (
+    SEARCH_NODES,
+    Plausible,
+    Population,
+    in_chunks,
+    maximum,
+    node_moments,
+    on_nodes,
+    own_share,
+)
+from fidm.model.channels import Channel, mean_of, person_sums
 from fidm.model.effort import Observed
 from fidm.types import Floats
 
@@ -41,14 +51,40 @@ FEWEST_PEOPLE = 3
 
 TOLERANCE, NEGLIGIBLE = 1e-8, 0.01
 
+FAR_LAGS = range(5, 9)
+"""Observations so far apart are taken to have nothing to do with each other."""
+
+FEWEST_NEIGHBOURS, SURELY = 60, 3.0
+"""How many neighbours it takes to tell how they go together, and how many standard errors above 0."""
+
+ENOUGH_PEOPLE = 5_000
+"""Doubt about what is learned from more people does not matter."""
+
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A channel's population, with standard errors of (coefficients…, log shape, log sd or mean, log sd)."""
+    """A channel's population, with standard errors of (coefficients…, log shape, log sd or mean, log sd).
+
+    ``plausible`` are the populations that the training part leaves possible, where doubt about the population
+    matters to anybody's estimate.
+    """
 
     population: Population
     se: dict[str, float]
     warnings: tuple[str, ...] = ()
+    plausible: Plausible | None = None
+
+    def largest_sd(self) -> float:
+        """Return how much people may differ: the end of a 95 % interval of their sd."""
+        if self.plausible is not None:
+            return largest(self.plausible.sd, self.plausible.weight)
+        return self.population.sd + 2 * self.se.get("sd", 0.0)
+
+
+def largest(sd: Floats, weight: Floats) -> float:
+    """Return the 97.5th percentile of weighted standard deviations."""
+    order = np.argsort(sd)
+    return float(sd[order][min(int(np.searchsorted(np.cumsum(weight[order]), 0.975)), len(sd) - 1)])
 
 
 def pooled(channel: Channel, data: Observed, names: Sequence[str]) -> Population:
@@ -79,19 +115,41 @@ def pooled(channel: Channel, data: Observed, names: Sequence[str]) -> Population
     return Population(coefficients, shape)
 
 
+def pooled_errors(
+    channel: Channel, data: Observed, shared: Population, names: Sequence[str]
+) -> dict[str, float]:
+    """Return standard errors of a pooled fit, which hold although observations of one person go together."""
+    width = len(shared.coefficients)
+    has_shape = bool(channel.shape_name) and shared.shape < HUGE_SHAPE
+
+    def slopes(free: Floats) -> tuple[Floats, Floats]:
+        xi, shape = data.predictor(free[:width]), float(np.exp(free[width])) if has_shape else shared.shape
+        score, _ = channel.slopes(data.y, xi, shape)
+        columns = [person_sums(score * column, data.offsets) for column in data.x]
+        if has_shape:
+            columns.append(person_sums(channel.shape_slope(data.y, xi, shape), data.offsets))
+        return np.zeros(0), np.stack(columns, axis=1)
+
+    best = np.append(shared.coefficients, [math.log(shared.shape)] if has_shape else [])
+    se = standard_errors(slopes(best)[1], curvature_at(slopes, best, np.eye(len(best))))
+    found = dict(zip(names, se[:width].tolist(), strict=True))
+    return {**found, channel.shape_name: float(se[width]) * shared.shape} if has_shape else found
+
+
 def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: int) -> Learned:
-    """Learn the normal prior of θ by marginal likelihood, with coefficients and shape held."""
+    """Learn the normal prior of θ with coefficients and shape held, and which others are plausible."""
     enough_people(channel, data)
     start = _first_guess(channel, data, shared, workers)
 
     def at(free: Floats) -> Population:
         return Population(shared.coefficients, shared.shape, float(free[0]), float(np.exp(free[1])))
 
-    def gradients(free: Floats) -> tuple[Floats, Floats]:
-        return _marginal(channel, data, at(free), workers, learn="prior")
-
-    best, se = _maximise(gradients, np.array([start.mean, np.log(start.sd)]), channel.name)
-    return Learned(at(best), {"mean": se[0], "sd": se[1] * at(best).sd}, _alike(channel, at(best)))
+    search = _Search(channel, data, at, _Hyperprior(None), workers, learn="prior")
+    best, se = search.maximise(np.array([start.mean, np.log(start.sd)]))
+    found = at(best)
+    return Learned(
+        found, {"mean": se[0], "sd": se[1] * found.sd}, _alike(channel, found), search.plausible(best)
+    )
 
 
 def random_intercepts(
@@ -102,11 +160,13 @@ def random_intercepts(
     *,
     tolerance: float = TOLERANCE,
     errors: bool = True,
+    plausible: bool = False,
 ) -> Learned:
     """Fit coefficients, shape and the spread of θ together, by marginal likelihood.
 
     The search ends where no slope per person is above the tolerance. Without ``errors`` there are no standard
-    errors, which comparisons do not need.
+    errors, which comparisons do not need. With ``plausible`` the population is the most probable one under
+    weak hyperpriors, and comes with others that are plausible where that matters.
     """
     _check_design(channel, data, names)
     enough_people(channel, data)
@@ -115,19 +175,25 @@ def random_intercepts(
     width = len(first.coefficients)
     has_shape = bool(channel.shape_name) and first.shape < HUGE_SHAPE  # else it is held where it is
 
+    carried = 0.0
+
     def at(free: Floats) -> Population:
         shape = float(np.exp(min(free[width], math.log(LARGEST_SHAPE)))) if has_shape else first.shape
-        return Population(free[:width], shape, 0.0, float(np.exp(free[-1])))
+        return Population(free[:width], shape, 0.0, float(np.exp(free[-1])), carried)
 
-    def gradients(free: Floats) -> tuple[Floats, Floats]:
-        value, slopes = _marginal(channel, data, at(free), workers, learn="all")
-        return value, slopes if has_shape or not channel.shape_name else np.delete(slopes, width, axis=1)
-
+    counts = has_shape and channel.lowest is not None
+    hyperprior = _Hyperprior(width if counts else None) if plausible else None
+    held = width if channel.shape_name and not has_shape else None
+    search = _Search(channel, data, at, hyperprior, workers, learn="all", held=held)
     begin = [first.coefficients + np.eye(width)[0] * start.mean]
     if has_shape:
         begin.append(np.array([np.log(first.shape)]))
     begin.append(np.array([np.log(start.sd)]))
-    best, found = _maximise(gradients, np.concatenate(begin), channel.name, tolerance, errors=errors)
+    best, found = search.maximise(np.concatenate(begin), tolerance, errors=errors)
+    if plausible:
+        carried = carried_over(channel, data, at(best))
+        if carried:
+            best, found = search.maximise(best, tolerance, errors=errors)
     shared = at(best)
     if not errors:
         return Learned(shared, {}, _alike(channel, shared))
@@ -135,7 +201,7 @@ def random_intercepts(
     if has_shape:
         se[channel.shape_name] = found[width] * shared.shape
     se["sd"] = found[-1] * shared.sd
-    return Learned(shared, se, _alike(channel, shared))
+    return Learned(shared, se, _alike(channel, shared), search.plausible(best) if plausible else None)
 
 
 def enough_people(channel: Channel, data: Observed) -> None:
@@ -146,6 +212,47 @@ def enough_people(channel: Channel, data: Observed) -> None:
             f"{people} participants of the training part have a {channel.column}; {FEWEST_PEOPLE} are needed "
             f"to learn how people differ in {channel.name}. method='mle' with population='pooled' needs one."
         )
+
+
+# ---------------------------------------------------------------------- what a plain model leaves out
+
+
+def carried_over(channel: Channel, data: Observed, shared: Population) -> float:
+    """Return the correlation ρ of neighbouring observations within a person; 0 if it may be chance.
+
+    Whether there is any is asked of residuals at everybody's own estimate: neighbours must go together more
+    than observations far apart, since both share what is left of the person. How much comes from residuals
+    at the average person, whose products at lag k are τ² + σ²ρᵏ on average: τ² is the person's own share.
+    """
+    owner = np.repeat(np.arange(len(data.counts)), data.counts)
+    base = data.predictor(shared.coefficients)
+
+    def residuals(xi: Floats) -> Floats:
+        score, _ = channel.slopes(data.y, xi, shared.shape)
+        return np.clip(score / np.sqrt(np.maximum(channel.information(xi, shared.shape), 1e-300)), -4.0, 4.0)
+
+    def products(residual: Floats, lag: int) -> Floats:
+        same = owner[lag:] == owner[: len(owner) - lag]
+        return np.asarray((residual[lag:] * residual[: len(owner) - lag])[same])
+
+    centre, scale, density = on_nodes(channel, data, shared, SEARCH_NODES)
+    own = residuals(base + node_moments(centre, scale, density, SEARCH_NODES).mean[owner])
+    near, far = products(own, 1), np.concatenate([products(own, lag) for lag in FAR_LAGS])
+    if len(near) < FEWEST_NEIGHBOURS or len(far) < FEWEST_NEIGHBOURS:
+        return 0.0
+    error = math.sqrt(mean_of(near**2) / len(near) + mean_of(far**2) / len(far))
+    if mean_of(near) - mean_of(far) <= SURELY * error:
+        return 0.0
+    lags = np.arange(FAR_LAGS[-1] + 1)
+    found = [products(residuals(base + shared.mean), int(lag)) for lag in lags]
+    weight = np.sqrt([len(some) for some in found])
+    average = np.array([mean_of(some) if len(some) else 0.0 for some in found])
+
+    def misfit(rho: float) -> float:
+        columns = np.column_stack([np.ones(len(lags)), rho**lags]) * weight[:, None]
+        return float(optimize.nnls(columns, average * weight)[1])
+
+    return float(optimize.minimize_scalar(misfit, bounds=(0.0, 0.9), method="bounded").x)
 
 
 # ---------------------------------------------------------------------- pooled pieces
@@ -259,28 +366,35 @@ def _first_guess(channel: Channel, data: Observed, shared: Population, workers: 
 def _marginal(
     channel: Channel, data: Observed, shared: Population, workers: int, *, learn: str
 ) -> tuple[Floats, Floats]:
-    """Return each person's log marginal likelihood [P] and its gradient in the free numbers [P, F]."""
+    """Return each person's log marginal likelihood [P] and its gradient in the free numbers [P, F].
+
+    ``learn`` says which numbers are free: ``"all"``, those of the ``"prior"``, or ``"nothing"``.
+    """
 
     def chunk(part: Observed) -> tuple[Floats, Floats]:
-        centre, scale, density = on_nodes(channel, part, shared, SEARCH_NODES)
+        exactly = 1e-3 if learn == "nothing" else 1e-12
+        centre, scale, density = on_nodes(channel, part, shared, SEARCH_NODES, converged=exactly)
         moments = node_moments(centre, scale, density, SEARCH_NODES)
-        fixed = person_sums(channel.fixed(part.y, shared.shape), part.offsets)
+        share = own_share(part.counts, shared.carried)
+        value = moments.log_mass + share * person_sums(channel.fixed(part.y, shared.shape), part.offsets)
+        if learn == "nothing":
+            return value, np.empty((len(value), 0))
         away = (moments.mean - shared.mean) / shared.sd
         spread = away**2 + (moments.sd / shared.sd) ** 2 - 1
         if learn == "prior":
-            return moments.log_mass + fixed, np.stack([away / shared.sd, spread], axis=1)
+            return value, np.stack([away / shared.sd, spread], axis=1)
         base, counts = part.predictor(shared.coefficients), part.counts
         score, bend = np.zeros(len(part.y)), np.zeros(len(part.y))
         for q, node in enumerate(SEARCH_NODES):
             xi = base + np.repeat(centre + scale * node, counts)
-            weight = np.repeat(moments.weight[:, q], counts)
+            weight = np.repeat(share * moments.weight[:, q], counts)
             score += weight * channel.slopes(part.y, xi, shared.shape)[0]
             if channel.shape_name:
                 bend += weight * channel.shape_slope(part.y, xi, shared.shape)
         columns = [person_sums(score * part.x[c], part.offsets) for c in range(part.x.shape[0])]
         if channel.shape_name:
             columns.append(person_sums(bend, part.offsets))
-        return moments.log_mass + fixed, np.stack([*columns, spread], axis=1)
+        return value, np.stack([*columns, spread], axis=1)
 
     found = in_chunks(data, chunk, workers)
     return np.concatenate([value for value, _ in found]), np.concatenate([slope for _, slope in found])
@@ -293,63 +407,146 @@ Gradients = Callable[[Floats], tuple[Floats, Floats]]
 """From free numbers to each person's log-likelihood [P] and its slopes [P, F]."""
 
 
-def _maximise(
-    gradients: Gradients, start: Floats, name: str, tolerance: float = TOLERANCE, *, errors: bool = True
-) -> tuple[Floats, Floats]:
-    """Maximise a sum over people; return where, and the standard errors there, or NaN if none are asked for.
+@dataclass(frozen=True, slots=True)
+class _Hyperprior:
+    """What is thought of the free numbers beforehand: log sd is the last, log κ at ``count_shape``."""
 
-    The last free number is the logarithm of a standard deviation, which is kept above its floor.
+    count_shape: int | None
+
+    def __call__(self, free: Floats) -> tuple[float, Floats]:
+        slope = np.zeros(len(free))
+        value, slope[-1] = plausible.log_sd_prior(float(free[-1]), plausible.OFFSET_SCALE)
+        if self.count_shape is not None:
+            more, slope[self.count_shape] = plausible.log_count_shape_prior(float(free[self.count_shape]))
+            value += more
+        return value, slope
+
+
+@dataclass(slots=True)
+class _Search:
+    """The search for a channel's population, whose last free number is the logarithm of a sd.
+
+    ``at`` makes a population of free numbers; ``held`` is where a shape that is held would have its slope.
+    Without a hyperprior the sd is kept above its floor.
     """
-    lowest = math.log(SMALLEST_SD)
-    _, slopes = gradients(start)
-    n = len(slopes)
-    if not np.isfinite(slopes).all():
-        raise FitError(f"The population of {name} cannot be fitted: its values are too extreme.")
-    square = outer_product(slopes) + 1e-9 * n * np.eye(len(start))
-    whiten = linalg.inv(linalg.cholesky(square)) * math.sqrt(n)  # columns of unit curvature per person
 
-    def loss(z: Floats) -> tuple[float, Floats]:
-        free = start + whiten @ z
-        free[-1] = max(free[-1], lowest)
-        inside = np.clip(free, start - FARTHEST, start + FARTHEST)
-        inside[-1] = min(max(inside[-1], lowest), start[-1] + FARTHEST_SD)
-        value, slope = gradients(inside)
-        total = np.array([math.fsum(column) for column in slope.T])
-        beyond = free - inside  # a search that runs away is led back, and finds numbers on its way
-        penalty = 0.5 * float(beyond @ beyond)
-        return penalty - math.fsum(value) / n, whiten.T @ (beyond - total / n)
+    channel: Channel
+    data: Observed
+    at: Callable[[Floats], Population]
+    hyperprior: _Hyperprior | None
+    workers: int
+    learn: str
+    held: int | None = None
+    curvature: Floats | None = None
 
-    result = optimize.minimize(
-        loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": tolerance, "maxiter": 500}
-    )
-    best = start + whiten @ result.x
-    best[-1] = max(best[-1], lowest)
-    # In whitened coordinates a slope g per person leaves about n g²/2 of log-likelihood to be gained.
-    left = 0.5 * n * float(np.sum(np.square(result.jac)))
-    if not np.isfinite(best).all() or (left > NEGLIGIBLE and best[-1] > lowest + 1e-6):
-        raise FitError(
-            f"The population of {name} could not be fitted: its log-likelihood could still rise by about "
-            f"{left:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
+    def gradients(self, free: Floats) -> tuple[Floats, Floats]:
+        value, slopes = _marginal(self.channel, self.data, self.at(free), self.workers, learn=self.learn)
+        return value, slopes if self.held is None else np.delete(slopes, self.held, axis=1)
+
+    def beforehand(self, free: Floats) -> tuple[float, Floats]:
+        return (0.0, np.zeros(len(free))) if self.hyperprior is None else self.hyperprior(free)
+
+    def maximise(
+        self, start: Floats, tolerance: float = TOLERANCE, *, errors: bool = True
+    ) -> tuple[Floats, Floats]:
+        """Return where the sum over people is highest, and the standard errors there, or NaN."""
+        name, lowest = self.channel.name, math.log(SMALLEST_SD)
+        _, slopes = self.gradients(start)
+        n = len(slopes)
+        if not np.isfinite(slopes).all():
+            raise FitError(f"The population of {name} cannot be fitted: its values are too extreme.")
+        square = outer_product(slopes) + 1e-9 * n * np.eye(len(start))
+        whiten = linalg.inv(linalg.cholesky(square)) * math.sqrt(n)  # columns of unit curvature per person
+
+        def loss(z: Floats) -> tuple[float, Floats]:
+            free = start + whiten @ z
+            free[-1] = max(free[-1], lowest)
+            inside = np.clip(free, start - FARTHEST, start + FARTHEST)
+            inside[-1] = min(max(inside[-1], lowest), start[-1] + FARTHEST_SD)
+            value, slope = self.gradients(inside)
+            before, lean = self.beforehand(inside)
+            total = np.array([math.fsum(column) for column in slope.T]) + lean
+            beyond = free - inside  # a search that runs away is led back, and finds numbers on its way
+            penalty = 0.5 * float(beyond @ beyond)
+            return penalty - (math.fsum(value) + before) / n, whiten.T @ (beyond - total / n)
+
+        result = optimize.minimize(
+            loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": tolerance, "maxiter": 500}
         )
-    return best, standard_errors(gradients, best, whiten) if errors else np.full(len(best), np.nan)
+        best = start + whiten @ result.x
+        best[-1] = max(best[-1], lowest)
+        # In whitened coordinates a slope g per person leaves about n g²/2 of log-likelihood to be gained.
+        left = 0.5 * n * float(np.sum(np.square(result.jac)))
+        if not np.isfinite(best).all() or (left > NEGLIGIBLE and best[-1] > lowest + 1e-6):
+            raise FitError(
+                f"The population of {name} could not be fitted: its log-likelihood could still rise by about "
+                f"{left:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
+            )
+        if not errors:
+            return best, np.full(len(best), np.nan)
+        self.curvature = curvature_at(self.gradients, best, whiten)
+        return best, standard_errors(self.gradients(best)[1], self.curvature)
+
+    def plausible(self, best: Floats) -> Plausible | None:
+        """Return the populations that the training part allows, where others than the best one matter."""
+        many = len(self.data.offsets) - 1 > ENOUGH_PEOPLE
+        if many or self.curvature is None or not np.isfinite(self.curvature).all():
+            return None
+        step = 1e-4
+        bend = [
+            (self.beforehand(best + step * unit)[1] - self.beforehand(best - step * unit)[1]) / (2 * step)
+            for unit in np.eye(len(best))
+        ]
+        curvature = self.curvature + np.array(bend)
+        if self._added(best, plausible.spread_of(curvature)) < plausible.NEGLIGIBLE:
+            return None
+
+        def log_posterior(free: Floats) -> float:
+            with np.errstate(all="ignore"):
+                value, _ = _marginal(self.channel, self.data, self.at(free), self.workers, learn="nothing")
+            return math.fsum(value) + self.beforehand(free)[0] if np.isfinite(value).all() else -math.inf
+
+        points, weight, _ = plausible.sample(log_posterior, best, curvature)
+        return Plausible.of([self.at(point) for point in points], weight)
+
+    def _added(self, best: Floats, spread: Floats) -> float:
+        """How much doubt about the population adds to the variance of people's estimates, as a share."""
+
+        def means(free: Floats) -> tuple[Floats, Floats]:
+            centre, scale, density = on_nodes(self.channel, self.data, self.at(free), SEARCH_NODES)
+            moments = node_moments(centre, scale, density, SEARCH_NODES)
+            return moments.mean, moments.sd**2
+
+        within = means(best)[1]
+        between = np.zeros(len(within))
+        for axis in spread.T:
+            ahead, behind = means(best + axis)[0], means(best - axis)[0]
+            between += (0.5 * (ahead - behind)) ** 2
+        return math.fsum(between / within) / len(within)
 
 
-def standard_errors(gradients: Gradients, best: Floats, scale: Floats) -> Floats:
-    """Return standard errors that hold even where people differ more than the model says, [F].
+def curvature_at(gradients: Gradients, best: Floats, scale: Floats) -> Floats:
+    """Return the second derivatives of the sum over people, [F, F].
 
-    They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹: g is a person's slope, H the curvature of the whole,
-    taken by differences along the columns of ``scale``, steps of about one person's worth of information.
+    They are differences of slopes along the columns of ``scale``, steps of about one person's information.
     """
-    width = len(best)
-    step = 1e-4
-    curvature = np.empty((width, width))
+    width, step = len(best), 1e-4
+    along = np.empty((width, width))
     for k in range(width):
         ahead, behind = (gradients(best + sign * step * scale[:, k])[1] for sign in (1, -1))
-        curvature[:, k] = [math.fsum(a - b) / (2 * step) for a, b in zip(ahead.T, behind.T, strict=True)]
+        along[:, k] = [math.fsum(a - b) / (2 * step) for a, b in zip(ahead.T, behind.T, strict=True)]
+    return np.asarray(along @ linalg.inv(scale))
+
+
+def standard_errors(slopes: Floats, curvature: Floats) -> Floats:
+    """Return standard errors that hold even where people differ more than the model says, [F].
+
+    They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹: g is a person's slope, H the curvature of the whole.
+    """
     if not np.isfinite(curvature).all():
-        return np.full(width, np.nan)
-    bread = linalg.pinv(curvature @ linalg.inv(scale))
-    covariance = bread @ outer_product(gradients(best)[1]) @ bread.T
+        return np.full(len(curvature), np.nan)
+    bread = linalg.pinv(curvature)
+    covariance = bread @ outer_product(slopes) @ bread.T
     return np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
 
@@ -362,7 +559,7 @@ def outer_product(slopes: Floats) -> Floats:
 def _alike(channel: Channel, shared: Population) -> tuple[str, ...]:
     found = []
     if shared.sd <= 1.01 * SMALLEST_SD:
-        found.append(f"{channel.name}: people cannot be told apart; every offset is shrunk to 0.")
+        found.append(f"{channel.name}: people cannot be told apart.")
     if channel.lowest is not None and channel.shape_name and shared.shape >= HUGE_SHAPE:
         found.append(f"{channel.name}: its values vary no more than by chance; a Poisson channel would do.")
     return tuple(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 SENSITIVITY = "action_sensitivity"
 """The name of η in a profile."""
 
-STATUSES = ("ok", "low_information", "few_observations", "at_zero", "at_edge", "no_maximum", "no_observation")
+STATUSES = (
+    "ok", "low_information", "few_observations", "at_zero", "at_random", "at_edge", "no_maximum", "alike",
+    "no_observation",
+)  # fmt: skip
 """What can be said about an estimate; where several apply, the last of them is given.
 
 - ``ok``: nothing to be said against it.
@@ -29,19 +32,23 @@ STATUSES = ("ok", "low_information", "few_observations", "at_zero", "at_edge", "
   effort offset, or a posterior whose sd is still above 80 % of the prior's.
 - ``few_observations``: fewer than 20 choices, or fewer than 3 observed segments.
 - ``at_zero``: the choices are together no better than chance, so the likelihood is highest at η = 0.
+- ``at_random``: the person probably chooses at random (``"eb"``, where the training part has such people).
 - ``at_edge``: all observations are at the edge of what is possible (every count zero), so the likelihood
   rises for ever and the maximum-likelihood estimate is infinite.
 - ``no_maximum``: every choice was a best action, so η has no finite maximum, only a lower bound.
-- ``no_observation``: there is nothing to estimate it from.
+- ``alike``: people differ too little in it to be told apart, so nobody has an estimate (``"eb"`` only).
+- ``no_observation``: there is nothing to estimate it from, so there is no estimate.
 """
 
 PER_PERSON = (
-    "estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se", "n_steps",
-    "n_inferred",
+    "estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se", "random",
+    "n_steps", "n_inferred",
 )  # fmt: skip
 """The arrays of a profile with a row per person."""
 
-OK, LOW_INFORMATION, FEW_OBSERVATIONS, AT_ZERO, AT_EDGE, NO_MAXIMUM, NO_OBSERVATION = range(7)
+(
+    OK, LOW_INFORMATION, FEW_OBSERVATIONS, AT_ZERO, AT_RANDOM, AT_EDGE, NO_MAXIMUM, ALIKE, NO_OBSERVATION,
+) = range(len(STATUSES))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +86,9 @@ class Profile:
         The share of the variance, of log η or θ, that comes from doubt about the grounding: 0 if all draws
         give the same estimate, near 1 if they differ by far more than the data of one leave open. NaN where
         not all draws have a finite estimate; None if the profile is not averaged.
+    random : float array [P]
+        How probable it is that the person chooses at random; 0 where the training part has no such people,
+        NaN under ``"mle"``.
     """
 
     participants: pl.Series
@@ -99,8 +109,11 @@ class Profile:
     inferred: float = 0.0
     n_draws: int = 1
     grounding_share: Floats | None = None
+    random: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
+        if not len(self.random):
+            object.__setattr__(self, "random", np.full(len(self.participants), np.nan))
         for name in PER_PERSON:
             object.__setattr__(self, name, read_only(getattr(self, name)))
         if self.grounding_share is not None:
@@ -190,6 +203,7 @@ class Profile:
             if self.grounding_share is not None:
                 columns[f"{name}_grounding_share"] = _column(self.grounding_share[:, k])
             if name == SENSITIVITY:
+                columns[f"{name}_random"] = _column(self.random)
                 columns["inferred_share"] = _column(self.inferred_share)
         return pl.DataFrame(columns)
 
@@ -224,10 +238,10 @@ class Profile:
         rows = []
         for k, name in enumerate(self.parameters):
             values = self.estimate[:, k]
-            known = values[np.isfinite(values)]
+            known = values[~np.isnan(values)]  # an infinite estimate is larger than any other
             errors = self.log_sensitivity_se if name == SENSITIVITY else self.se[:, k]
             errors = errors[np.isfinite(errors)]
-            low, middle, high = np.quantile(known, (0.1, 0.5, 0.9)) if len(known) else (math.nan,) * 3
+            low, middle, high = _quantiles(known)
             spread = self.prior_sd[k]
             reliability = math.nan
             if self.method == "eb" and spread > 0 and len(errors):
@@ -307,8 +321,8 @@ class ProfileSummary:
         rows, notes = [], []
         for row in self.table.iter_rows(named=True):
             error = number_text(row["typical_error"])
-            if row["parameter"] == SENSITIVITY and math.isfinite(row["typical_error"]):
-                error = f"{row['typical_error']:.0%}"
+            if row["parameter"] == SENSITIVITY:
+                error = error_text(row["typical_error"])
             rows.append(
                 [
                     row["parameter"],
@@ -351,6 +365,18 @@ class ProfileSummary:
         return f"{table}{self.participants:,} participants{more}"
 
 
+def _quantiles(known: Floats) -> tuple[float, float, float]:
+    """The tenth, fiftieth and ninetieth percentile; the nearest value to each where some are infinite."""
+    if not len(known):
+        return math.nan, math.nan, math.nan
+    shares = (0.1, 0.5, 0.9)
+    if np.isfinite(known).all():
+        low, middle, high = np.quantile(known, shares)
+    else:
+        low, middle, high = np.quantile(known, shares, method="closest_observation")
+    return float(low), float(middle), float(high)
+
+
 def _column(values: Floats) -> pl.Series:
     return pl.Series(np.ascontiguousarray(values).reshape(-1), nan_to_null=True)
 
@@ -358,6 +384,20 @@ def _column(values: Floats) -> pl.Series:
 def _status(codes: NDArray[np.int8]) -> pl.Series:
     names = np.array(STATUSES)
     return pl.Series(names[codes], dtype=pl.Enum(STATUSES))
+
+
+def error_text(relative: float) -> str:
+    """Return a relative error in per cent, as summaries print it; beyond tenfold its size says nothing.
+
+    Examples
+    --------
+    >>> from fidm.fit.profile import error_text
+    >>> error_text(0.22), error_text(1e19), error_text(float("nan"))
+    ('22%', '> 1000%', '–')
+    """
+    if not math.isfinite(relative):
+        return number_text(relative)
+    return f"{relative:.0%}" if relative <= 10 else "> 1000%"
 
 
 def number_text(value: float) -> str:

@@ -8,17 +8,26 @@ Maximum likelihood. Without lapses ℓ(η) is concave, and its edges are known e
 
 Otherwise the best node of a tabulated grid is polished by safeguarded Newton steps on the exact ℓ. The
 standard error is 1/√−ℓ''(η̂). The interval holds every η whose ℓ lies within z²/2 of the maximum (profile
-likelihood); where the estimate is 0 or infinite only its other end is finite and belongs to a one-sided
-interval of the same level.
+likelihood). Where the estimate is 0 or infinite only the other end is finite and belongs to a one-sided
+interval of the same level; somebody who always took a best action would do so with the probability 1 − level
+at that end.
 
 Posterior. With log η ~ N(m, s²), everything is an integral over evenly spaced nodes in log η. The prior,
-and the lapse rate if it is to be estimated, maximise the marginal likelihood of the training part.
+and the lapse rate if it is to be estimated, are the most probable ones given the training part, under weak
+hyperpriors (:mod:`fidm.fit.plausible`; a lapse rate is 0 with probability ½, or has the density
+20 (1 − λ)¹⁹). Where other priors and rates are nearly as probable and it matters, posteriors are averaged
+over a grid of them.
+
+People who choose at random. Where the training part is clearly more probable with a share ρ of people of
+η = 0, these are part of the prior: a person's posterior then has a probability of η = 0, and the interval
+may begin there.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,8 +35,9 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from fidm.errors import FitError
-from fidm.fit.offsets import REPORT_NODES, Moments, node_moments, node_quantiles
-from fidm.fit.population import Gradients, standard_errors
+from fidm.fit.offsets import REPORT_NODES, OwnKinds, node_moments, node_quantiles
+from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior
+from fidm.fit.population import Gradients, curvature_at, largest, standard_errors
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
 from fidm.types import Floats
@@ -45,6 +55,21 @@ LARGEST_LAPSE = 0.5
 SMALLEST_SD, LARGEST_SD = 0.05, 2.0
 """How much people may differ in log η, at least and at most."""
 
+LAPSE_PRIOR = 19
+"""The power of 1 − λ in the prior of the lapse rate."""
+
+MOST_CHOICES, LAPSE_PEOPLE = 2_000, 2_000
+"""So many choices of a person are enough to learn the prior, and so many people to learn the lapse rate."""
+
+NO_LAPSE = 0.9
+"""How probable it is beforehand that nobody lapses."""
+
+RATES = 7
+"""How many lapse rates stand for the plausible ones."""
+
+MIDDLE_SD = 1.5
+"""How far the mean of log η may lie from the middle of the range in which choices tell anything."""
+
 FEWEST = 2
 """A prior cannot be learned from fewer people."""
 
@@ -55,11 +80,28 @@ FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 """Where the maximum lies."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PlausiblePriors:
+    """Priors that a training part leaves possible: mean and sd of log η, lapse rate and weight, [R] each."""
+
+    mean: Floats
+    sd: Floats
+    lapse: Floats
+    weight: Floats
+
+    def rates(self) -> Iterator[tuple[float, Floats, Floats, Floats]]:
+        """Yield every lapse rate, with mean, sd and weight of the priors that go with it."""
+        for rate in np.unique(self.lapse):
+            own = self.lapse == rate
+            yield float(rate), self.mean[own], self.sd[own], self.weight[own]
+
+
 @dataclass(frozen=True, slots=True)
 class SensitivityPrior:
     """The log-normal prior of η: mean and standard deviation of log η, and their standard errors.
 
-    ``at_bound`` says that the mean ran to the end of the range in which choices tell anything.
+    ``at_bound`` says that the mean ran to the end of the range in which choices tell anything. ``random`` is
+    the share of people who choose at random; ``plausible`` are other priors, where they matter.
     """
 
     mean: float
@@ -67,6 +109,20 @@ class SensitivityPrior:
     mean_se: float = math.nan
     sd_se: float = math.nan
     at_bound: bool = False
+    random: float = 0.0
+    plausible: PlausiblePriors | None = None
+
+    def largest_sd(self) -> float:
+        """Return how much people may differ: the end of a 95 % interval of their sd."""
+        if self.plausible is not None:
+            return largest(self.plausible.sd, self.plausible.weight)
+        return self.sd + 2 * (self.sd_se if math.isfinite(self.sd_se) else 0.0)
+
+    def rates(self, lapse: float) -> Iterable[tuple[float, Floats, Floats, Floats]]:
+        """Return every lapse rate, with mean, sd and weight of the priors that go with it."""
+        if self.plausible is not None:
+            return self.plausible.rates()
+        return [(lapse, np.array([self.mean]), np.array([self.sd]), np.ones(1))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +137,8 @@ class Sensitivities:
         The same for log η: its posterior mean and sd, or log η̂ and se/η̂.
     where : int array [P]
         0 finite, 1 at zero, 2 no finite maximum, 3 undefined; of the likelihood, for both methods.
+    random : float array [P] or None
+        The probability that the person chooses at random, where the prior knows such people.
     """
 
     estimate: Floats
@@ -90,6 +148,7 @@ class Sensitivities:
     log_estimate: Floats
     log_se: Floats
     where: NDArray[np.int64]
+    random: Floats | None = None
 
 
 def maximum(choices: Choices, *, lapse: float, level: float, workers: int = 1) -> Sensitivities:
@@ -117,7 +176,7 @@ def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tupl
     if lapse > 0.0:
         best[at_zero >= top] = 0  # where ℓ rises from 0, it is highest before the first node
     finite = where == FINITE
-    place, peak = _vertex(grid, table, best)
+    place, peak = _vertex(grid, table, best), np.full(n, np.nan)
     eta = np.exp(place)
     low, high = np.exp(grid[np.maximum(best - 1, 0)]), np.exp(grid[np.minimum(best + 1, len(grid) - 1)])
     low[best == 0] = 0.0
@@ -130,22 +189,20 @@ def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tupl
     eta[where == NO_MAXIMUM], peak[where == NO_MAXIMUM] = np.inf, at_infinity[where == NO_MAXIMUM]
     for j in np.flatnonzero(where == AT_ZERO):
         bend[j] = kernels.slopes(j, *entries, 0.0, lapse)[1]
-    for j in np.flatnonzero(finite & np.isnan(peak)):
-        peak[j] = kernels.value(j, *entries, eta[j], lapse)
+    peak[finite] = _exact(entries, np.where(finite, eta, 0.0), lapse)[finite]
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.where((bend < 0) & (where != NO_MAXIMUM), 1 / np.sqrt(-bend), np.nan)
-    two_sided, one_sided = (
-        0.5 * special.ndtri(0.5 + level / 2) ** 2,
-        0.5 * max(0.0, special.ndtri(level)) ** 2,
-    )
-    one_sided = one_sided if one_sided > 0 else np.nan  # at levels below one half there is no such bound
-    target = peak - np.where(finite, two_sided, one_sided)
+    two_sided = 0.5 * special.ndtri(0.5 + level / 2) ** 2
+    at_edge = 0.5 * special.ndtri(level) ** 2 if level > 0.5 else np.nan  # below one half there is no bound
+    # Of somebody who always took a best action, the bound is where doing so has the probability 1 − level.
+    drop = np.select([finite, where == NO_MAXIMUM], [two_sided, -math.log1p(-level)], at_edge)
+    target = peak - drop
     left = _crossing(entries, grid, table, eta, target, at_zero, lapse, upward=False)
     right = _crossing(entries, grid, table, eta, target, at_infinity, lapse, upward=True)
     left[where == AT_ZERO] = 0.0
     right[where == NO_MAXIMUM] = np.inf
-    if np.isnan(one_sided):
-        left[where == NO_MAXIMUM], right[where == AT_ZERO] = np.inf, 0.0
+    if np.isnan(at_edge):
+        right[where == AT_ZERO] = 0.0
     nothing = where == UNDEFINED
     left[nothing], right[nothing] = 0.0, np.inf
     return eta, se, left, right, where.astype(np.float64)
@@ -166,16 +223,22 @@ def _place(part: Choices, scores: Floats, top: Floats, lapse: float) -> NDArray[
     return where
 
 
+def has_maximum(choices: Choices) -> NDArray[np.bool_]:
+    """Return whose likelihood is highest at a finite η above 0, [P]."""
+    scores = _extremes(choices.entries(), 0.0)
+    return np.asarray((scores[:, 0] > 0) & (scores[:, 3] > 0) & (np.diff(choices.person_offsets) > 0))
+
+
 def _extremes(entries: Entries, lapse: float) -> Floats:
     scores = np.empty((len(entries[0]) - 1, 4))
     kernels.extremes(*entries, lapse, TIE, scores)
     return scores
 
 
-def _vertex(grid: Floats, table: Floats, best: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Place and height of the top of the quartic through the best node and two nodes to either side.
+def _vertex(grid: Floats, table: Floats, best: NDArray[np.int64]) -> Floats:
+    """Place of the top of the quartic through the best node and two nodes to either side.
 
-    At the edge of the grid there is no such quartic: the place is the node's, the height NaN.
+    At the edge of the grid there is no such quartic: the place is the node's.
     """
     rows = np.arange(len(best))
     inner = np.clip(best, 2, len(grid) - 3)
@@ -192,8 +255,7 @@ def _vertex(grid: Floats, table: Floats, best: NDArray[np.int64]) -> tuple[Float
             shift = np.clip(shift - rise / curve, -0.9, 0.9)
     good = np.isfinite(shift) & (best == inner)
     shift = np.where(good, shift, 0.0)
-    height = c + shift * (slope + shift * (bend / 2 + shift * (third / 6 + shift * fourth / 24)))
-    return grid[best] + shift * (grid[1] - grid[0]), np.where(good, height, np.nan)
+    return np.asarray(grid[best] + shift * (grid[1] - grid[0]))
 
 
 def _beyond(entries: Entries, j: int, eta: float, lapse: float) -> float:
@@ -216,28 +278,26 @@ def _crossing(
 ) -> Floats:
     """Return where ℓ falls below the target on one side of the estimate; the end itself if it never does.
 
-    Among the grid's nodes the tabulated ℓ is interpolated; nearer to the estimate than a node, or beyond the
-    grid, the exact ℓ is followed.
+    The search begins where the tabulated ℓ, interpolated, crosses; nearer to the estimate than a node, or
+    beyond the grid, in a bracket of its own.
     """
     n = len(eta)
     end = np.inf if upward else 0.0
     with np.errstate(divide="ignore"):
         here = np.log(eta)
     falls = (at_end < target) & ~np.isnan(eta) & (eta != end)
+    near = np.empty(n)
+    kernels.cross_table(table, grid[0], grid[1] - grid[0], here, target, upward, near)
+    step = 0.01 * (grid[1] - grid[0])
+    low, high, near = np.exp(near - step), np.exp(near + step), np.exp(near)
+    sides = np.stack([_exact(entries, np.where(np.isfinite(side), side, 0.0), lapse) for side in (low, high)])
+    hard = np.isnan(near) | ((sides[0] >= target) == (sides[1] >= target))
+    low[~falls] = np.nan
+    for j in np.flatnonzero(falls & hard).tolist():
+        low[j], high[j] = _bracket(entries, j, float(eta[j]), float(target[j]), lapse, grid, upward=upward)
     found = np.empty(n)
-    kernels.cross_table(table, grid[0], grid[1] - grid[0], here, target, upward, found)
-    found = np.where(falls, np.exp(found), end)
-    hard = np.flatnonzero(falls & np.isnan(found))
-    if len(hard):
-        low, high = np.full(n, np.nan), np.full(n, np.nan)
-        for j in hard.tolist():
-            low[j], high[j] = _bracket(
-                entries, j, float(eta[j]), float(target[j]), lapse, grid, upward=upward
-            )
-        exact = np.empty(n)
-        kernels.cross(*entries, lapse, target, low, high, exact)
-        found[hard] = exact[hard]
-    return found
+    kernels.cross(*entries, lapse, target, low, high, near, found)
+    return np.where(falls, found, end)
 
 
 def _bracket(
@@ -261,80 +321,165 @@ def _bracket(
 
 
 def posterior(
-    choices: Choices, prior: SensitivityPrior, *, lapse: float, level: float, workers: int = 1
+    choices: Choices,
+    prior: SensitivityPrior,
+    *,
+    lapse: float,
+    level: float,
+    workers: int = 1,
+    kinds: OwnKinds | None = None,
 ) -> tuple[Sensitivities, Floats]:
-    """Return every person's posterior of η, and the log marginal likelihood."""
-    nodes = prior_nodes(prior)
+    """Return every person's posterior of η, and the log marginal likelihood.
+
+    With kinds of people (``workers`` must then be 1) everybody has a prior of their own.
+    """
+    log_eta = posterior_nodes(prior, choices)
     tails = (0.5 * (1 - level), 0.5 + 0.5 * level)
 
-    def chunk(part: Choices) -> tuple[Floats, ...]:
-        entries = part.entries()
-        table = log_likelihoods(entries, np.exp(prior.mean + prior.sd * nodes), lapse)
-        centre, scale = np.full(len(part), prior.mean), np.full(len(part), prior.sd)
-        moments, low, high, raw_sd = _integrated(centre, scale, table, nodes, prior, tails)
-        coarse = prior.sd * (nodes[1] - nodes[0])
-        log_mass = moments.log_mass.copy()
-        mean, sd = moments.mean.copy(), moments.sd.copy()
-        at_edge = np.maximum(moments.weight[:, 0], moments.weight[:, -1]) > 1e-10
-        for j in np.flatnonzero((sd < 1.2 * coarse) | at_edge):  # very many choices, or far from everybody
-            mean[j], sd[j], low[j], high[j], raw_sd[j], log_mass[j] = _closer(
-                part.people(int(j), int(j) + 1), prior, lapse, tails
-            )
-        where = _place(part, _extremes(entries, lapse), table.max(axis=1), lapse)
-        return mean, sd, low, high, raw_sd, where.astype(np.float64), log_mass
+    done = 0
 
-    mean, sd, low, high, raw_sd, where, marginal = over_chunks(choices, chunk, workers)
-    found = Sensitivities(np.exp(mean), raw_sd, np.exp(low), np.exp(high), mean, sd, where.astype(np.int64))
+    def chunk(part: Choices) -> tuple[Floats, ...]:
+        nonlocal done
+        own = None if kinds is None else kinds.people(done, done + len(part))
+        done += len(part)
+        entries = part.entries()
+        scores = _extremes(entries, lapse)
+        found, edge = _integrated(entries, log_eta, prior, lapse, tails, scores[:, 1], own)
+        coarse = 1.2 * (log_eta[1] - log_eta[0])
+        for j in np.flatnonzero((found[:, 1] < coarse) | edge):  # very many choices, or far from everybody
+            alone = None if own is None else own.people(int(j), int(j) + 1)
+            found[j] = _closer(part.people(int(j), int(j) + 1), prior, lapse, tails, scores[j, 1:2], alone)
+        top = log_likelihoods(entries, np.exp(log_eta), lapse).max(axis=1)
+        where = _place(part, scores, top, lapse)
+        return *found.T, where.astype(np.float64)
+
+    mean, sd, low, high, raw_sd, marginal, random, where = over_chunks(choices, chunk, workers)
+    found = Sensitivities(
+        np.exp(mean), raw_sd, np.exp(low), np.exp(high), mean, sd, where.astype(np.int64), random
+    )
     return found, marginal + choices.flat
 
 
-def prior_nodes(prior: SensitivityPrior) -> Floats:
-    """Return evenly spaced nodes in units of the prior's sd, no farther apart than the grid's spacing."""
-    step = min(0.5, SPACING / prior.sd)
-    half = math.ceil(REACH / step)
-    return np.asarray(step * np.arange(-half, half + 1), dtype=np.float64)
+def likelihood_on_nodes(choices: Choices, prior: SensitivityPrior, lapse: float) -> tuple[Floats, Floats]:
+    """Return nodes in units of the prior's sd from its mean [Q], and everybody's likelihood there [P, Q]."""
+    log_eta = posterior_nodes(prior, choices)
+    table = log_likelihoods(choices.entries(), np.exp(log_eta), lapse)
+    return (log_eta - prior.mean) / prior.sd, np.exp(table - table.max(axis=1)[:, None])
+
+
+def posterior_nodes(prior: SensitivityPrior, choices: Choices) -> Floats:
+    """Return evenly spaced nodes in log η, no farther apart than the grid's, as far as any prior reaches.
+
+    Plausible priors may be wide; beyond the range in which choices tell anything they are cut off.
+    """
+    step = min(0.5 * prior.sd, SPACING)
+    low, high = prior.mean - REACH * prior.sd, prior.mean + REACH * prior.sd
+    if prior.plausible is not None:
+        grid = _learning_grid(choices)
+        means, sds = prior.plausible.mean, prior.plausible.sd
+        step = min(step, 0.5 * float(sds.min()))
+        low = min(low, max(float((means - REACH * sds).min()), grid[0]))
+        high = max(high, min(float((means + REACH * sds).max()), grid[-1]))
+    below, above = math.ceil((prior.mean - low) / step), math.ceil((high - prior.mean) / step)
+    return np.asarray(prior.mean + step * np.arange(-below, above + 1), dtype=np.float64)
 
 
 def _integrated(
-    centre: Floats,
-    scale: Floats,
-    table: Floats,
-    nodes: Floats,
+    entries: Entries,
+    log_eta: Floats,
     prior: SensitivityPrior,
+    lapse: float,
     tails: tuple[float, float],
-) -> tuple[Moments, Floats, Floats, Floats]:
-    """Moments, quantiles and the sd of η itself, from ℓ on nodes."""
-    log_eta = centre[:, None] + scale[:, None] * nodes
-    away = (log_eta - prior.mean) / prior.sd
-    density = table - 0.5 * away**2 - math.log(prior.sd * math.sqrt(2 * math.pi))
-    moments = node_moments(centre, scale, density, nodes)
-    low, high = node_quantiles(centre, scale, density, nodes, tails)
+    at_zero: Floats,
+    kinds: OwnKinds | None,
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return mean, sd, low and high of log η, sd of η, log marginal likelihood and P(η = 0), [P, 7].
+
+    Also whose posterior is not over at the ends of the nodes. Marginal likelihoods are the best prior's.
+    """
+    own: list[tuple[Any, float, float]] = [(1.0, 0.0, 1.0)]
+    if kinds is not None:
+        own = [
+            (weight[:, None], float(place), float(spread))
+            for weight, place, spread in zip(kinds.weight.T, kinds.place, kinds.spread, strict=True)
+        ]
+    eta = np.exp(log_eta)
+    table = log_likelihoods(entries, eta, lapse)
+    density = table - 0.5 * ((log_eta - prior.mean) / prior.sd) ** 2
+    best = node_moments(*_unit(len(table)), density, log_eta)
+    log_mass = best.log_mass - math.log(prior.sd * math.sqrt(2 * math.pi))
+    if prior.plausible is not None or kinds is not None:
+        density = _averaged(entries, log_eta, prior.rates(lapse), own)
+    moments = node_moments(*_unit(len(table)), density, log_eta)
+    random = np.zeros(len(table))
+    if prior.random:
+        random = special.expit(math.log(prior.random / (1 - prior.random)) + at_zero - log_mass)
+        log_mass = np.logaddexp(math.log(prior.random) + at_zero, math.log1p(-prior.random) + log_mass)
+    ends = []
+    for tail in tails:
+        share = (tail - random) / np.maximum(1 - random, 1e-300)
+        end = node_quantiles(*_unit(len(table)), density, log_eta, (np.clip(share, 1e-12, 1 - 1e-12),))[0]
+        ends.append(np.where(share > 0, end, -np.inf))
     relative = np.exp(np.minimum(log_eta - moments.mean[:, None], 300.0))
-    mean = (moments.weight * relative).sum(axis=1)
-    spread = (moments.weight * (relative - mean[:, None]) ** 2).sum(axis=1)
-    return moments, low, high, np.exp(moments.mean) * np.sqrt(spread)
+    centre = (moments.weight * relative).sum(axis=1)
+    spread = (moments.weight * (relative - centre[:, None]) ** 2).sum(axis=1)
+    raw_sd = np.exp(moments.mean) * np.sqrt(spread)
+    # Plausible priors may be wide, and are cut off where choices tell nothing.
+    beyond = 1e-10 if prior.plausible is None else 1e-6
+    edge = np.maximum(moments.weight[:, 0], moments.weight[:, -1]) > beyond
+    return np.column_stack([moments.mean, moments.sd, *ends, raw_sd, log_mass, random]), edge
+
+
+def _averaged(
+    entries: Entries,
+    log_eta: Floats,
+    rates: Iterable[tuple[float, Floats, Floats, Floats]],
+    kinds: Sequence[tuple[Any, float, float]],
+) -> Floats:
+    """Return everybody's log-posterior on nodes, averaged over priors and kinds of people, [P, G]."""
+    mixed = np.zeros((len(entries[0]) - 1, len(log_eta)))
+    for rate, means, sds, weights in rates:
+        table = log_likelihoods(entries, np.exp(log_eta), rate)
+        likelihood = np.exp(table - table.max(axis=1)[:, None])
+        bells = [_bells(log_eta, means + place * sds, sds * spread) for _, place, spread in kinds]
+        mass = np.zeros((len(likelihood), len(means)))
+        for (share, _, _), bell in zip(kinds, bells, strict=True):
+            mass += share * np.einsum("pg,rg->pr", likelihood, bell)  # unlike @, each row by itself
+        shares = weights / np.maximum(mass, 1e-300)
+        for (share, _, _), bell in zip(kinds, bells, strict=True):
+            mixed += share * likelihood * np.einsum("pr,rg->pg", shares, bell)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.maximum(np.log(mixed), -700.0))
+
+
+def _unit(n: int) -> tuple[Floats, Floats]:
+    """Centre and scale of nodes that are places already."""
+    return np.zeros(n), np.ones(n)
+
+
+def _bells(log_eta: Floats, means: Floats, sds: Floats) -> Floats:
+    """Normal densities on nodes, times their distance, [R, G]."""
+    step = log_eta[1] - log_eta[0]
+    away = (log_eta - means[:, None]) / sds[:, None]
+    return np.asarray(np.exp(-0.5 * away**2) * (step / (sds[:, None] * math.sqrt(2 * math.pi))))
 
 
 def _closer(
-    one: Choices, prior: SensitivityPrior, lapse: float, tails: tuple[float, float]
-) -> tuple[float, ...]:
+    one: Choices,
+    prior: SensitivityPrior,
+    lapse: float,
+    tails: tuple[float, float],
+    at_zero: Floats,
+    kinds: OwnKinds | None,
+) -> Floats:
     """The posterior of one person on nodes around its own mode, scaled to its own width."""
     entries = one.entries()
     mean, sd = _mode(entries, prior, lapse)
     for _ in range(20):
-        centre, scale = np.array([mean]), np.array([sd])
-        table = log_likelihoods(entries, np.exp(mean + sd * REPORT_NODES), lapse)
-        moments, low, high, raw_sd = _integrated(centre, scale, table, REPORT_NODES, prior, tails)
-        new_mean, new_sd = float(moments.mean[0]), float(moments.sd[0])
+        found = _integrated(entries, mean + sd * REPORT_NODES, prior, lapse, tails, at_zero, kinds)[0][0]
+        new_mean, new_sd = float(found[0]), float(found[1])
         if 0.7 * sd < new_sd < 1.4 * sd and abs(new_mean - mean) < 0.5 * sd:
-            return (
-                new_mean,
-                new_sd,
-                float(low[0]),
-                float(high[0]),
-                float(raw_sd[0]),
-                float(moments.log_mass[0]),
-            )
+            return np.asarray(found)
         mean, sd = new_mean, min(max(new_sd, 0.3 * sd), 3.0 * sd)
     raise FitError(
         "The posterior of somebody's action sensitivity could not be integrated: their choices and the prior "
@@ -389,42 +534,263 @@ def _exact(entries: Entries, eta: Floats, lapse: float) -> Floats:
 def learn_prior(
     choices: Choices, *, lapse: float | None, workers: int = 1
 ) -> tuple[SensitivityPrior, float, float]:
-    """Return the prior of log η, the lapse rate and its standard error, by marginal likelihood.
+    """Return the prior of log η, the lapse rate and its standard error.
 
     ``lapse=None`` estimates the lapse rate together with the prior.
     """
-    grid = _learning_grid(choices)
-    start: list[Floats] = []
+    choices = thinned(choices, MOST_CHOICES)
+    learning = few = _Learning(choices, workers)
+    if len(choices) > LAPSE_PEOPLE:
+        few = _Learning(_some(choices, LAPSE_PEOPLE), workers)
+    rate, rate_se = (lapse, math.nan) if lapse is not None else few.best_rate(random=False)
+    random = few.gain(rate) > 0.5 * math.log(len(few.choices)) + 1
+    if random and lapse is None:
+        rate, rate_se = few.best_rate(random=True)
+    found = learning.at(rate, random=random)
+    sd = float(np.exp(found.best[1]))
+    prior = SensitivityPrior(
+        mean=float(found.best[0]),
+        sd=sd,
+        mean_se=float(found.se[0]),
+        sd_se=float(found.se[1]) * sd,
+        at_bound=bool(
+            min(found.best[0] - learning.grid[0], learning.grid[-1] - found.best[0]) < BEYOND + 1e-6
+        ),
+        random=float(special.expit(found.best[2])) if random else 0.0,
+    )
+    return replace(prior, plausible=learning.plausible(prior, rate, given=lapse is not None)), rate, rate_se
 
-    def best_at(rate: float) -> tuple[SensitivityPrior, float]:
-        (table,) = over_chunks(
-            choices, lambda part: (log_likelihoods(part.entries(), np.exp(grid), rate),), workers
-        )
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Best:
+    """The best free numbers at a lapse rate (mean, log sd, logit ρ if it is free), and their posterior."""
+
+    best: Floats
+    se: Floats
+    wide: Floats
+    log_posterior: float
+
+
+def thinned(choices: Choices, most: int) -> Choices:
+    """Return at most so many choices of everybody, evenly spread: more tell nothing of other people."""
+    counts = np.diff(choices.person_offsets)
+    if counts.max(initial=0) <= most:
+        return choices
+    every = np.maximum(1, -(-counts // most))
+    place = np.arange(len(choices.row)) - np.repeat(choices.person_offsets[:-1], counts)
+    kept = np.flatnonzero(place % np.repeat(every, counts) == 0)
+    return replace(
+        choices,
+        person_offsets=np.searchsorted(kept, choices.person_offsets),
+        row=choices.row[kept],
+        pair=choices.pair[kept],
+        weight=choices.weight[kept],
+    )
+
+
+def _some(choices: Choices, most: int) -> Choices:
+    """Return so many people, in any order the same: those whose choices have the smallest hash."""
+    counts = np.diff(choices.person_offsets)
+    owner = np.repeat(np.arange(len(choices)), counts)
+    scattered = (choices.pair.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
+    keys = np.zeros(len(choices), dtype=np.uint64)
+    np.add.at(keys, owner, scattered >> np.uint64(20))
+    chosen = np.zeros(len(choices), dtype=np.bool_)
+    chosen[np.argsort(keys, kind="stable")[:most]] = True
+    kept = chosen[owner]
+    return replace(
+        choices,
+        person_offsets=np.concatenate([[0], np.cumsum(counts[chosen])]),
+        row=choices.row[kept],
+        pair=choices.pair[kept],
+        weight=choices.weight[kept],
+        n_choices=choices.n_choices[chosen],
+        flat=choices.flat[chosen],
+    )
+
+
+class _Learning:
+    """The search for the prior of log η, on one table of likelihoods per lapse rate."""
+
+    def __init__(self, choices: Choices, workers: int) -> None:
+        self.choices, self.workers = choices, workers
+        self.grid = _learning_grid(choices)
+        self.middle = 0.5 * float(self.grid[0] + self.grid[-1])
+        scores = _extremes(choices.entries(), 0.0)
+        self._order = np.lexsort(scores.T)  # products of matrices must not depend on the order of people
+        self.at_zero = scores[self._order, 1]
+        self._last: tuple[float, Floats] = (math.nan, np.zeros((0, 0)))
+        self._starts: dict[bool, Floats] = {}
+        self._found: dict[tuple[float, bool], _Best] = {}
+
+    def table(self, rate: float) -> Floats:
+        """Everybody's log-likelihood on the grid, [P, G]; the last one is kept."""
+        if self._last[0] != rate:
+            found = over_chunks(
+                self.choices,
+                lambda part: (log_likelihoods(part.entries(), np.exp(self.grid), rate),),
+                self.workers,
+            )
+            self._last = rate, np.asarray(found[0])[self._order]
+        return self._last[1]
+
+    def at(self, rate: float, *, random: bool) -> _Best:
+        """The best prior at a lapse rate, with or without people who choose at random."""
+        if (rate, random) in self._found:
+            return self._found[rate, random]
+        table = self.table(rate)
+        top = table.max(axis=1)
+        likelihood = np.exp(table - top[:, None])
+        chance = np.exp(np.minimum(self.at_zero - top, 0.0)) if random else None
 
         def gradients(free: Floats) -> tuple[Floats, Floats]:
-            return _marginal(table, grid, free)
+            value, slopes = _marginal(likelihood, self.grid, free, chance)
+            return value + top, slopes
 
-        if not start:
-            start.append(_first_guess(table, grid))
-        best, se = _climb(gradients, start[0], grid)
-        start[0] = best
-        sd = float(np.exp(best[1]))
-        at_bound = bool(min(best[0] - grid[0], grid[-1] - best[0]) < BEYOND + 1e-6)
-        found = SensitivityPrior(float(best[0]), sd, float(se[0]), float(se[1]) * sd, at_bound)
-        return found, math.fsum(gradients(best)[0])
+        if random not in self._starts:
+            start = self._starts.get(False, _first_guess(table, self.grid))
+            self._starts[random] = np.append(start[:2], -2.5) if random else start
+        found = self._climb(gradients, self._starts[random], LAPSE_PRIOR * math.log1p(-rate))
+        self._starts[random] = found.best
+        self._found[rate, random] = found
+        return found
 
-    if lapse is not None:
-        return best_at(lapse)[0], lapse, math.nan
-    result = optimize.minimize_scalar(
-        lambda rate: -best_at(rate)[1], bounds=(0.0, LARGEST_LAPSE), method="bounded", options={"xatol": 1e-6}
-    )
-    rate, top = float(result.x), -float(result.fun)
-    if best_at(0.0)[1] >= top:
-        return best_at(0.0)[0], 0.0, math.nan
-    width = max(0.1 * rate, 1e-4)
-    beside = [best_at(rate + sign * min(width, 0.5 * rate))[1] for sign in (-1, 1)]
-    bend = (beside[0] - 2 * top + beside[1]) / min(width, 0.5 * rate) ** 2
-    return best_at(rate)[0], rate, 1 / math.sqrt(-bend) if bend < 0 else math.nan
+    def _climb(self, gradients: Gradients, start: Floats, more: float) -> _Best:
+        """Maximise the posterior of the prior within what the grid can show."""
+
+        def loss(free: Floats) -> tuple[float, Floats]:
+            value, slopes = gradients(free)
+            before, lean = self.beforehand(free)
+            total = np.array([math.fsum(column) for column in slopes.T]) + lean
+            return -(math.fsum(value) + before) / len(value), -total / len(value)
+
+        inside = (self.grid[0] + BEYOND, self.grid[-1] - BEYOND)
+        bounds = [inside, (math.log(SMALLEST_SD), math.log(LARGEST_SD)), (-9.0, 2.0)]
+        result = optimize.minimize(
+            loss,
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds[: len(start)],
+            options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 200},
+        )
+        best = np.asarray(result.x)
+        value, slopes = gradients(best)
+        curvature = curvature_at(gradients, best, np.eye(len(best)))
+        return _Best(
+            best,
+            standard_errors(slopes, curvature),
+            1 / np.sqrt(np.maximum(-np.diag(curvature), 0.4)),
+            more - float(result.fun) * len(value),
+        )
+
+    def beforehand(self, free: Floats) -> tuple[float, Floats]:
+        """The log-density of the hyperpriors and its slopes: mean, log sd, and ρ by (1 − ρ)⁹."""
+        slope = np.zeros(len(free))
+        value, slope[1] = log_sd_prior(float(free[1]), SENSITIVITY_SCALE)
+        away = (float(free[0]) - self.middle) / MIDDLE_SD
+        value -= 0.5 * away**2
+        slope[0] = -away / MIDDLE_SD
+        if len(free) > 2:
+            rho = float(special.expit(free[2]))
+            value += 9 * math.log1p(-rho)
+            slope[2] = -9 * rho
+        return value, slope
+
+    def best_rate(self, *, random: bool) -> tuple[float, float]:
+        """The most probable lapse rate and its standard error, 0 and NaN where there is none.
+
+        The search is in √λ, in which the posterior is smooth and nearly a parabola.
+        """
+
+        def loss(root: float) -> float:
+            return -self.at(root * root, random=random).log_posterior
+
+        found = optimize.minimize_scalar(
+            loss, bounds=(0.0, math.sqrt(LARGEST_LAPSE)), method="bounded", options={"xatol": 1e-3}
+        )
+        rate = float(found.x) ** 2
+        if loss(0.0) <= float(found.fun):
+            return 0.0, math.nan
+        width = 0.25 * math.sqrt(rate)
+        beside = [loss(math.sqrt(rate) + sign * width) for sign in (-1, 1)]
+        bend = (beside[0] - 2 * float(found.fun) + beside[1]) / width**2
+        return rate, 2 * math.sqrt(rate) / math.sqrt(bend) if bend > 0 else math.nan
+
+    def gain(self, rate: float) -> float:
+        """How much more probable the training part is if some people choose at random."""
+        return self.at(rate, random=True).log_posterior - self.at(rate, random=False).log_posterior
+
+    def plausible(self, prior: SensitivityPrior, rate: float, *, given: bool) -> PlausiblePriors | None:
+        """Return priors and lapse rates on a grid with their weights, where others than the best matter."""
+        random = prior.random > 0
+        best = self.at(rate, random=random)
+        # A person who tells nothing has the prior itself: this bounds what doubt adds to anybody's variance.
+        # So does how far the mean moves with lapse rates that are about one standard error away.
+        near = [
+            found.best[0]
+            for (_, way), found in self._found.items()
+            if way == random and found.log_posterior > best.log_posterior - 0.5
+        ]
+        moved = 0.0 if given else 0.5 * (max(near) - min(near))
+        if (best.wide[0] ** 2 + (best.wide[1] * prior.sd) ** 2 + moved**2) / prior.sd**2 < NEGLIGIBLE:
+            return None
+        rates = self._rates(rate, random, given=given)
+        half = min(0.5 * float(self.grid[-1] - self.grid[0]) - BEYOND, 4 * MIDDLE_SD)
+        ends = np.array([(self.middle - half, self.middle + half), (math.log(SMALLEST_SD), math.log(3.0))])
+        tables = [self._known(one, share, random=random) for one, share in rates]
+        for _ in range(3):  # the whole range first, then closer and closer to where the weight is
+            axes = [np.linspace(float(low), float(high), 25) for low, high in ends]
+            mean, log_sd = (axis.ravel() for axis in np.meshgrid(*axes))
+            log_weight = np.stack([self._log_weights(mean, log_sd, *known) for known in tables])
+            weight = np.exp(log_weight - log_weight.max())
+            kept = weight > 1e-4
+            some = kept.any(axis=0)
+            step = (ends[:, 1] - ends[:, 0]) / 24
+            narrow = np.array([(axis[some].min(), axis[some].max()) for axis in (mean, log_sd)])
+            closer = np.clip(narrow + step[:, None] * (-1, 1), ends[:, :1], ends[:, 1:])
+            if ((closer[:, 1] - closer[:, 0]) > 0.7 * (ends[:, 1] - ends[:, 0])).all():
+                break
+            ends = closer
+        lapse = np.array([one for one, _ in rates])
+        at_rate, at_prior = np.nonzero(kept)
+        share = weight[kept] / weight[kept].sum()
+        return PlausiblePriors(mean[at_prior], np.exp(log_sd[at_prior]), lapse[at_rate], share)
+
+    def _rates(self, rate: float, random: bool, *, given: bool) -> list[tuple[float, float]]:
+        """Lapse rates that may be plausible, evenly spaced in their root, and the log of their share."""
+        if given:
+            return [(rate, 0.0)]
+        top = self.at(rate, random=random).log_posterior
+        known = [
+            math.sqrt(one)
+            for (one, way), found in self._found.items()
+            if way == random and found.log_posterior > top - 6
+        ]
+        last, first = max(known), min(known)
+        step = max((last - first) / (RATES - 1), 0.01)
+        edges = np.linspace(first, min(last + step, math.sqrt(LARGEST_LAPSE)), RATES + 1)
+        roots, step = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])
+        dense = math.log((1 - NO_LAPSE) * (LAPSE_PRIOR + 1) * 2 * step)
+        return [(0.0, math.log(NO_LAPSE)), *((float(root) ** 2, dense + math.log(root)) for root in roots)]
+
+    def _known(self, rate: float, log_share: float, *, random: bool) -> tuple[Floats, Floats, Floats, float]:
+        """Likelihoods at a lapse rate, their tops, ρ times that of chance, and the rate's log-density."""
+        table = self.table(rate)
+        top = table.max(axis=1)
+        rho = float(special.expit(self.at(rate, random=True).best[2])) if random else 0.0
+        chance = rho * np.exp(np.minimum(self.at_zero - top, 0.0))
+        likelihood = (1 - rho) * np.exp(table - top[:, None])
+        return likelihood, top, chance, LAPSE_PRIOR * math.log1p(-rate) + log_share
+
+    def _log_weights(
+        self, mean: Floats, log_sd: Floats, likelihood: Floats, top: Floats, chance: Floats, more: float
+    ) -> Floats:
+        """The log-posterior of priors at a lapse rate, up to a constant."""
+        mass = likelihood @ _bells(self.grid, mean, np.exp(log_sd)).T + chance[:, None]
+        before = np.array([self.beforehand(np.array(free))[0] for free in zip(mean, log_sd, strict=True)])
+        said = np.sort(np.log(np.maximum(mass, 1e-300)), axis=0)  # in any order of people the same
+        return np.asarray(said.sum(axis=0) + math.fsum(top) + before + more)
 
 
 def _learning_grid(choices: Choices) -> Floats:
@@ -436,26 +802,6 @@ def _learning_grid(choices: Choices) -> Floats:
     return np.arange(wide[0] - BEYOND, wide[-1] + BEYOND + spacing, spacing)
 
 
-def _climb(gradients: Gradients, start: Floats, grid: Floats) -> tuple[Floats, Floats]:
-    """Maximise over (m, log s) within what the grid can show; return where, and standard errors."""
-
-    def loss(free: Floats) -> tuple[float, Floats]:
-        value, slopes = gradients(free)
-        return -math.fsum(value) / len(value), -np.array([math.fsum(c) for c in slopes.T]) / len(value)
-
-    bounds = [(grid[0] + BEYOND, grid[-1] - BEYOND), (math.log(SMALLEST_SD), math.log(LARGEST_SD))]
-    result = optimize.minimize(
-        loss,
-        start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=bounds,
-        options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 200},
-    )
-    best = np.asarray(result.x)
-    return best, standard_errors(gradients, best, np.eye(2))
-
-
 def _first_guess(table: Floats, grid: Floats) -> Floats:
     inside = table.argmax(axis=1)
     finite = np.sort(grid[inside[(inside > 0) & (inside < len(grid) - 1)]])  # in any order of people the same
@@ -464,13 +810,17 @@ def _first_guess(table: Floats, grid: Floats) -> Floats:
     return np.array([np.median(finite), math.log(min(1.5, max(0.2, 0.7 * float(finite.std()))))])
 
 
-def _marginal(table: Floats, grid: Floats, free: Floats) -> tuple[Floats, Floats]:
+def _marginal(likelihood: Floats, grid: Floats, free: Floats, chance: Floats | None) -> tuple[Floats, Floats]:
+    """Return everybody's log marginal likelihood and its slopes in mean, log sd and, with chance, logit ρ."""
     mean, sd = float(free[0]), float(np.exp(free[1]))
     away = (grid - mean) / sd
-    density = table - 0.5 * away**2 - math.log(sd * math.sqrt(2 * math.pi))
-    top = density.max(axis=1)
-    weight = np.exp(density - top[:, None])
-    total = weight.sum(axis=1)
-    weight /= total[:, None]
-    slopes = np.stack([(weight * away).sum(axis=1) / sd, (weight * away**2).sum(axis=1) - 1], axis=1)
-    return top + np.log(total * (grid[1] - grid[0])), slopes
+    bell = np.exp(-0.5 * away**2) * ((grid[1] - grid[0]) / (sd * math.sqrt(2 * math.pi)))
+    sums = likelihood @ np.stack([bell, bell * away, bell * away**2], axis=1)
+    mass = np.maximum(sums[:, 0], 1e-300)
+    slopes = np.stack([sums[:, 1] / mass / sd, sums[:, 2] / mass - 1], axis=1)
+    if chance is None:
+        return np.log(mass), slopes
+    rho = float(special.expit(free[2]))
+    total = (1 - rho) * mass + rho * chance
+    at_random = rho * chance / total
+    return np.log(total), np.column_stack([slopes * (1 - at_random)[:, None], at_random - rho])

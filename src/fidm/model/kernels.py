@@ -236,6 +236,7 @@ def polish(person_offsets, entry, weight, begin, d, own, lapse, low, high, eta, 
             step = -s / b if b < 0.0 else 0.0
             if b < 0.0 and abs(step) <= 1e-13 * x:
                 x += step
+                s, b = slopes(j, person_offsets, entry, weight, begin, d, own, x, lapse)
                 break
             to = x + step
             if b >= 0.0 or to <= left or to >= right:
@@ -244,9 +245,9 @@ def polish(person_offsets, entry, weight, begin, d, own, lapse, low, high, eta, 
                 break
             small = b < 0.0 and abs(step) <= 3e-5 * x and to == x + step
             x = to
+            s, b = slopes(j, person_offsets, entry, weight, begin, d, own, x, lapse)
             if small:  # Newton squares the error: about 1e-9 is left
                 break
-            s, b = slopes(j, person_offsets, entry, weight, begin, d, own, x, lapse)
         eta[j] = x
         bend[j] = b
 
@@ -302,10 +303,10 @@ def cross_table(table, first, spacing, log_eta, target, upward, found):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cross(person_offsets, entry, weight, begin, d, own, lapse, target, low, high, found):
-    """Find for each person the η between ``low`` and ``high`` where ℓ crosses ``target``.
+def cross(person_offsets, entry, weight, begin, d, own, lapse, target, low, high, start, found):
+    """Find for each person the η between ``low`` and ``high`` where ℓ crosses ``target``, to about 1e-12.
 
-    ``low`` and ``high`` must lie on different sides; NaN asks for nothing.
+    ``low`` and ``high`` must lie on different sides; NaN asks for nothing. The search begins at ``start``.
     """
     for j in range(len(found)):
         a = low[j]
@@ -314,7 +315,7 @@ def cross(person_offsets, entry, weight, begin, d, own, lapse, target, low, high
         if np.isnan(a) or np.isnan(b):
             continue
         va = value(j, person_offsets, entry, weight, begin, d, own, a, lapse) - target[j]
-        x = 0.5 * (a + b)
+        x = start[j] if min(a, b) < start[j] < max(a, b) else 0.5 * (a + b)
         for _ in range(80):
             v = value(j, person_offsets, entry, weight, begin, d, own, x, lapse) - target[j]
             s, _b = slopes(j, person_offsets, entry, weight, begin, d, own, x, lapse)
@@ -323,7 +324,7 @@ def cross(person_offsets, entry, weight, begin, d, own, lapse, target, low, high
             else:
                 b = x
             to = x - v / s if s != 0.0 else np.nan
-            if abs(to - x) <= 1e-9 * x:
+            if abs(to - x) <= 1e-7 * x:  # Newton squares the error
                 x = to
                 break
             if not (min(a, b) < to < max(a, b)):
@@ -382,5 +383,10 @@ def negative_binomial_maximum(y, base, offsets, kappa, theta, curvature):
             x = to
             if small:
                 break
+        bend = 0.0
+        for i in range(offsets[j], offsets[j + 1]):
+            mean = np.exp(x) * m[i]
+            inverse = 1.0 / (kappa + mean)
+            bend += mean * (y[i] + kappa) * inverse * kappa * inverse
         theta[j] = x
         curvature[j] = bend

@@ -1,0 +1,128 @@
+r"""What the training part leaves open about people: a sample of the populations that it allows.
+
+Empirical Bayes takes the learned population (coefficients, shape, mean and sd of the prior) as known. With 15
+or 30 people, or three segments each, it is not, and intervals that ignore this are too short. So the
+population φ has a posterior of its own,
+
+.. math::
+
+    p(\varphi \mid y) \propto p(\varphi) \prod_j
+    \int p(y_j \mid \theta, \varphi)\, p(\theta \mid \varphi)\, d\theta,
+
+which is drawn by importance sampling: a Student t of the posterior's mode and curvature proposes points of a
+fixed low-discrepancy sequence, and each is weighted by the posterior over the proposal. If few of the points
+carry the weight, the proposal is moved to what was found and the points are drawn again. A person's posterior
+is the average of those under each point. It is the same every time: nothing is random.
+
+The hyperpriors are weak and keep a vanishing spread away: the sd of people has a half-t with four degrees of
+freedom, of scale 1 for offsets and ½ for log η (people differ by 0.2 to 0.8 in either), 1/√κ of counts a
+half-normal of scale 1; everything else is flat.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import linalg, special
+
+from fidm.types import Floats
+
+POINTS = 64
+"""How many populations stand for those that are plausible."""
+
+FREEDOM = 6.0
+"""The degrees of freedom of the proposal; its tails must be longer than the posterior's."""
+
+ROUNDS = 4
+"""How often the proposal may be moved to what was found."""
+
+ENOUGH = 0.35
+"""The effective share of the points above which the proposal is good enough."""
+
+WIDEST = 1.5
+"""The largest standard deviation of the proposal in any free number, where the curvature tells nothing."""
+
+NEGLIGIBLE = 0.01
+"""Where doubt about the population adds less than this to the variance of estimates, it is left out."""
+
+OFFSET_SCALE, SENSITIVITY_SCALE = 1.0, 0.5
+"""The scales of the hyperpriors of people's sd, of offsets and of log η."""
+
+Posterior = Callable[[Floats], float]
+"""From free numbers to the logarithm of their posterior, up to a constant."""
+
+
+def log_sd_prior(log_sd: float, scale: float) -> tuple[float, float]:
+    """Return the log-density of the logarithm of people's sd, and its slope: half-t of four degrees."""
+    square = math.exp(2 * log_sd) / scale**2
+    return log_sd - 2.5 * math.log1p(square / 4), 1 - 5 * square / (4 + square)
+
+
+def log_count_shape_prior(log_shape: float) -> tuple[float, float]:
+    """Return the log-density of log κ of counts, and its slope: 1/√κ is half-normal of scale 1."""
+    inverse = math.exp(-log_shape)
+    return -0.5 * log_shape - 0.5 * inverse, -0.5 + 0.5 * inverse
+
+
+def sample(posterior: Posterior, mode: Floats, curvature: Floats) -> tuple[Floats, Floats, float]:
+    """Return points [R, F], their weights [R], and the effective share of points behind the weights.
+
+    Parameters
+    ----------
+    posterior : callable
+        The log-posterior of the free numbers.
+    mode : float array [F]
+        Where it is highest.
+    curvature : float array [F, F]
+        Its second derivatives there.
+    """
+    standard, log_proposal = _proposals(len(mode))
+    centre, spread = mode, spread_of(curvature)
+    best: tuple[Floats, Floats, float] | None = None
+    for _ in range(ROUNDS):
+        points = centre + standard @ spread.T
+        log_weight = np.array([posterior(point) for point in points]) - log_proposal
+        log_weight = np.where(np.isfinite(log_weight), log_weight, -np.inf)
+        weight = np.exp(log_weight - log_weight.max())
+        weight /= weight.sum()
+        effective = 1 / float(np.sum(weight**2)) / len(weight)
+        if best is None or effective > best[2]:
+            best = points, weight, effective
+        if effective >= ENOUGH:
+            break
+        # Flattened weights move the proposal without letting one lucky point take it all.
+        flat = np.sqrt(best[1])
+        flat /= flat.sum()
+        centre = flat @ best[0]
+        away = best[0] - centre
+        covariance = (flat[:, None] * away).T @ away
+        spread = _root(0.7 * covariance + 0.3 * spread @ spread.T)
+    assert best is not None  # noqa: S101
+    return best
+
+
+def _proposals(width: int) -> tuple[Floats, Floats]:
+    """Points of a standard Student t in so many dimensions, and their log-density up to a constant.
+
+    Every point has its mirror image, so that whatever is odd around the mode is integrated exactly.
+    """
+    from scipy.stats import qmc
+
+    even = qmc.Sobol(width + 1, scramble=True, rng=np.random.default_rng(0)).random(POINTS // 2)
+    normal = special.ndtri(even[:, :width])
+    half = normal / np.sqrt(special.chdtri(FREEDOM, even[:, -1:]) / FREEDOM)
+    points = np.concatenate([half, -half])
+    return points, -0.5 * (FREEDOM + width) * np.log1p((points**2).sum(axis=1) / FREEDOM)
+
+
+def spread_of(curvature: Floats) -> Floats:
+    """Return the root of the covariance that a curvature gives, no wider than is reasonable."""
+    values, vectors = linalg.eigh(-0.5 * (curvature + curvature.T))
+    return _root((vectors / np.maximum(values, WIDEST**-2)) @ vectors.T)
+
+
+def _root(covariance: Floats) -> Floats:
+    """The lower triangular root, which small changes of the covariance change little."""
+    return np.asarray(linalg.cholesky(covariance + 1e-12 * np.eye(len(covariance)), lower=True))
