@@ -29,7 +29,7 @@ NO_ACTION = -1
 UNKNOWN_STATE = -1
 """The code of an end state nobody recorded."""
 
-PER_STEP = ("state", "action", "weight", "segment", "inferred")
+PER_STEP = ("state", "action", "weight", "segment", "inferred", "step")
 """The arrays with one entry per step."""
 
 PROBLEM_SCHEMA = {
@@ -75,6 +75,8 @@ class Cohort:
         The row of the segment each step belongs to, counted within its episode; -1 for none.
     inferred : bool array [N] or None
         Whether a step was filled in by a planner, not said by the person; None where no step was.
+    step : int array [N] or None
+        The number of each step in its study; None where every episode counts from 1.
     problems : DataFrame
         What was wrong with the people who were left out when it was read with ``strict=False``.
     """
@@ -91,6 +93,7 @@ class Cohort:
     weight: NDArray[np.float64] | None = None
     segment: NDArray[np.int32] | None = None
     inferred: NDArray[np.bool_] | None = None
+    step: NDArray[np.int32] | None = None
     problems: pl.DataFrame = field(default_factory=no_problems)
 
     def __post_init__(self) -> None:
@@ -111,13 +114,14 @@ class Cohort:
             ("weight", len(self.state)),
             ("segment", len(self.state)),
             ("inferred", len(self.state)),
+            ("step", len(self.state)),
         ):
             array = getattr(self, name)
             if array is not None and array.shape != (expected,):
                 raise DataError(f"{name} has the shape {array.shape}; expected ({expected},).")
         for name in ("episode_offsets", "step_offsets", "segment_offsets"):
             object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), np.int64)))
-        for name in ("state", "action", "end_state", "segment"):
+        for name in ("state", "action", "end_state", "segment", "step"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, read_only(np.asarray(getattr(self, name), np.int32)))
         if self.weight is not None:
@@ -333,6 +337,13 @@ class Cohort:
         """The number of episodes E."""
         return self.episodes.height
 
+    def step_numbers(self) -> NDArray[np.int32]:
+        """Return the number of each step in its episode, [N], as the study counts them."""
+        if self.step is not None:
+            return self.step
+        begins = np.repeat(self.step_offsets[:-1], np.diff(self.step_offsets))
+        return (np.arange(self.n_steps) - begins + 1).astype(np.int32)
+
     @property
     def n_steps(self) -> int:
         """The number of steps N."""
@@ -522,6 +533,9 @@ class Cohort:
             weight=_filled(cohorts, "weight", np.float64(1.0)),
             segment=_filled(cohorts, "segment", np.int32(-1)),
             inferred=_filled(cohorts, "inferred", np.bool_(False)),
+            step=None
+            if all(c.step is None for c in cohorts)
+            else np.concatenate([c.step_numbers() for c in cohorts]),
             problems=pl.concat([c.problems for c in cohorts]),
         )
 

@@ -6,7 +6,7 @@ Each is a frozen dataclass whose arrays are read-only; it is checked once, when 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -57,6 +57,12 @@ class Values:
         How many layers of states were solved one after the other.
     method : str
         How it was solved, in words.
+
+    Attributes
+    ----------
+    solved_for : str
+        The fingerprint of the task they were solved for; empty for values made or changed by hand, which
+        stand for what people believe: ``Model(task, believes=values)``.
     """
 
     q: NDArray[np.float64]
@@ -67,12 +73,19 @@ class Values:
     iterations: int
     layers: int
     method: str
+    solved_for: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
         if self.q.ndim != 2 or self.v.shape != (self.q.shape[0],):
             raise DataError(f"q has shape {self.q.shape} and v {self.v.shape}; expected (S, A) and (S,).")
         object.__setattr__(self, "q", read_only(self.q))
         object.__setattr__(self, "v", read_only(self.v))
+
+    def marked(self, fingerprint: str) -> Values:
+        """Return the same values with the fingerprint of the task they were solved for."""
+        found = replace(self)
+        object.__setattr__(found, "solved_for", fingerprint)
+        return found
 
     def __repr__(self) -> str:
         states, actions = self.q.shape

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
+from fidm.experiments import select as selecting
 
 
 @pytest.fixture(scope="module")
@@ -126,13 +128,17 @@ def test_a_task_that_only_degenerates_gives_exit_code_1(tmp_path, cohort, capsys
     assert (tmp_path / "study" / "results" / "select.png").exists()
 
 
-def test_select_refuses_in_words(tmp_path, study, capsys):
+def test_select_takes_several_tasks(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(selecting, "select", partial(selecting.select, costs=[-0.02], temperatures=[0.05]))
     tasks = [fidm.load_task(name) for name in ("errands", "grocery_small")]
     fidm.write_cohort(
         fidm.simulate_cohort(tasks, 10, seed=1), tmp_path / "two", tasks=["errands", "grocery_small"]
     )
-    assert main(["select", str(tmp_path / "two")]) == 2
-    assert "(errands, grocery_small)" in capsys.readouterr().err
+    assert main(["select", str(tmp_path / "two")]) == 0
+    assert "Chosen: move cost" in capsys.readouterr().out
+
+
+def test_select_refuses_in_words(study, capsys):
     assert main(["select", str(study), "--by", "auc", "--label", "split"]) == 2
     assert "has 1 different values" in capsys.readouterr().err
     assert main(["select", str(study), "--folds", "40"]) == 2

@@ -210,6 +210,40 @@ def test_rows_may_come_in_any_order_and_from_pandas():
     assert made.segments["duration_s"].to_list() == expected.segments["duration_s"].to_list()
 
 
+@pytest.mark.parametrize(
+    ("names", "order"),
+    [
+        (["1.1", "1.9", "1.10"], [0, 1, 2]),  # text, though each could be read as a number
+        (["3", "1e0", "2"], [0, 1, 2]),
+        (["10", "2", "1"], [2, 1, 0]),
+    ],
+)
+def test_only_whole_numbers_are_put_in_their_order(tmp_path, names, order):
+    steps = pl.DataFrame(
+        {"participant": "A", "episode": names, "step": 1, "state": [0, 0, 0], "action": [1, 1, 1]}
+    )
+    segments = pl.DataFrame({"participant": "A", "episode": names[0], "segment": names, "n_moves": [1, 2, 3]})
+    made = fidm.make_cohort(steps=steps, segments=segments, tasks=corridor())
+    assert made.episodes["episode"].to_list() == [names[i] for i in order]
+    assert made.segments["segment"].to_list() == [names[i] for i in order]
+    fidm.write_cohort(made, tmp_path / "study")
+    again = fidm.read_cohort(tmp_path / "study", tasks=corridor())
+    assert again.episodes["episode"].to_list() == made.episodes["episode"].to_list()
+
+
+@pytest.mark.parametrize("column", ["participant", "episode", "segment"])
+def test_names_read_as_decimals_are_refused(column):
+    steps = pl.DataFrame({"participant": 1.0, "episode": 1.0, "step": [1], "state": [0], "action": [1]})
+    segments = pl.DataFrame({"participant": 1.0, "episode": 1.0, "segment": [1.0], "n_moves": [1]})
+    made = fidm.make_cohort(steps=steps, segments=segments, tasks=corridor())
+    assert made.segments["segment"].to_list() == ["1"]
+    spoiled = segments.with_columns(pl.lit(1.1).alias(column))
+    with pytest.raises(
+        fidm.DataError, match=r"1\.1 and 1\.10 cannot be told apart\. Read the column as text"
+    ):
+        fidm.make_cohort(steps=steps, segments=spoiled, tasks=corridor())
+
+
 def test_a_caller_s_tables_are_not_changed():
     tables = good()
     before = {name: table.clone() for name, table in tables.items()}

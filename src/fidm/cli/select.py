@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Literal
 
 from fidm.cli.shared import Flag, Reading, Writing
-from fidm.errors import DataError
 from fidm.present.terminal import progress_bar
 
 NONE_CHOSEN = 1
@@ -36,7 +35,8 @@ def select(
     study
         The study folder.
     task
-        A built-in task or a task file; by default the one that study.toml names.
+        A built-in task or a task file; by default those that study.toml names, which are all tried with the
+        same move cost and temperature.
     split
         The participants with this value of "split"; by default "train" where there is a split, else
         everybody. "all" takes everybody.
@@ -58,17 +58,8 @@ def select(
 
     with progress_bar(rates=True) as bars:
         opened = Reading(task=() if task is None else (task,), skip_bad=skip_bad).open(study, bars)
-        if len(opened.tasks) > 1:
-            names = ", ".join(model.name for model in opened.tasks)
-            raise DataError(
-                f"has several tasks ({names}). One task is needed, since a move cost and a temperature "
-                "belong to one.",
-                source=str(study),
-            )
         cohort, part = opened.part(split)
-        found = run(
-            opened.tasks[0], cohort, folds=folds, seed=seed, by=by, label=label, on_progress=bars.step
-        )
+        found = run(opened.tasks, cohort, folds=folds, seed=seed, by=by, label=label, on_progress=bars.step)
         written = writing.write(found, study)
     writing.show(found, written, study, opened, lambda page: show_selection(found, part, page))
     return NONE_CHOSEN if found.chosen is None else 0

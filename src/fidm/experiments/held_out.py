@@ -380,7 +380,7 @@ class FamilyTest:
         )
         channel, learned = self.whole[-1]
         seen = observed([channel], self.people, self.levels)[0]
-        theta = own_offsets(channel, seen, learned.population, method="eb", level=0.95).estimate
+        theta = own_offsets(channel, seen, learned, method="eb", level=0.95).estimate
         return FamilyScores(
             log_likelihood=total,
             counts=counts,

@@ -29,7 +29,7 @@ from scipy.stats import t
 from fidm.channels import CHANNEL_WORDS, SENSITIVITY_WORDS
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.experiments.shared import by_method, fit_learnable, learned_truth
+from fidm.experiments.shared import fit_learnable, learned_truth
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
@@ -515,7 +515,6 @@ def _repeated(
     rows: list[dict[str, Any]] = []
     stats: list[dict[str, Any]] = []
     failures: dict[str, str] = {}
-    first: Method = "eb" if "eb" in protocol.methods else "mle"
     total = protocol.repeat * len(protocol.conditions)
     for repetition in range(protocol.repeat):
         rng = np.random.default_rng([protocol.seed, repetition, _FACTORS])
@@ -531,12 +530,17 @@ def _repeated(
                 noise = protocol.noise if condition == "noise" else 1.0
                 known = design.channels, design.truth, factors[:, 1:]
                 drawn = redraw_effort(walked, *known, seed=seed, missing=missing, noise=noise)
-            fit, why = fit_learnable(
-                tasks.tasks, drawn, design.channels, method=first, values=values, workers=protocol.workers
-            )
-            failures = why | failures
             for method in protocol.methods:
-                profile = by_method(fit, method).profile(drawn, workers=protocol.workers)
+                fit, why = fit_learnable(
+                    tasks.tasks,
+                    drawn,
+                    design.channels,
+                    method=method,
+                    values=values,
+                    workers=protocol.workers,
+                )
+                failures = why | failures
+                profile = fit.profile(drawn, workers=protocol.workers)
                 key = {"repetition": repetition + 1, "condition": condition, "method": method}
                 rows += [key | row for row in slope_rows(factors, design.channels, profile)]
                 stats += [key | row for row in statistic_rows(factors, design.channels, profile)]

@@ -1,22 +1,22 @@
 """How far a person's numbers can be trusted: split halves, retest, and the change that is more than noise.
 
-*Split-half.* A person's segments are dealt to two halves, odd and even; every step goes with its segment. In
-episodes whose steps do not say which segment they belong to, runs of three counted steps are dealt instead.
-People with many short episodes have whole episodes dealt (``halves="episodes"``): where the segments of an
-episode follow a pattern, such as a slow first choice, odd and even segments are not parallel. Each half is
-estimated alone by maximum likelihood, with the population values of one fit for both; shrunken halves are
-pulled to the same centre, the more the less they hold, which distorts the correlation. With r the correlation
-of the halves (log η, θ), the full-length reliability is Spearman and Brown's ρ = 2r / (1 + r); a negative r
-is not stepped up. With SD the spread of full-length estimates, the standard error of measurement is SD·√(1 −
-ρ).
+*Split-half.* Where people have several episodes, whole episodes are dealt to two halves, odd and even: what
+lasts an episode, such as an easy maze or a slow first choice, would be in both halves otherwise and count as
+the person's. Where they have one, their segments are dealt (``halves="segments"``); every step goes with its
+segment. In episodes whose steps do not say which segment they belong to, runs of three counted steps are
+dealt instead. Each half is estimated alone by maximum likelihood, with the population values of one fit for
+both; shrunken halves are pulled to the same centre, the more the less they hold, which distorts the
+correlation. With r the correlation of the halves (log η, θ), the full-length reliability is Spearman and
+Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the spread of full-length estimates, the
+standard error of measurement is SD·√(1 − ρ).
 
 People whose estimate is infinite in a half (every choice a best one) are left out of r, and with them the
 most consistent people, so ρ of η says little where they are many. The rank correlation keeps them, in the
 first and last places; sentences then rely on the model.
 
-*Retest.* Where people have several traces: the first against the second, or odd against even ones if anybody
-has more than two. ρ is the ICC(2,1), absolute agreement of single measurements, and the standard error of
-measurement √(σ²_occasion + σ²_error) of the same two-way model.
+*Retest.* Where people have two traces: the first against the second. ρ is the ICC(2,1), absolute agreement
+of single measurements, and the standard error of measurement √(σ²_occasion + σ²_error) of the same two-way
+model. More than two traces are trials of a sitting as far as anybody knows, and give split halves only.
 
 *Model.* What empirical Bayes itself says of people who were observed: ρ is one minus the mean posterior
 variance over the prior's, and the standard error of measurement the root of the mean posterior variance over
@@ -66,6 +66,9 @@ ENOUGH_RETESTS = 30
 
 TOO_LOW = 0.5
 """Below this reliability more than half of the differences are error, and sentences speak of no change."""
+
+LEAST_CHANGE, MOST_TIMES = 0.005, 100
+"""Estimates that vary less hardly differ, and changes by larger factors are not written as numbers."""
 
 FEWEST_PEOPLE = 5
 """A correlation of fewer people is not given."""
@@ -136,12 +139,7 @@ class Reliability:
                     f"{text}; below {as_printed(TOO_LOW)}, too low to speak of changes in one person."
                 )
                 continue
-            least = "" if row["kind"] == "retest" else "at least "
-            said.append(
-                f"{text}; a change of a person's {what} by less than a factor of {least}"
-                f"{math.exp(row['mdc_shrunk']):.2f} is within measurement error "
-                f"({math.exp(row['mdc']):.2f} if estimated by maximum likelihood)."
-            )
+            said.append(f"{text}; {_say_change(row, what)}")
         return tuple(said)
 
     def _best(self, name: str) -> dict[str, Any] | None:
@@ -175,6 +173,38 @@ class Reliability:
         return "\n".join(self.sentences())
 
 
+def changes(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Return the smallest detectable change by maximum likelihood and by empirical Bayes.
+
+    None where the reliability is not known, or too low to speak of changes in a person, or where estimates
+    hardly differ.
+
+    Parameters
+    ----------
+    row : mapping
+        A row of the table of :class:`Reliability`.
+    """
+    if row["reliability"] is None or row["reliability"] < TOO_LOW or row["mdc"] < LEAST_CHANGE:
+        return None, None
+    return row["mdc"], row["mdc_shrunk"]
+
+
+def _say_change(row: Mapping[str, Any], what: str) -> str:
+    """Which change of a person's value is within measurement error."""
+    if row["mdc"] < LEAST_CHANGE:
+        return "people's estimates hardly differ, so nothing is said of changes in one person."
+    if row["mdc_shrunk"] > math.log(MOST_TIMES):
+        return f"even a change of a person's {what} by a factor of {MOST_TIMES} is within measurement error."
+    least = "" if row["kind"] == "retest" else "at least "
+    alone = f"more than {MOST_TIMES}"
+    if row["mdc"] <= math.log(MOST_TIMES):
+        alone = f"{math.exp(row['mdc']):.2f}"
+    return (
+        f"a change of a person's {what} by less than a factor of {least}{math.exp(row['mdc_shrunk']):.2f} is "
+        f"within measurement error ({alone} if estimated by maximum likelihood)."
+    )
+
+
 def reliability(
     task: TaskModel | Iterable[TaskModel] | None,
     cohort: Cohort,
@@ -182,7 +212,7 @@ def reliability(
     fit: Fit | EffortFit | None = None,
     learn_from: Cohort | None = None,
     channels: Sequence[Channel] | None = None,
-    halves: Literal["segments", "episodes"] = "segments",
+    halves: Literal["segments", "episodes"] | None = None,
     unit: Literal["person", "episode"] = "person",
     together: str | None = None,
     seed: int = 1,
@@ -205,7 +235,8 @@ def reliability(
     channels : sequence of Channel, optional
         The effort channels that are learned where there is no fit; by default the paper's.
     halves : {"segments", "episodes"}
-        What is dealt to the two halves in turn: segments with their steps, or whole episodes.
+        What is dealt to the two halves in turn: segments with their steps, or whole episodes. By default
+        whole episodes if at least four of five people have several.
     unit : {"person", "episode"}
         Whose reliability: that of people; or that of single episodes, such as the dialogs of a person, each
         of which then has numbers of its own. People are still drawn whole for the intervals.
@@ -231,12 +262,22 @@ def reliability(
     60
     """
     protocol = _Protocol(
-        halves=halves, unit=unit, together=together, seed=seed, bootstrap=bootstrap, workers=workers
+        halves=halves or _usual_halves(cohort, unit),
+        unit=unit,
+        together=together,
+        seed=seed,
+        bootstrap=bootstrap,
+        workers=workers,
     )
     several = _check_people(task, cohort, fit, protocol)
     say = on_progress or (lambda doing, done, of: None)
     group = None if together is None else groups_of(cohort, together)
     notes = []
+    if several.any() and protocol.halves == "segments" and unit == "person":
+        notes.append(
+            "neighbouring segments of an episode are in opposite halves, so what lasts an episode counts as "
+            "the person's, and the reliability may be too high; halves='episodes' deals whole episodes"
+        )
     if unit == "episode":
         owner = cohort.episode_owner()
         group = owner if group is None else group[owner]
@@ -258,20 +299,30 @@ def reliability(
     say("split halves", 1, 4)
     rows = measuring.halves(notes)
     say("retest", 2, 4)
-    if several.any():
-        rows += measuring.retest(several, notes)
+    twice = np.diff(cohort.episode_offsets) == 2
+    if twice.any() and 2 * twice.sum() >= several.sum():
+        rows += measuring.retest(twice, notes)
     elif unit == "person":
-        notes.append("no retest: nobody has several traces")
+        notes.append(
+            "no retest: people have more than two traces, and nothing says which are of another day; as "
+            "trials of one sitting they give split halves"
+            if several.any()
+            else "no retest: nobody has several traces"
+        )
     say("model", 3, 4)
     rows += measuring.model(notes)
     say("model", 4, 4)
+    alike = fit.alike if isinstance(fit, Fit) else ()
+    if alike:
+        labels = ", ".join(label_of(name) for name in alike)
+        notes.append(f"no measurable individual differences, so nobody has an estimate: {labels}")
     settings = {"bootstrap": bootstrap, "learned": hash_values(learned_numbers(fit)), **protocol.unusual()}
     models = () if tasks is None else tasks.tasks
     return Reliability(
         record=Record.of("reliability", models, seed=seed, settings=settings, cohort=cohort),
         parameters=fit.parameters,
         table=pl.DataFrame(rows, infer_schema_length=None).fill_nan(None),
-        notes=(*notes, *_few(rows)),
+        notes=(*notes, *_few([row for row in rows if row["parameter"] not in alike])),
         not_learned=failures,
     )
 
@@ -303,6 +354,12 @@ class _Protocol:
         """The settings that are not the usual ones."""
         usual = {"halves": "segments", "unit": "person", "together": None}
         return {name: getattr(self, name) for name, own in usual.items() if getattr(self, name) != own}
+
+
+def _usual_halves(cohort: Cohort, unit: str) -> Literal["segments", "episodes"]:
+    """What is dealt unless somebody says: whole episodes, where few people would be lost by it."""
+    alone = np.diff(cohort.episode_offsets) < 2
+    return "episodes" if unit == "person" and len(cohort) and alone.mean() <= MANY else "segments"
 
 
 def _check_people(
@@ -345,7 +402,7 @@ class _Measuring:
     def halves(self, notes: list[str]) -> list[dict[str, Any]]:
         """The rows of split halves."""
         if self.protocol.halves == "episodes":
-            ((odd, odd_segment), _), _ = deal_episodes(self.cohort)
+            odd, odd_segment = deal_episodes(self.cohort)
             how = "split-half: odd against even episodes, whole"
         else:
             odd, odd_segment, how = deal_segments(self.tasks, self.cohort)
@@ -354,13 +411,17 @@ class _Measuring:
         first, second = (half_of(self.cohort, self.fit.channels, *half) for half in dealt)
         return self._rows("split-half", (first, second, self.cohort), _split_half, self.group)
 
-    def retest(self, several: Flags, notes: list[str]) -> list[dict[str, Any]]:
-        """The rows of a retest of those who have several traces."""
-        chosen = self.cohort[np.flatnonzero(several)]
-        dealt, how = deal_episodes(chosen)
+    def retest(self, twice: Flags, notes: list[str]) -> list[dict[str, Any]]:
+        """The rows of a retest of those who have two traces."""
+        chosen = self.cohort[np.flatnonzero(twice)]
+        how = f"retest: first against second trace, {len(chosen):,} people with two"
+        if len(chosen.tasks) > 1:
+            how += "; traces are on different tasks, so the retest is one with parallel forms"
         notes.append(how)
+        steps, segments = deal_episodes(chosen)
+        dealt = ((steps, segments), (~steps, ~segments))
         first, second = (half_of(chosen, self.fit.channels, *part) for part in dealt)
-        group = None if self.group is None else self.group[several]
+        group = None if self.group is None else self.group[twice]
         return self._rows("retest", (first, second), _retest, group)
 
     def _rows(
@@ -387,7 +448,7 @@ class _Measuring:
         """What empirical Bayes says of the reliability of its own estimates."""
         fit = self.fit
         spreads = [learned.population.sd for learned in fit.populations.values()]
-        spreads += [fit.prior.sd] if isinstance(fit, Fit) else []
+        spreads += [fit.prior.sd] if isinstance(fit, Fit) and fit.method == "mle" else []
         if not np.isfinite(spreads).all():
             notes.append("no reliability by the model: the fit has no prior; fit with method='eb'")
             return []
@@ -428,7 +489,7 @@ def deal_segments(tasks: TaskSet | None, cohort: Cohort) -> tuple[Flags, Flags, 
     where = f" of {int(alone.sum()):,} of {cohort.n_episodes:,} episodes" if linked.any() else ""
     how += (
         f"; steps{where} do not say which segment they belong to, so for sensitivity runs of {RUN} counted "
-        "steps were dealt in turn"
+        "steps were dealt in turn; neighbours are in opposite halves, so its reliability may be too high"
     )
     return odd, odd_segment, how
 
@@ -450,18 +511,12 @@ def _filled_in(segment: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArra
     return np.where(known, segment[np.maximum(last, 0)], 0).astype(np.int64)
 
 
-def deal_episodes(cohort: Cohort) -> tuple[tuple[tuple[Flags, Flags], tuple[Flags, Flags]], str]:
-    """Which steps and segments belong to the first and the second measurement, and how that was decided."""
+def deal_episodes(cohort: Cohort) -> tuple[Flags, Flags]:
+    """Which steps and segments belong to odd episodes of their person."""
     starts = np.repeat(cohort.episode_offsets[:-1], np.diff(cohort.episode_offsets))
     is_first = (np.arange(cohort.n_episodes) - starts) % 2 == 0
     steps = np.repeat(is_first, np.diff(cohort.step_offsets))
-    segments = np.repeat(is_first, np.diff(cohort.segment_offsets))
-    most = int(np.diff(cohort.episode_offsets).max())
-    how = "first against second trace" if most == 2 else "odd against even traces; it is that of half of them"
-    how = f"retest: {how}, {len(cohort):,} people with several"
-    if len(cohort.tasks) > 1:
-        how += "; traces are on different tasks, so the retest is one with parallel forms"
-    return ((steps, segments), (~steps, ~segments)), how
+    return steps, np.repeat(is_first, np.diff(cohort.segment_offsets))
 
 
 def half_of(cohort: Cohort, channels: tuple[Channel, ...], steps: Flags, segments: Flags) -> Cohort:
@@ -518,8 +573,7 @@ def _row(
     high: Floats,
     rank_r: float = math.nan,
 ) -> dict[str, Any]:
-    change = 1.96 * math.sqrt(2)
-    shrunk = change * float(found[2]) * min(1.0, max(0.0, float(found[1])))
+    change = 1.96 * math.sqrt(2) if found[1] > 0 else math.nan  # without a reliability there is none
     return {
         "parameter": name,
         "kind": kind,
@@ -534,7 +588,7 @@ def _row(
         "mdc": change * float(found[2]),
         "mdc_low": change * float(low[2]),
         "mdc_high": change * float(high[2]),
-        "mdc_shrunk": shrunk if math.isfinite(found[1]) else math.nan,
+        "mdc_shrunk": change * float(found[2]) * min(1.0, float(found[1])),
     }
 
 

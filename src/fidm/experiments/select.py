@@ -13,7 +13,7 @@ beside it, by folds in which the groups are spread evenly, and can be made the c
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ from fidm.stats import deal
 from fidm.tasks.check import check_task, move_cost
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
+from fidm.tasks.stack import TaskSet
 from fidm.types import Floats, Integers, Progress, Values
 
 By = Literal["likelihood", "auc"]
@@ -95,7 +96,7 @@ class Selection:
     close : tuple of Point
         The usable points within one standard error of the chosen one, itself among them.
     own : tuple of float
-        Move cost and temperature of the task as it stands.
+        Move cost and temperature of the tasks as they stand; NaN where these differ among tasks.
     n_people, n_actions : int
         How many people and how many of their choices were scored.
     notes : tuple of str
@@ -143,10 +144,12 @@ class Selection:
         ]
         if self.at(*self.own) == self.chosen:
             own = "is the one chosen"
-        setting = f"The task's own setting ({self.own[0]:g}, {self.own[1]:g})"
+        setting = f"The task's own setting ({self.own[0]:g}, {self.own[1]:g}) {own}."
+        if np.isnan(self.own).any():
+            setting = "The tasks as they stand differ in their settings."
         return (
             f"Chosen: move cost {self.chosen.move_cost:g}, temperature {self.chosen.tau:g}. {how} within one "
-            f"standard error of it. {setting} {own}."
+            f"standard error of it. {setting}"
         )
 
     @property
@@ -194,7 +197,7 @@ def _named(point: Point | None) -> dict[str, float] | None:
 
 
 def select(
-    task: TaskModel,
+    task: TaskModel | Iterable[TaskModel],
     cohort: Cohort,
     *,
     costs: Sequence[float] = paper.MOVE_COSTS,
@@ -209,8 +212,9 @@ def select(
 
     Parameters
     ----------
-    task : TaskModel
-        A task with movements.
+    task : TaskModel, or several
+        A task with movements. Several are all tried with the same move cost and temperature, and a point is
+        usable if it is in every task.
     cohort : Cohort
         The training part.
     costs, temperatures : sequence of float
@@ -237,24 +241,26 @@ def select(
     >>> found.chosen.tau, found.points[1].usable
     (0.02, False)
     """
-    own_cost = _check(task, cohort, costs, temperatures, folds, seed, by)
+    tasks = TaskSet.of(task).tasks
+    own = _check(tasks, cohort, costs, temperatures, folds, seed, by)
     if by == "auc" and label is None:
         label = DIAGNOSIS
     fold = deal(len(cohort), folds, seed=[seed, len(cohort)])
-    groups = None if label is None else _Groups.of(task, cohort, label, folds, seed)
+    groups = None if label is None else _Groups.of(tasks, cohort, label, folds, seed)
     grid = [(float(cost), float(tau)) for cost in costs for tau in temperatures]
     say = on_progress or (lambda doing, done, of: None)
     scored = []
     for done, (cost, tau) in enumerate(grid):
         say("points", done, len(grid))
-        variant = task.with_settings(move_cost=cost, tau=tau)
-        found = check_task(variant, vary=False)
-        reasons = tuple(finding.says for finding in found.findings if finding.level == "problem")
-        values = solve(variant)
-        log, n = _cross_validate(variant, values, cohort, fold, usable=found.usable)
+        variants = tuple(one.with_settings(move_cost=cost, tau=tau) for one in tasks)
+        reasons = tuple(
+            reason for variant in variants for reason in _problems(variant, several=len(tasks) > 1)
+        )
+        values = tuple(solve(variant) for variant in variants)
+        log, n = _cross_validate(variants, values, cohort, fold, usable=not reasons)
         areas = np.full(folds, np.nan)
         if groups is not None:
-            areas = _areas(variant, values, cohort, groups, folds, usable=found.usable)
+            areas = _areas(variants, values, cohort, groups, folds, usable=not reasons)
         scored.append(_Scored(cost, tau, reasons, log, n, areas))
     say("points", len(grid), len(grid))
     points, best = _compared(scored, by)
@@ -267,49 +273,59 @@ def select(
         "groups": None if groups is None else hash_values(groups.group),
     }
     return Selection(
-        record=Record.of("select", task, seed=seed, settings=settings, cohort=cohort),
+        record=Record.of("select", tasks, seed=seed, settings=settings, cohort=cohort),
         points=points,
         by=by,
         chosen=None if best is None else points[best],
         close=() if best is None else _close(points, best, by),
-        own=(own_cost, task.tau),
+        own=own,
         n_people=len(cohort),
         n_actions=max(int(one.n.sum()) for one in scored),
         notes=() if groups is None else groups.notes,
     )
 
 
+def _problems(task: TaskModel, *, several: bool) -> list[str]:
+    """Why a task is degenerate, with its name where there are several."""
+    found = check_task(task, vary=False).findings
+    where = f"{task.name}: " if several else ""
+    return [f"{where}{finding.says}" for finding in found if finding.level == "problem"]
+
+
 def _check(
-    task: TaskModel,
+    tasks: Sequence[TaskModel],
     cohort: Cohort,
     costs: Sequence[float],
     temperatures: Sequence[float],
     folds: int,
     seed: int,
     by: By,
-) -> float:
-    """The task's own move cost, if these people's choices can be compared on this grid."""
+) -> tuple[float, float]:
+    """The tasks' own move cost and temperature, NaN where they differ, if this grid can be tried."""
     if by not in ("likelihood", "auc"):
         raise DataError(f"by is {by!r}; it must be 'likelihood' or 'auc'.")
     if seed < 0:
         raise DataError(f"seed is {seed}; it must be 0 or more.")
-    own_cost = move_cost(task)
-    if own_cost is None:
-        raise TaskError(f"{task.name} has no movements, so it has no move cost to select.")
+    settings = {(move_cost(task), task.tau) for task in tasks}
+    still = [task.name for task in tasks if move_cost(task) is None]
+    if still:
+        raise TaskError(f"{still[0]} has no movements, so it has no move cost to select.")
     if not (len(costs) and len(temperatures)):
         raise DataError("The grid is empty; give at least one move cost and one temperature.")
-    strange = sorted({name for name in cohort.tasks if name} - {task.name})
+    names = [task.name for task in tasks]
+    strange = sorted({name for name in cohort.tasks if name} - set(names))
     if strange:
         raise DataError(
-            f"People did {', '.join(strange)}, not only {task.name}. One task is needed, since a move cost "
-            "and a temperature belong to one."
+            f"People did {', '.join(strange)}, not only {', '.join(names)}. Give all tasks they did, or the "
+            "people who did these only."
         )
     if folds < 2 or len(cohort) < FEWEST_PER_FOLD * folds:
         raise DataError(
             f"{folds} folds cannot be made of {len(cohort)} participant{'s' * (len(cohort) != 1)}; there "
             f"must be 2 folds or more, and {FEWEST_PER_FOLD} participants in each."
         )
-    return own_cost
+    cost, tau = settings.pop()
+    return (np.nan, np.nan) if settings or cost is None else (cost, tau)
 
 
 # ---------------------------------------------------------------------- scores
@@ -357,7 +373,7 @@ class _Groups:
     notes: tuple[str, ...]
 
     @classmethod
-    def of(cls, task: TaskModel, cohort: Cohort, label: str, folds: int, seed: int) -> _Groups:
+    def of(cls, tasks: Sequence[TaskModel], cohort: Cohort, label: str, folds: int, seed: int) -> _Groups:
         group = _two_groups(cohort, label, folds)
         fold = deal(len(cohort), folds, seed=[seed, len(cohort)], classes=group)
         columns = cohort.segments.columns
@@ -368,7 +384,7 @@ class _Groups:
         failures: dict[str, str] = {}
         for number in range(folds):
             learners = cohort[np.flatnonzero(fold != number)]
-            fit, why = fit_learnable((task,), learners, channels)
+            fit, why = fit_learnable(tasks, learners, channels)
             failures |= why
             effort.append(fit.profile(cohort).features()[0][:, 1:])
         notes = tuple(f"{name} is left out of the AUC: {reason}" for name, reason in failures.items())
@@ -402,13 +418,13 @@ def _two_groups(cohort: Cohort, label: str, folds: int) -> NDArray[np.int8]:
 
 
 def _cross_validate(
-    task: TaskModel, values: Values, cohort: Cohort, fold: Integers, *, usable: bool
+    tasks: Sequence[TaskModel], values: Sequence[Values], cohort: Cohort, fold: Integers, *, usable: bool
 ) -> tuple[Floats, Integers]:
     """Everybody's log-likelihood when left out, and their number of choices."""
     log, n = np.full(len(cohort), np.nan), np.zeros(len(cohort), np.int64)
     for number in range(int(fold.max()) + 1):
         left_out = cohort[np.flatnonzero(fold == number)]
-        fit = _learned(task, values, cohort[np.flatnonzero(fold != number)], usable=usable)
+        fit = _learned(tasks, values, cohort[np.flatnonzero(fold != number)], usable=usable)
         if fit is not None:
             log[fold == number] = fit.log_likelihood(left_out, at="prior")["action"].to_numpy()
             n[fold == number] = fit.profile(left_out).n[:, 0]
@@ -416,12 +432,18 @@ def _cross_validate(
 
 
 def _areas(
-    task: TaskModel, values: Values, cohort: Cohort, groups: _Groups, folds: int, *, usable: bool
+    tasks: Sequence[TaskModel],
+    values: Sequence[Values],
+    cohort: Cohort,
+    groups: _Groups,
+    folds: int,
+    *,
+    usable: bool,
 ) -> Floats:
     """How well all features tell the two groups apart, in each fold."""
     areas = np.full(folds, np.nan)
     for number in range(folds):
-        fit = _learned(task, values, cohort[np.flatnonzero(groups.fold != number)], usable=usable)
+        fit = _learned(tasks, values, cohort[np.flatnonzero(groups.fold != number)], usable=usable)
         if fit is not None:
             features = np.column_stack([fit.profile(cohort).features()[0], groups.effort[number]])
             known, inside = groups.group >= 0, groups.fold == number
@@ -430,10 +452,12 @@ def _areas(
     return areas
 
 
-def _learned(task: TaskModel, values: Values, learners: Cohort, *, usable: bool) -> Fit | None:
+def _learned(
+    tasks: Sequence[TaskModel], values: Sequence[Values], learners: Cohort, *, usable: bool
+) -> Fit | None:
     """What people's choices share; None where the values of a degenerate point are too flat to learn it."""
     try:
-        return Model(task, channels=(), values=values).fit(learners)
+        return Model(tasks, channels=(), values=values).fit(learners)
     except FitError:
         if usable:
             raise

@@ -292,7 +292,11 @@ def learned_truth(fit: Fit) -> dict[str, Truth]:
 
 def by_method(fit: AnyFit, method: Literal["eb", "mle"]) -> AnyFit:
     """Return the same population with people estimated one parameter at a time by this method."""
-    changes: dict[str, Any] = {"method": method, **({"joint": None} if isinstance(fit, Fit) else {})}
+    changes: dict[str, Any] = {"method": method}
+    if isinstance(fit, Fit):
+        changes["joint"] = None
+        if method == "mle":  # everybody by their own likelihood alone
+            changes["kinds"] = None
     return replace(fit, **changes)
 
 

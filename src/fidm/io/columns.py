@@ -84,6 +84,19 @@ def natural(column: pl.Expr) -> pl.Expr:
     return column.cast(pl.String).str.strip_chars().str.replace(r"^(-?\d+)\.0+$", "$1")
 
 
+def refuse_decimals(table: pl.DataFrame, name: str) -> None:
+    """Raise if names were read as decimal numbers, among which 1.1 and 1.10 are the same."""
+    for column in ("participant", "episode", "segment"):
+        kind = table.schema.get(column)
+        if kind is not None and kind.is_float():
+            number = pl.col(column).fill_nan(None)
+            if table.select((number != number.round()).any()).item():
+                raise DataError(
+                    f"The column {column!r} of {name} holds names that were read as decimal numbers, so 1.1 "
+                    "and 1.10 cannot be told apart. Read the column as text, for example with dtype=str."
+                )
+
+
 def named_codes(
     table: pl.DataFrame, source: str, column: str, tasks: TaskSet | None, found: list[pl.DataFrame]
 ) -> pl.DataFrame:
@@ -174,6 +187,17 @@ def flags(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]
 def in_order(table: pl.DataFrame, by: list[str]) -> pl.DataFrame:
     """Return the rows sorted; rows that are equal stay as they lie."""
     return table.sort(by, maintain_order=True)
+
+
+def by_number(table: pl.DataFrame, owner: str, name: str) -> pl.DataFrame:
+    """Return the rows by owner, then by name where all names are whole numbers; else as they lie.
+
+    Names such as 1.9 and 1.10 are text.
+    """
+    number = pl.col(name).cast(pl.Int64, strict=False)
+    if table.select(number.is_not_null().all()).item():
+        return table.sort(owner, number, maintain_order=True)
+    return in_order(table, [owner])
 
 
 def say(

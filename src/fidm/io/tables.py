@@ -25,6 +25,7 @@ from fidm.cohort import UNKNOWN_STATE, Cohort, as_frame, no_problems, offsets_of
 from fidm.errors import DataError
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import (
+    by_number,
     excluded_people,
     flags,
     in_order,
@@ -35,6 +36,7 @@ from fidm.io.columns import (
     numbers,
     plain_kind,
     refusal,
+    refuse_decimals,
     say,
     whole,
     without,
@@ -130,6 +132,7 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
         raise DataError("There is no table of steps.", source=source)
     for name, table in tables.items():
         need(table, name, KEYS[name][:1])
+        refuse_decimals(table, name)
     out = excluded_people(tables.get("participants"), source=source)["participant"]
     tables = {name: without(numbered(table), out) for name, table in tables.items()}
     _same_episodes(tables)
@@ -228,9 +231,7 @@ def _episodes(
     )
     order = people.select("participant").with_row_index("_person")
     placed = table.join(order, on="participant", how="left", maintain_order="left")
-    number = pl.col("episode").cast(pl.Float64, strict=False)
-    by = ["_person", number] if placed.select(number.is_not_null().all()).item() else ["_person"]
-    return placed.sort(by, maintain_order=True).drop("_row").with_row_index("_episode")
+    return by_number(placed, "_person", "episode").drop("_row").with_row_index("_episode")
 
 
 def _steps(
@@ -307,12 +308,7 @@ def _segments(
     if "duration_s" in table.columns:
         zero = "Leave it empty where nothing was said."
         say(found, "segments", table, pl.col("duration_s") == 0, "duration_s is 0.", zero)
-    number = pl.col("segment").cast(pl.Float64, strict=False)
-    if table.select(
-        number.is_not_null().all()
-    ).item():  # numbered segments come in the order of their numbers
-        return table.sort("_episode", number, maintain_order=True)
-    return in_order(table, ["_episode"])
+    return by_number(table, "_episode", "segment")
 
 
 def _replayed(steps: pl.DataFrame, tasks: TaskSet | None) -> pl.DataFrame:
@@ -356,11 +352,14 @@ def _assemble(
         if c not in ("participant", "episode", "task", "end_state", "_person", "_episode", "_p")
     ]
     hidden = ("_row", "participant", "episode", "_episode", "_task")
+    step = steps["step"].cast(pl.Int32).to_numpy()
+    step_offsets = offsets_of(np.bincount(of_step, minlength=episodes.height))
+    first = step[step_offsets[:-1][np.diff(step_offsets) > 0]]
     cohort = Cohort(
         participants=people,
         episodes=episodes.select("episode", "task", *extra),
         episode_offsets=offsets_of(np.bincount(episodes["_p"].to_numpy(), minlength=people.height)),
-        step_offsets=offsets_of(np.bincount(of_step, minlength=episodes.height)),
+        step_offsets=step_offsets,
         state=steps["state"].cast(pl.Int32).to_numpy(),
         action=steps["action"].cast(pl.Int32).to_numpy(),
         end_state=_ends(episodes, steps, of_step),
@@ -371,6 +370,7 @@ def _assemble(
         if "segment" in steps.columns
         else None,
         inferred=steps["inferred"].to_numpy() if "inferred" in steps.columns else None,
+        step=None if (first == 1).all() else step,
     )
     return cohort, steps["_row"].to_numpy().astype(np.int64)
 
@@ -467,7 +467,7 @@ def tables_of(cohort: Cohort) -> dict[str, pl.DataFrame]:
         {
             "participant": names.gather(of_step),
             "episode": episode.gather(of_step),
-            "step": (np.arange(cohort.n_steps) - cohort.step_offsets[of_step] + 1).astype(np.int32),
+            "step": cohort.step_numbers(),
             "state": cohort.state,
             "action": cohort.action,
         }

@@ -22,8 +22,8 @@ from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.counts import NegativeBinomial
 from fidm.model.effort import column_values, paper_channels, segment_owner_offsets
 from fidm.simulate.cohort import People, SoftmaxWalker, Truth, choose, simulate_cohort
+from fidm.tasks.beliefs import own_values
 from fidm.tasks.model import TaskModel
-from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet, follow
 from fidm.types import Floats, Values
 
@@ -31,7 +31,7 @@ Seed = int | Sequence[int]
 """One whole number, or several: the seed of an experiment and the number of a repetition."""
 
 ACTIONS, MOVES_PER_SEGMENT = 60, 3.7
-"""The paper's people took about 60 actions, described in 16 to 17 segments."""
+"""Simulated people take about 60 actions, described in 16 to 17 segments; the paper reports neither."""
 
 PRESENCE = "pause_presence"
 """The channel that says whether there was a pause at all."""
@@ -50,7 +50,7 @@ def people_like(
     people: People | None = None,
     actions: int = ACTIONS,
 ) -> Cohort:
-    """Let simulated people stand in for the paper's: about 60 actions and 17 segments on the grocery task.
+    """Let simulated people stand in for the paper's: about 60 actions, 17 segments on the grocery task.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def redraw_walks(
         With ``true_action_sensitivity`` in the participants table.
     """
     eta = _per_person(etas, cohort, "etas")
-    solved = values or [solve(model) for model in tasks.tasks]
+    solved = own_values(tasks, values)
     paths = [SoftmaxWalker.of(model, one) for model, one in zip(tasks.tasks, solved, strict=True)]
     task = tasks.task_of(cohort)
     needed = _per_run(counted_steps(tasks, cohort), cohort.step_offsets)
@@ -155,8 +155,7 @@ def redraw_choices(
         As in :func:`redraw_walks`.
     """
     eta = _per_person(etas, cohort, "etas")
-    solved = values or [solve(model) for model in tasks.tasks]
-    q = tasks.values(solved)
+    q = tasks.values(own_values(tasks, values))
     kept = np.flatnonzero(counted_steps(tasks, cohort))
     episode = np.searchsorted(cohort.step_offsets, kept, side="right") - 1
     person = cohort.episode_owner()[episode]

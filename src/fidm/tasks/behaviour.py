@@ -25,12 +25,23 @@ from fidm.types import Floats, Trace, Values
 
 def pair_values(task: TaskModel, values: Values) -> Floats:
     """Return Q of every legal pair, [K]."""
+    check_own(task, values)
+    return np.asarray(values.q[task.pair_state, task.action])
+
+
+def check_own(task: TaskModel, values: Values) -> None:
+    """Raise if values were solved for another task, or do not fit this one."""
+    if values.solved_for and values.solved_for != task.fingerprint:
+        raise TaskError(
+            f"These values were solved for another task than {task.name}, or for other settings of it, so "
+            "they do not say what its actions are worth. Solve this one: fidm.solve(task). What people who "
+            "believe in the other one go by is fidm.tasks.beliefs.believed_values(task, other)."
+        )
     if values.q.shape != (task.n_states, task.n_actions):
         raise TaskError(
             f"These values are of shape {values.q.shape}, but {task.name} has "
             f"{task.n_states} states and {task.n_actions} actions."
         )
-    return np.asarray(values.q[task.pair_state, task.action])
 
 
 def choice_probabilities(task: TaskModel, values: Values, sensitivity: float) -> Floats:

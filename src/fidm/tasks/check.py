@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from fidm.tasks.compile import compile_task
 from fidm.tasks.goals import GoalCheck, Look
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
+from fidm.tasks.stack import TaskSet
 from fidm.types import Normaliser, Values
 
 DETOUR = 1.1
@@ -51,6 +53,44 @@ class Finding:
     code: str
     says: str
     advice: str = ""
+
+
+QUICK_PAIRS = 200_000
+"""Tasks with more legal choices than this are not checked in passing: it would take longer than a fit."""
+
+_PROBLEMS: WeakKeyDictionary[TaskModel, tuple[str, ...]] = WeakKeyDictionary()
+"""What is wrong with tasks that were checked in passing; nothing of a task can change."""
+
+
+def task_problems(tasks: TaskSet, solved: Sequence[Values]) -> list[str]:
+    """Say which tasks cannot be used, and why, without trying repairs; a matter of milliseconds.
+
+    Parameters
+    ----------
+    tasks : TaskSet
+        The tasks.
+    solved : sequence of Values
+        Their values; those of tasks that people take for others are passed over, and so are large tasks.
+    """
+    wrong = []
+    for task, values in zip(tasks.tasks, solved, strict=True):
+        if values.solved_for == task.fingerprint and task.n_pairs <= QUICK_PAIRS:
+            if task not in _PROBLEMS:
+                _PROBLEMS[task] = _quick_problems(task, values)
+            if _PROBLEMS[task]:
+                wrong.append(f"{task.name} cannot be used: {_PROBLEMS[task][0]} See fidm check.")
+    more = [f"{len(wrong) - 3:,} more tasks cannot be used. See fidm check."] if len(wrong) > 3 else []
+    return [*wrong[:3], *more]
+
+
+def _quick_problems(task: TaskModel, values: Values) -> tuple[str, ...]:
+    """The problems that the values show by themselves."""
+    look = Look.at(task, values)
+    goes_well = look.finishes and look.fewest is not None and not look.left_undone
+    found = [] if goes_well else _way_findings(task, look)
+    for goal in look.goals:
+        found += _goal_findings(goal, look.finishes)
+    return tuple(finding.says for finding in found if finding.level == "problem")
 
 
 def find(

@@ -235,7 +235,8 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
     task : TaskModel
         The task.
     normaliser : {"sum", "mean", "max"}, optional
-        The soft maximum; the task's own by default. The paper uses ``"sum"``.
+        The soft maximum; the task's own by default. The paper uses ``"sum"``. With another one the values are
+        those of ``task.with_settings(normaliser=…)``, not of the task itself.
 
     Returns
     -------
@@ -284,7 +285,7 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
         iterations=steps,
         layers=len(layers),
         method="backward induction" if is_acyclic else "Newton by layers",
-    )
+    ).marked(task.fingerprint)
 
 
 def soft_maximum(pair_q: Floats, offsets: Integers, tau: float, normaliser: Normaliser) -> Floats:

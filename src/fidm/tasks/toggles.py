@@ -147,6 +147,7 @@ def solve_toggles(
         The soft maximum; the task's own by default.
     change : float, optional
         What a change pays, to see what the task would be like at another price; the task's own by default.
+        Values at another price are those of no task, so a model takes them as ``believes`` only.
     """
     normaliser = task.normaliser if normaliser is None else normaliser
     if normaliser not in get_args(Normaliser):
@@ -179,7 +180,7 @@ def solve_toggles(
             f"{task.name}: the values were found only to a residual of {residual:.2g} in {sweeps} sweeps. A "
             "smaller tau, a dearer change or normaliser='max' makes it easier."
         )
-    return Values(
+    found = Values(
         q=q,
         v=np.append(v, 0.0),
         normaliser=normaliser,
@@ -189,6 +190,10 @@ def solve_toggles(
         layers=1,
         method="sweeps over the cube of sets",
     )
+    if change != own_change:
+        return found
+    own = task if normaliser == task.normaliser else task.with_settings(normaliser=normaliser)
+    return found.marked(own.fingerprint)
 
 
 def _inside(task: TaskModel) -> tuple[int, float, Floats]:

@@ -11,7 +11,16 @@ from matplotlib.axes import Axes
 
 import fidm
 from fidm.errors import DataError
-from fidm.experiments.reliability import _measured, _retest, _split_half, deal_segments, half_of, reliability
+from fidm.experiments.reliability import (
+    _measured,
+    _retest,
+    _split_half,
+    _usual_halves,
+    changes,
+    deal_segments,
+    half_of,
+    reliability,
+)
 from fidm.experiments.shared import by_method
 from fidm.fit.factorized import Model
 from fidm.model.effort import paper_channels
@@ -158,7 +167,13 @@ def test_more_than_two_traces_are_dealt_odd_and_even(task):
         episode_offsets=np.arange(9) * 3,
     )
     found = reliability(task, many, bootstrap=50)
-    assert any("odd against even" in note for note in found.notes)
+    assert found.row("duration", "retest") is None
+    assert "split-half: odd against even episodes, whole" in found.notes
+    assert any("no retest: people have more than two traces" in note for note in found.notes)
+    row = found.row("duration")
+    assert row["reliability"] == pytest.approx(
+        2 * row["r"] / (1 + abs(row["r"])) if row["r"] > 0 else row["r"]
+    )
 
 
 def _renamed(cohort, i):
@@ -266,6 +281,62 @@ def test_whole_episodes_can_be_dealt_to_halves(task, cohort):
     found = reliability(task, several, fit=fit, halves="episodes", bootstrap=20)
     assert found.notes[0] == "split-half: odd against even episodes, whole"
     assert found.record.settings["halves"] == "episodes"
-    halves, retest = found.row("duration"), found.row("duration", "retest")
+    halves = found.row("duration")
     assert (halves["n"], halves["without"]) == (20, 1)
-    assert halves["r"] == pytest.approx(retest["r"])  # the same halves
+    assert found.row("duration", "retest") is None  # trials of one sitting
+    usual = reliability(task, several, fit=fit, bootstrap=20)
+    assert usual.table.equals(found.table)
+    assert usual.record.settings["halves"] == "episodes"
+    alone = replace(several, episode_offsets=np.append(np.arange(21), [80]))  # one person has several
+    assert _usual_halves(several, "person") == "episodes"
+    assert _usual_halves(alone, "person") == _usual_halves(several, "episode") == "segments"
+
+
+def test_what_lasts_an_episode_does_not_count_as_the_persons(task):
+    """People who are all alike, but every episode has a mood of its own: nothing can be told of people."""
+    made = fidm.simulate_cohort(task, 60, seed=2)
+    rng = np.random.default_rng(3)
+    mood = np.repeat(rng.normal(size=60), np.diff(made.segment_offsets))
+    seconds = np.exp(mood + 0.3 * rng.normal(size=made.n_segments)) * (
+        1 + made.segments["n_moves"].to_numpy()
+    )
+    people = replace(
+        made,
+        participants=made.participants[:20],
+        segments=made.segments.with_columns(duration_s=pl.Series(seconds)),
+        episode_offsets=np.arange(0, 61, 3),
+    )
+    channels = tuple(channel for channel in paper_channels() if channel.name == "duration")
+    fit = Model(task, channels=channels).fit(people, method="mle")
+    whole, mixed = (
+        reliability(task, people, fit=fit, halves=halves, bootstrap=20) for halves in (None, "segments")
+    )
+    assert mixed.row("duration")["reliability"] > 0.9
+    assert whole.row("duration")["reliability"] < 0.6
+
+
+def test_absurd_changes_are_not_written_as_numbers(found):
+    row = found.table.filter(parameter="duration", kind="split-half").row(0, named=True)
+    said = []
+    for rho, mdc in ((0.9, 10.1), (0.9, 900.0), (0.9, 1e-4), (-0.1, None)):
+        shrunk = None if mdc is None else mdc * rho / 3
+        changed = {**row, "reliability": rho, "mdc": mdc, "mdc_shrunk": shrunk}
+        odd = replace(
+            found, parameters=("duration",), table=pl.DataFrame([changed], schema=found.table.schema)
+        )
+        said += odd.sentences()
+    assert "(more than 100 if estimated by maximum likelihood)" in said[0]
+    assert "even a change of a person's value by a factor of 100 is within" in said[1]
+    assert "hardly differ" in said[2]
+    assert "too low to speak of changes" in said[3]
+    assert changes({**row, "reliability": None}) == changes({**row, "mdc": 1e-4}) == (None, None)
+
+
+def test_people_who_are_alike_have_no_reliability(task, cohort):
+    fit = fidm.Model(task).fit(cohort)
+    alike = reliability(task, cohort, fit=replace(fit, alike=("turns",)), bootstrap=20)
+    rows = alike.table.filter(parameter="turns")
+    assert rows["mdc"].null_count() == rows["reliability"].null_count() == rows.height == 2
+    assert [note for note in alike.notes if "turn" in note] == [
+        "no measurable individual differences, so nobody has an estimate: turn count"
+    ]

@@ -13,7 +13,7 @@ import fidm
 from fidm.errors import DataError, FidmError, TaskError
 from fidm.experiments.select import _Scored, select
 from fidm.model.effort import paper_channels
-from fidm.record import to_json
+from fidm.record import plain, to_json
 from fidm.stats import deal
 
 COSTS, TEMPERATURES = (-0.02, -0.05), (0.03, 0.05, 0.12)
@@ -48,6 +48,34 @@ def test_the_point_people_acted_by_is_chosen_or_close(found):
     assert found.score(found.chosen) == max(p.likelihood for p in found.points if p.usable)
     assert found.chosen.likelihood_se == 0
     assert found.n_people == 60
+
+
+def test_several_tasks_share_a_point():
+    tasks = [
+        fidm.load_task(name).with_settings(move_cost=-0.02, tau=0.05) for name in ("errands", "grocery_small")
+    ]
+    people = fidm.simulate_cohort(tasks, 30, seed=1, max_steps=60)
+    found = select(tasks, people, costs=[-0.02], temperatures=[0.05, 0.5], folds=3)
+    assert found.own == (-0.02, 0.05)
+    assert [point.usable for point in found.points] == [True, False]
+    assert found.points[1].reasons[0].startswith("errands: ")
+    assert set(found.record.tasks) == {"errands", "grocery_small"}
+    variants = [task.with_settings(tau=0.5) for task in tasks]
+    fold = deal(30, 3, seed=[1, 30])
+    log = 0.0
+    for part in range(3):
+        fit = fidm.Model(variants, channels=()).fit(people[np.flatnonzero(fold != part)])
+        log += fit.log_likelihood(people[np.flatnonzero(fold == part)], at="prior")["action"].sum()
+    assert found.points[1].likelihood == pytest.approx(log / found.n_actions)
+    mixed = [tasks[0], tasks[1].with_settings(tau=0.04)]
+    other = select(mixed, people, costs=[-0.02], temperatures=[0.05], folds=3)
+    assert np.isnan(other.own).all()
+    assert other.own_is_close is None
+    assert other.sentence.endswith("The tasks as they stand differ in their settings.")
+    assert other.points[0].likelihood == found.points[0].likelihood
+    assert '"task_as_it_stands": {"move_cost": null, "tau": null' in json.dumps(plain(other.to_dict()))
+    with pytest.raises(DataError, match="People did grocery_small, not only errands"):
+        select(tasks[0], people, folds=3)
 
 
 def test_people_of_another_point_choose_another(task):

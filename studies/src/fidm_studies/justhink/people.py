@@ -90,11 +90,11 @@ def halves(
     often: Any = {"together": "team", "seed": seed, "bootstrap": bootstrap, "workers": workers}
     eta = pl.col("parameter") == SENSITIVITY
     found = [reliability(task, cohort, fit=fit, halves="episodes", **often).table.filter(eta)]
-    spoke = np.diff(cohort.segment_offsets[cohort.episode_offsets]) > 0
-    if fit.channels and spoke.sum() > 1:
+    spoken = cohort[np.flatnonzero(np.diff(cohort.segment_offsets[cohort.episode_offsets]) > 0)]
+    if fit.channels and len(spoken) > 1:
         learned = fit.channels, fit.levels, fit.populations, fit.method, fit.population, fit.level
         effort = EffortFit(*learned, fit.n_people, fit.n_learned)  # θ needs no task
-        found.append(reliability(None, cohort[np.flatnonzero(spoke)], fit=effort, **often).table)
+        found.append(reliability(None, spoken, fit=effort, halves="segments", **often).table)
     columns = ("parameter", "r", "rank_r", "reliability", "low", "high", "n", "without")
     return pl.concat([one.filter(kind="split-half").select(columns) for one in found], how="vertical_relaxed")
 
