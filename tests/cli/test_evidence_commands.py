@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
+import numpy as np
 import polars as pl
 import pytest
 from cyclopts import App
@@ -148,6 +150,24 @@ def test_who_always_did_the_best_is_said_to_have_no_worse_action(tmp_path, cohor
 
 
 @pytest.mark.usefixtures("no_pictures")
+def test_who_has_no_steps_has_no_figure_and_no_sensitivity(tmp_path, cohort, capsys):
+    first, last = cohort.step_offsets[cohort.episode_offsets[2:4]]
+    kept = np.r_[:first, last : cohort.n_steps]
+    offsets = cohort.step_offsets.copy()
+    offsets[cohort.episode_offsets[3] :] -= last - first
+    silent = replace(
+        cohort,
+        step_offsets=offsets,
+        state=cohort.state[kept],
+        action=cohort.action[kept],
+        segment=cohort.segment[kept],
+    )
+    fidm.write_cohort(silent, tmp_path, tasks=["grocery_small"])
+    assert run("evidence", tmp_path, "--participant", cohort.ids[2]) == 0
+    assert f"{cohort.ids[2]}: η not estimated, 0 counted actions" in capsys.readouterr().out
+    assert not list((tmp_path / "results").glob("*.png"))
+
+
 def test_actions_not_counted_are_told_by_cause(spoken, capsys):
     run("evidence", spoken)
     out = capsys.readouterr().out

@@ -60,7 +60,9 @@ def test_both_ways_are_written_and_printed(study, task, cohort, capsys):
     assert np.array_equal(
         table.select(OTHER[1:]).to_numpy(), np.stack([other.low[:, 0], other.high[:, 0]], axis=1)
     )
-    assert table.columns[6:9] == ["action_sensitivity_n", "inferred_share", OTHER[0]]
+    assert table.columns[6:10] == [
+        "action_sensitivity_n", "action_sensitivity_random", "inferred_share", OTHER[0]
+    ]  # fmt: skip
     assert OTHER[0] in pl.read_csv(study / "profile.csv").columns
     share = cohort.inferred.mean()
     assert f"inferred moves: {100 * share:.0f} %" in out
@@ -138,9 +140,9 @@ def test_too_few_stated_moves_are_no_reason_to_refuse_a_fit_of_all(tmp_path, coh
     assert main(["fit", str(tmp_path / "study")]) == 2
     assert "100% of the counted" in " ".join(capsys.readouterr().err.split())
     assert main(["fit", str(tmp_path / "study"), "--inferred", "1"]) == 0
-    assert "No choice" in " ".join(capsys.readouterr().out.split())
+    assert "is not estimated" in " ".join(capsys.readouterr().out.split())
     assert main(["fit", str(tmp_path / "study"), "--inferred", "1", "--json"]) == 0
-    assert "No choice" in json.loads(capsys.readouterr().out)["inferred"]["not_compared"]
+    assert "is not estimated" in json.loads(capsys.readouterr().out)["inferred"]["not_compared"]
 
 
 def test_wrong_weights_and_flags_are_said_in_a_sentence(study, cohort, capsys):

@@ -20,7 +20,7 @@ import fidm
 from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
 from fidm.plot.evidence import residual_shade
-from fidm.present.numbers import number_text, percent_text
+from fidm.present.numbers import estimate_text, number_text, percent_text
 from fidm.report.html import to_html
 from fidm.report.report import build_report
 from fidm.talk import Transcript, Turn
@@ -354,6 +354,9 @@ def test_places_are_called_as_on_the_map_and_remarks_stay_in_the_background(page
     steps = named["people"][0]["episodes"][0]["steps"]
     steps["action"][0], steps["where"][0] = "BUY egg_tofu", "row 2, column 3, completed: egg_tofu, meat"
     steps["where"][1] = "row 2, column 4, completed: egg_tofu, meat"
+    profile = named["people"][0]["profile"]
+    for row, status in zip(profile, ("no_maximum", "few_observations", "alike"), strict=True):
+        row["status"] = status
     go(page, put(tmp_path, named))
     open_tables(page, "steps")
     rows = page.locator("#person-1 table.steps tbody tr")
@@ -361,18 +364,11 @@ def test_places_are_called_as_on_the_map_and_remarks_stay_in_the_background(page
     expect(rows.nth(0).locator("td").nth(3)).to_have_text("row 2, column 3, completed: egg and tofu, meat")
     expect(rows.nth(1).locator("td").nth(3)).to_have_text("row 2, column 4")
     expect(page.locator("#person-1 .key").first).to_contain_text("N is up, S down")
-    profile = named["people"][0]["profile"]
     expect(page.locator("#person-1 table.profile td:nth-child(6)")).to_have_text(
         [row["rests_on"] for row in profile]
     )
-    flagged = [row["parameter"] for row in profile if row["status"] != "ok"]
-    loud = page.locator("#person-1 > summary .flags")
-    expect(loud).to_have_count(int("action_sensitivity" in flagged))
-    n = len([name for name in flagged if name != "action_sensitivity"])
-    assert n  # so few segments narrow nothing down
-    expect(page.locator("#person-1 > summary .others")).to_have_text(
-        f"{n} remark{'' if n == 1 else 's'} on effort"
-    )
+    expect(page.locator("#person-1 > summary .flags")).to_have_text("η: data give a lower bound only")
+    expect(page.locator("#person-1 > summary .others")).to_have_text("1 remark on effort")
 
 
 def test_infinite_numbers_are_shown_as_such(page, data, tmp_path):
@@ -394,6 +390,25 @@ def test_infinite_numbers_are_shown_as_such(page, data, tmp_path):
     )
     open_tables(page, "steps")
     expect(page.locator("#person-1 table.steps tbody tr").nth(1).locator("td").nth(5)).to_have_text("∞")
+
+
+def test_no_estimate_is_said_to_be_none(page, data, tmp_path):
+    empty = copy.deepcopy(data)
+    nothing = {"estimate": None, "low": None, "high": None, "percentile": None}
+    own = empty["people"][0]["profile"]
+    own[0] |= {**nothing, "status": "no_observation", "n": 0, "said": "Not estimated: no stated moves."}
+    own[1] |= {**nothing, "status": "alike", "said": "Not estimated: no differences."}
+    for cohort in empty["shared"]["parameters"][:2]:
+        cohort |= dict.fromkeys(("p10", "median", "p90", "low", "high")) | {"n": 0}
+    go(page, put(tmp_path, empty))
+    expect(page.locator("#person-1 > summary .eta")).to_have_text("")
+    expect(page.locator("#person-1 > summary .flags")).to_have_text("η: not estimated: no stated moves")
+    for row, said in ((0, "Not estimated: no stated moves."), (1, "Not estimated: no differences.")):
+        cells = page.locator("#person-1 table.profile tbody tr").nth(row).locator("td")
+        expect(cells.nth(3)).to_have_text("–")
+        strip = page.locator("#person-1 table.profile svg.strip").nth(row)
+        expect(strip).to_have_attribute("aria-label", f"{own[row]['words']}: {said}")
+        expect(strip.locator("circle, .interval, .middle80")).to_have_count(0)
 
 
 def test_times_nobody_recorded_are_left_out(page, data, tmp_path):
@@ -428,12 +443,13 @@ def test_a_very_long_id_makes_nothing_wider(page, data, tmp_path):
 def test_figures_and_tables_show_the_data(opened, data):
     person = data["people"][0]
     steps = person["episodes"][0]["steps"]
-    estimates = [
-        float(text.replace("−", "-"))
-        for text in opened.locator("table.profile td:nth-child(3)").all_text_contents()
+    shown = [
+        estimate_text(row["estimate"], row["low"], row["high"], row["status"]) for row in person["profile"]
     ]
-    assert estimates == pytest.approx([row["estimate"] for row in person["profile"]], rel=0.05)
-    expect(opened.locator("svg.strip .dot")).to_have_count(len(person["profile"]))
+    expect(opened.locator("table.profile td:nth-child(3)")).to_have_text(shown)
+    finite = [row for row in person["profile"] if row["estimate"] is not None]
+    assert finite
+    expect(opened.locator("svg.strip .dot")).to_have_count(len(finite))
     open_tables(opened, "steps", "segments")
     rows = opened.locator("#person-1 .table tbody tr[data-step]")
     expect(rows.locator("th")).to_have_text([str(step) for step in steps["step"]])

@@ -69,6 +69,8 @@ def evidence(
         target = writing.target(study)
         written = write_evidence(found, behind, target)
         shown = found.most_astray() if participant is None else participant
+        if not found.actions.filter(participant=shown).height:
+            shown = None  # there are no steps to draw
         if shown is not None:
             name = "evidence" if participant is None else f"evidence-{file_name(participant)}"
             pictures = [target / f"{name}.png", target / f"{name}.pdf"]

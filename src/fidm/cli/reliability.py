@@ -25,9 +25,9 @@ def reliability(
 ) -> int:
     """Say how reliable every parameter is, and which change in a person is more than measurement error.
 
-    Split-half (odd against even segments) and, where participants have several traces, retest. Writes
-    reliability.json, reliability.csv and reliability.png and .pdf. Exit code 0: done. 2: the study could not
-    be used.
+    Split-half (odd against even episodes, or segments where participants have one episode) and, where
+    participants have two traces, retest. Writes reliability.json, reliability.csv and reliability.png and
+    .pdf. Exit code 0: done. 2: the study could not be used.
 
     Parameters
     ----------

@@ -51,7 +51,8 @@ class Evidence:
     channels : tuple of str
         The effort channels.
     sensitivity : float array [P]
-        The η each person's actions are judged by.
+        Everybody's own η, by which their actions are judged; NaN where there is no estimate, and actions are
+        judged by the population's.
     participants : Series [P]
         The people.
     tasks : TaskSet
@@ -249,7 +250,7 @@ def find_evidence(
     followed = follow(fit.tasks, cohort)
     refuse(cohort_problems(fit.tasks, fit.channels, cohort, followed))
     eta = profile.action_sensitivity
-    found = find_surprisal(fit, cohort, followed, eta)
+    found = find_surprisal(fit, cohort, followed, np.where(np.isnan(eta), np.exp(fit.prior.mean), eta))
     actions = _actions(fit, cohort, followed, found)
     say("segments", 1, 2)
     segments = find_residuals(fit, cohort, profile)
@@ -311,7 +312,7 @@ def step_keys(cohort: Cohort, of_step: NDArray[np.int64]) -> dict[str, Any]:
     return {
         "participant": cohort.ids.gather(cohort.episode_owner()[of_step]),
         "episode": cohort.episodes["episode"].gather(of_step),
-        "step": (np.arange(cohort.n_steps) - cohort.step_offsets[of_step] + 1).astype(np.int32),
+        "step": cohort.step_numbers(),
     }
 
 

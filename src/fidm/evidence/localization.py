@@ -359,7 +359,7 @@ def localize(
         raise DataError("The evidence is not about these people. Make it with find_evidence(fit, cohort).")
     steps = evidence.actions.select("counts", *SCORES).with_columns(
         anchors(evidence.tasks, cohort).select(
-            "step", "stretch", "is_move", "route_divergence", "opportunity", "bypass"
+            "stretch", "is_move", "route_divergence", "opportunity", "bypass"
         )
     )
     counts = steps["counts"].to_numpy() & steps["unexpectedness"].is_not_null().to_numpy()
@@ -372,7 +372,7 @@ def localize(
     directed = counts & steps["route_divergence"].is_not_null().to_numpy()
     cases: dict[str, tuple[Flags, Flags]] = {
         ROUTE: (directed, away),
-        ROUTE_CLEAR: (directed & ~_on_stretch(steps, bypass), away),
+        ROUTE_CLEAR: (directed & ~_on_stretch(cohort, steps["stretch"].to_numpy(), bypass), away),
         BYPASS: (counts & steps["opportunity"].fill_null(value=False).to_numpy(), bypass),
         BYPASS_OF_MOVES: (counts & steps["is_move"].to_numpy(), bypass),
     }
@@ -404,10 +404,10 @@ def localize(
     )
 
 
-def _on_stretch(steps: pl.DataFrame, event: Flags) -> Flags:
+def _on_stretch(cohort: Cohort, stretch: NDArray[np.int32], event: Flags) -> Flags:
     """Whether an event happened anywhere on the stretch a step belongs to, [N]."""
-    begins = (steps["step"] == 1) | (steps["stretch"] != steps["stretch"].shift(1))
-    number = np.cumsum(begins.fill_null(value=True).to_numpy()) - 1
+    episode = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    number = np.append(0, np.cumsum((np.diff(episode) != 0) | (np.diff(stretch) != 0)))[: len(stretch)]
     return np.asarray(np.bincount(number, event, minlength=1)[number] > 0)
 
 

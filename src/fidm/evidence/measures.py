@@ -24,8 +24,9 @@ The unexpectedness of action i of person j is (paper, section 4.3)
 
 .. math:: U_{ji} = -\log \pi_{\hat\eta_j}(a_{ji} \mid s_{ji}),
 
-in natural units, with the person's own estimate η̂ and, where the fit has one, the lapse rate mixed in as in
-the likelihood: π = (1 − ε) softmax(η̂ Q) + ε / \|A(s)\|. It is 0 where nothing else was possible or thinkable.
+in natural units, with the person's own estimate η̂ (the population's where there is none) and, where the fit
+has one, the lapse rate mixed in as in the likelihood: π = (1 − ε) softmax(η̂ Q) + ε / \|A(s)\|. It is 0 where
+nothing else was possible or thinkable.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def find_residuals(fit: Fit | EffortFit, cohort: Cohort, profile: Profile) -> pl
       An observation below it never has a residual above 0;
     - ``duration_residual``: the residual above, the paper's. As speech is skewed, that of a typical segment
       lies below 0 where it is relative to a mean;
-    - ``duration_own_residual``: the same relative to what the person's own θ̂ leads one to expect;
+    - ``duration_own_residual``: the same relative to what the person's own θ̂ leads one to expect, or the
+      mean of the population where the person has no estimate;
     - ``duration_own_z``: how many standard deviations the observation lies above that (Pearson's residual).
 
     Parameters
@@ -86,6 +88,7 @@ def find_residuals(fit: Fit | EffortFit, cohort: Cohort, profile: Profile) -> pl
     ):
         shared = fit.populations[channel.name].population
         theta = profile[channel.name][owner[seen.row]]
+        theta = np.where(np.isnan(theta), shared.mean, theta)
         base = seen.predictor(shared.coefficients)
         parts = (
             channel.record(seen.y),

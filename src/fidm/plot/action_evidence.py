@@ -157,9 +157,9 @@ def unexpected_steps(
     bar.outline.set_visible(False)
     row = evidence.participants.index_of(participant)
     eta = evidence.sensitivity[row] if row is not None else np.nan
-    said = "unknown" if np.isnan(eta) else number_text(float(eta))
+    said = "η not estimated" if np.isnan(eta) else f"η = {number_text(float(eta))}"
     marks = ": ✕ marks actions that are no movements" if len(acted) else ""
-    plain(ax.set_title(f"{participant}, η = {said}{marks}", fontsize=9))
+    plain(ax.set_title(f"{participant}, {said}{marks}", fontsize=9))
     if not (counts[moved].all() and counts[acted].all()):
         grey = Line2D([], [], color=UNCOUNTED, linewidth=1.8, linestyle=":", label=NOT_COUNTED)
         ax.legend(handles=[grey], fontsize=7, frameon=False, loc="upper left", bbox_to_anchor=(0.0, 0.0))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fidm.errors import TaskError
 from fidm.plot.profiles import FittedText
 from fidm.plot.style import INK, LOOKS, Look, figure_of, ink_on, new_axes, plain, plain_legend
+from fidm.tasks.behaviour import check_own
 from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Trace, Values
@@ -136,8 +137,7 @@ def value_field(
     """
     states = _grid(task)
     grid = states.grid
-    if len(values.v) != task.n_states:
-        raise TaskError(f"These values are of {len(values.v)} states; {task.name} has {task.n_states}.")
+    check_own(task, values)
     ax = draw_map(task, ax=ax)
     field = np.full(grid.shape, np.nan)
     field[grid.row, grid.column] = values.v[states.states_of(completed, phase)]

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from fidm.channels import channel_words, parameter_words
 from fidm.errors import DataError
-from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile, number_text
+from fidm.fit.profile import NO_OBSERVATION, OK, SENSITIVITY, STATUSES, Profile, number_text
 from fidm.plot.style import INK, LOOKS, QUIET, RULE, new_axes, plain, plain_legend, plain_ticks, quieten
+from fidm.present.numbers import FLAGS, not_estimated
 from fidm.types import Floats
 
 TRIES = 4
@@ -92,13 +93,6 @@ class FittedText(Text):
 
 WIDEST = 4.5
 """How many of the cohort's standard deviations are drawn on each side; what lies beyond is an arrow."""
-
-SAID = {
-    "ok": "", "low_information": "little information", "few_observations": "few observations",
-    "at_zero": "at zero", "at_edge": "at the edge", "no_maximum": "no maximum",
-    "no_observation": "not observed",
-}  # fmt: skip
-"""What can be said against an estimate, in words."""
 
 NO_GROUP = "unknown"
 
@@ -171,7 +165,7 @@ def _draw_parameter(profile: Profile, row: int, k: int, ax: Axes) -> None:
         filling = look.colour if status == STATUSES[OK] else "white"
         ax.plot(at, k, look.marker, ms=7.5, color=look.colour, mfc=filling, mew=1.6, zorder=6)
     ax.annotate(
-        _numbers(profile, row, k, everybody, SAID[status]), (1.01, k), fontsize=7.5, color=INK,
+        _numbers(profile, row, k, everybody, FLAGS.get(status, "")), (1.01, k), fontsize=7.5, color=INK,
         xycoords=("axes fraction", "data"), va="center", annotation_clip=False,
     )  # fmt: skip
 
@@ -188,7 +182,8 @@ def _numbers(profile: Profile, row: int, k: int, everybody: Floats, against: str
     """The estimate with its interval, how many people lie below it, and what is to be said against it."""
     estimate = float(profile.estimate[row, k])
     if math.isnan(estimate):
-        return against or "not known"
+        is_observed = profile.status[row, k] != NO_OBSERVATION
+        return against if is_observed else not_estimated(profile.parameters[k], int(profile.n[row, k]))
     low, high = float(profile.low[row, k]), float(profile.high[row, k])
     said = number_text(estimate).replace("-", "−")
     if not (math.isnan(low) or math.isnan(high)):

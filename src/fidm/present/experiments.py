@@ -15,10 +15,10 @@ from fidm.evidence.localization import FEWEST, Localization
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
 from fidm.experiments.recover import Recovery, as_printed
-from fidm.experiments.reliability import Reliability
+from fidm.experiments.reliability import TOO_LOW, Reliability, changes
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
-from fidm.present.numbers import SHORT
+from fidm.present.numbers import SHORT, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import listed
 from fidm.simulate.talk import SEVEN_FORMATS
@@ -230,7 +230,7 @@ def show_reliability(found: Reliability, console: Console) -> None:
         shares = ("–" if row[k] is None else as_printed(row[k]) for k in ("r", "rank_r", "reliability"))
         ends = "–" if row["low"] is None else f"{as_printed(row['low'])} to {as_printed(row['high'])}"
         rows.append(
-            [name, kind, n, *shares, ends, *(_one(row, k, ".2f") for k in ("sem", "mdc", "mdc_shrunk"))]
+            [name, kind, n, *shares, ends, _one(row, "sem", ".2f"), *(number(x) for x in changes(row))]
         )
     header = ["parameter", "kind", "n", "r", "rank", "rel.", "95 %", "SEM", "MDC", "(eb)"]
     console.print(table_of(header, rows, left=2))
@@ -240,7 +240,8 @@ def show_reliability(found: Reliability, console: Console) -> None:
         console,
         *found.notes,
         "SEM: standard error of measurement; MDC: minimal detectable change, 95 %; both of log η and θ, of "
-        "estimates by maximum likelihood; (eb): of those by empirical Bayes, which fidm fit prints",
+        "estimates by maximum likelihood; (eb): of those by empirical Bayes, which fidm fit prints; "
+        f"– where the reliability is below {as_printed(TOO_LOW)}",
         "rel.: reliability; rank: the rank correlation, which also counts people whose estimate is infinite "
         "in one of the two",
         "split halves and the model know one sitting: what varies from day to day comes on top",

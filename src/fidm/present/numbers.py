@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fidm.channels import CHANNEL_WORDS
+from fidm.channels import CHANNEL_WORDS, channel_words
 from fidm.fit.profile import SENSITIVITY
 
 DIGITS = 6
@@ -28,6 +28,18 @@ MINUS, DASH, INFINITE = "−", "–", "∞"
 
 ENDLESS = ("no_maximum", "at_edge")
 """The statuses of estimates that are infinite by maximum likelihood."""
+
+FLAGS: Mapping[str, str] = {
+    "low_information": "little information",
+    "few_observations": "few observations",
+    "at_zero": "no better than chance",
+    "at_random": "probably at random",
+    "at_edge": "at the edge",
+    "no_maximum": "data give a lower bound only",
+    "alike": "no measurable individual differences",
+    "no_observation": "not estimated",
+}
+"""What a status says against an estimate, in a few words."""
 
 FIGURES = 3
 """How many significant digits are shown."""
@@ -113,6 +125,46 @@ def estimate_text(value: float | None, low: float | None, high: float | None, st
     if value is None and status in ENDLESS and (low is None) != (high is None):
         return INFINITE if high is None else MINUS + INFINITE
     return cell_text(value)
+
+
+def not_estimated(name: str, n: int = 0) -> str:
+    """Return why a person has no estimate of a parameter, of what it rests on.
+
+    Parameters
+    ----------
+    name : str
+        The parameter.
+    n : int
+        How many moves or observations there are all the same.
+
+    Examples
+    --------
+    >>> not_estimated("action_sensitivity"), not_estimated("duration")
+    ('not estimated: no stated moves', 'not estimated: no segments')
+    >>> not_estimated("pause"), not_estimated("action_sensitivity", 3)
+    ('not estimated: no pauses', 'not estimated: no choice between better and worse actions')
+    """
+    if name != SENSITIVITY:
+        return f"not estimated: no {channel_words(name).rests_on}"
+    missing = "choice between better and worse actions" if n else "stated moves"
+    return f"not estimated: no {missing}"
+
+
+def flag_text(name: str, status: str, n: int) -> str:
+    """Return what is to be said against one person's estimate, in a few words; empty where nothing is.
+
+    That nobody has an estimate is said once for the parameter, and not here.
+
+    Examples
+    --------
+    >>> flag_text("pause", "no_observation", 0), flag_text("pause", "at_edge", 9)
+    ('not estimated: no pauses', 'at the edge')
+    >>> flag_text("pause", "alike", 9)
+    ''
+    """
+    if status == "alike":
+        return ""
+    return not_estimated(name, n) if status == "no_observation" else FLAGS.get(status, "")
 
 
 def interval_text(low: Any, high: Any, unit: str | None = None) -> str:

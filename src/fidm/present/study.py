@@ -22,7 +22,7 @@ from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
 from fidm.evidence.localization import Localization
 from fidm.experiments.paper import LOCALIZATION
 from fidm.fit.inferred import BothWays
-from fidm.fit.profile import Profile
+from fidm.fit.profile import Profile, number_text
 from fidm.folder import StudyFolder
 from fidm.grounding.ground import NOTHING_SAID
 from fidm.grounding.store import read_grounding
@@ -165,7 +165,8 @@ def show_everybody(found: Evidence, top: int, console: Console) -> None:
 def show_person(found: Evidence, behind: Behind, participant: str, top: int, console: Console) -> None:
     """Print one person's most unexpected actions and heaviest segments, with the words if they are known."""
     row = found.people.filter(pl.col("participant") == participant).row(0, named=True)
-    eta = _number(row["action_sensitivity"])
+    own = row["action_sensitivity"]
+    eta = "not estimated" if own is None else number_text(own)
     known = (
         f"η {eta}, {count(row['n_actions'], 'counted action')}, {row['n_improbable']} below {IMPROBABLE:.0%}"
     )

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fidm.fit.profile import error_text
 from fidm.tasks.check import Finding, TaskCheck
 from fidm.tasks.grid import GridStates
 from fidm.tasks.spec import TaskSpec
@@ -95,7 +96,8 @@ def _goal_table(result: TaskCheck) -> Table:
 def _sensitivity_table(result: TaskCheck) -> Table:
     table = _table("sensitivity η", "actions", "reach the end", "information per action", "η known to")
     for row in result.sensitivities:
-        error = f"±{row.relative_error:.0%}" if math.isfinite(row.relative_error) else "–"
+        error = error_text(row.relative_error)
+        error = f"±{error}" if error[0].isdigit() else error
         actions = f"{row.actions:.0f}" if row.finished > 0.995 else f"≥ {row.actions:.0f}"
         table.add_row(f"{row.sensitivity:g}", actions, f"{row.finished:.0%}", f"{row.information:.2g}", error)
     return table

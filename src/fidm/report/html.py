@@ -18,8 +18,8 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoesca
 from fidm.errors import count
 from fidm.fit.profile import SENSITIVITY
 from fidm.pages import csp_hash, read_asset, script_json
-from fidm.present.numbers import DASH, cell_text, estimate_text, interval_text
-from fidm.report.parts import FLAG, FLAGS, HIGH, LOW
+from fidm.present.numbers import DASH, FLAGS, cell_text, estimate_text, flag_text, interval_text
+from fidm.report.parts import FLAG, HIGH, LOW
 
 STYLES = ("report.css",)
 SCRIPTS = ("charts.js", "links.js", "tables.js", "person.js", "report.js")
@@ -31,7 +31,7 @@ SMALL_PT, WIDE_PT = 6 * 72, 9.5 * 72
 LONGEST, LONG_WORD = 60, 24
 """How many characters of the first cell of a row are shown, and from how many on a word is broken."""
 
-MARKS = "abcdef"
+MARKS = "abcdefgh"
 """The letters that stand for what is to be said against an estimate."""
 
 
@@ -191,11 +191,11 @@ def _summary(listed: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, A
     """
     own = next(one for one in whole["profile"] if one["parameter"] == SENSITIVITY)
     value = estimate_text(own["estimate"], own["low"], own["high"], own["status"])
-    eta = f"η {value} {interval_text(own['low'], own['high'])}".strip()
-    others = sum(one["status"] != "ok" for one in whole["profile"] if one is not own)
+    eta = "" if value == DASH else f"η {value} {interval_text(own['low'], own['high'])}".strip()
+    others = sum(one["status"] not in ("ok", "alike") for one in whole["profile"] if one is not own)
     return {
         **listed,
         "eta": eta,
-        "flag": FLAGS.get(own["status"], ""),
+        "flag": flag_text(SENSITIVITY, own["status"], own["n"]),
         "others": count(others, "remark") + " on effort" if others else "",
     }

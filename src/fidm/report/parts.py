@@ -15,20 +15,22 @@ from matplotlib.legend import Legend
 from fidm.channels import channel_words
 from fidm.classify.result import Classification, Metric
 from fidm.errors import count
-from fidm.fit.profile import OK, SENSITIVITY, Profile
+from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.plot.classification import bar_handles, classification_bars, curve_panels, roc_curves
 from fidm.plot.profiles import cohort_scatter
 from fidm.plot.style import INK, QUIET, figure_svg
-from fidm.present.numbers import rounded
+from fidm.present.numbers import not_estimated, percent_text, rounded
 
-STATUSES: Mapping[str, str] = {
+AGAINST: Mapping[str, str] = {
     "low_information": "The data narrow this down little.",
     "few_observations": "It rests on few observations.",
     "at_zero": "The choices are together no better than chance.",
+    "at_random": "The person probably chooses at random. The estimate is what η is if not; the interval "
+    "covers both.",
     "at_edge": "All observations are at the edge of what is possible, so the data give no end on that side.",
     "no_maximum": "Every choice was a best action, so the data give only a lower bound.",
-    "no_observation": "There is nothing to estimate it from.",
+    "alike": "Not estimated: there are no measurable individual differences.",
 }
 """What is to be said against an estimate."""
 
@@ -37,16 +39,6 @@ FROM_OTHERS: Mapping[str, str] = {
     "no_maximum": " The upper end comes from what is known of the other people.",
 }
 """What is added where an estimate leans on other people (empirical Bayes)."""
-
-FLAGS: Mapping[str, str] = {
-    "low_information": "little information",
-    "few_observations": "few observations",
-    "at_zero": "no better than chance",
-    "at_edge": "at the edge",
-    "no_maximum": "data give a lower bound only",
-    "no_observation": "no observation",
-}
-"""The same in two or three words."""
 
 GROUNDED: Mapping[str, str] = {
     "confident": "confident",
@@ -65,25 +57,25 @@ COLUMNS: Mapping[str, str] = {
 """What usual columns of the table of participants are called."""
 
 
-def against(status: str, method: str) -> str | None:
-    """Return what is to be said against an estimate, by how it was made; None where nothing is.
+def against(profile: Profile, row: int, k: int) -> str | None:
+    """Return what is to be said against a person's estimate, by how it was made; None where nothing is.
 
     Parameters
     ----------
-    status : str
-        One of :data:`fidm.fit.profile.STATUSES`.
-    method : str
-        ``eb`` or ``mle``.
-
-    Examples
-    --------
-    >>> against("no_maximum", "mle")
-    'Every choice was a best action, so the data give only a lower bound.'
-    >>> against("no_maximum", "eb").removeprefix(against("no_maximum", "mle"))
-    ' The upper end comes from what is known of the other people.'
+    profile : Profile
+        Everybody's profile.
+    row, k : int
+        The person, and the parameter.
     """
-    said = STATUSES.get(status)
-    return said if said is None or method != "eb" else said + FROM_OTHERS.get(status, "")
+    status = STATUSES[profile.status[row, k]]
+    if status == "no_observation":
+        return sentence(not_estimated(profile.parameters[k], int(profile.n[row, k])))
+    said = AGAINST.get(status)
+    if said is None or profile.method != "eb" or not np.isfinite(profile.estimate[row, k]):
+        return said
+    if status == "at_random":
+        return said.replace("at random.", f"at random (probability {percent_text(profile.random[row])}).")
+    return said + FROM_OTHERS.get(status, "")
 
 
 def rests_on(name: str, n: int) -> str:

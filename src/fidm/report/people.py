@@ -27,10 +27,10 @@ from scipy.stats import rankdata
 from fidm.behind import KEYS, Words
 from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
-from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile
+from fidm.fit.profile import SENSITIVITY, STATUSES, Profile
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.pages import map_scene
-from fidm.present.numbers import DIGITS, rounded
+from fidm.present.numbers import DIGITS, flag_text, rounded
 from fidm.report import parts as words
 from fidm.report.opening import Key, Known
 from fidm.tasks.grid import MOVES
@@ -395,7 +395,7 @@ def _profile(profile: Profile, row: int, places: NDArray[np.float64]) -> list[di
                 "n": int(profile.n[row, k]),
                 "rests_on": words.rests_on(name, int(profile.n[row, k])),
                 "percentile": rounded(places[row, k]),
-                "said": words.against(status, profile.method),
+                "said": words.against(profile, row, k),
             }
         )
     return found
@@ -403,8 +403,6 @@ def _profile(profile: Profile, row: int, places: NDArray[np.float64]) -> list[di
 
 def flags(profile: Profile, row: int) -> list[str]:
     """Return what is to be said against a person's estimates, in a few words each."""
-    return [
-        f"{parameter_words(name)}: {words.FLAGS[STATUSES[code]]}"
-        for name, code in zip(profile.parameters, profile.status[row].tolist(), strict=True)
-        if code != OK
-    ]
+    own = zip(profile.parameters, profile.status[row].tolist(), profile.n[row].tolist(), strict=True)
+    found = ((name, flag_text(name, STATUSES[code], n)) for name, code, n in own)
+    return [f"{parameter_words(name)}: {said}" for name, said in found if said]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,12 +12,11 @@ from fidm.channels import channel_words, parameter_words
 from fidm.errors import FidmError
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
 from fidm.experiments.paper import LOCALIZATION
-from fidm.experiments.reliability import TOO_LOW, reliability
+from fidm.experiments.reliability import TOO_LOW, changes, reliability
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile
-from fidm.present.numbers import in_one_way
+from fidm.present.numbers import FLAGS, in_one_way
 from fidm.report.opening import Opened
 from fidm.report.parts import (
-    FLAGS,
     column,
     column_words,
     figure,
@@ -63,12 +61,12 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         _people_table(opened),
     ]
     figures = []
-    channel = next(
-        (name for name in ("duration", *profile.parameters[1:]) if name in profile.parameters), None
-    )
+    both = np.isfinite(profile.estimate) & np.isfinite(profile.estimate[:, :1])
+    known_of = [name for name, own in zip(profile.parameters, both.T, strict=True) if own.any()]
+    channel = next((name for name in ("duration", *profile.parameters[1:]) if name in known_of), None)
     if channel is None:
         said.append(
-            "No segment has an observation of effort, so there is no figure of action against effort."
+            "Nobody has a finite estimate of both action and effort, so there is no figure of the two."
         )
     else:
         label = known.label
@@ -107,7 +105,7 @@ def _summary_table(summary: pl.DataFrame, profile: Profile) -> dict[str, Any]:
 
 
 def _flag_table(summary: pl.DataFrame) -> dict[str, Any] | None:
-    flagged = [name for name in STATUSES[1:] if summary[name].sum()]
+    flagged = [name for name in STATUSES[1:] if summary[name].sum() and name != "alike"]  # said once, above
     if not flagged:
         return None
     return table(
@@ -138,16 +136,17 @@ def _people_table(opened: Opened) -> dict[str, Any]:
     """Everybody's estimates with their intervals, sorted by id; new names are in their order already."""
     known, profile = opened.known, opened.known.profile
     label = known.label
+    shown = [k for k, name in enumerate(profile.parameters) if name not in known.fit.alike]
     columns = [text_column("participant")]
     if label is not None:
         columns.append(text_column(label, column_words(label)))
-    for name in profile.parameters:
+    for name in (profile.parameters[k] for k in shown):
         columns += with_interval(name, parameter_words(name), flag=f"{name}_status")
     labels = [] if label is None else known.cohort.participants[label].cast(pl.String).to_list()
     cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).tolist()
     rows = []
     for i, name in enumerate(profile.participants):
-        own = [(*cells[i][k], STATUSES[code]) for k, code in enumerate(profile.status[i].tolist())]
+        own = [(*cells[i][k], STATUSES[profile.status[i, k]]) for k in shown]
         rows.append((name, *([] if label is None else [labels[i]]), *(cell for one in own for cell in one)))
     return table(
         "estimates",
@@ -187,7 +186,7 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
          column("mdc_shrunk", "smallest detectable change (empirical Bayes)")],
         (
             (parameter_words(row["parameter"]), row["kind"], row["n"], row["r"],
-             row["reliability"], row["low"], row["high"], row["sem"], *_changes(row))
+             row["reliability"], row["low"], row["high"], row["sem"], *changes(row))
             for row in found.table.iter_rows(named=True)
         ),
         note=f"In brackets: 95 % intervals, participants resampled {found.record.settings['bootstrap']:,} "
@@ -208,13 +207,6 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
         table="reliability-table",
     )
     return section("reliability", title, said, tables=[shown], figures=[drawn])
-
-
-def _changes(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """The smallest detectable change of both kinds of estimates; none where reliability is too low for it."""
-    if row["reliability"] is None or row["reliability"] < TOO_LOW:
-        return None, None
-    return row["mdc"], row["mdc_shrunk"]
 
 
 # ---------------------------------------------------------------------- localisation

@@ -162,7 +162,7 @@ def test_tasks_are_solved_once(monkeypatch):
         raise AssertionError("solved again")
 
     monkeypatch.setattr(features, "solve", again)
-    monkeypatch.setattr("fidm.fit.factorized.solve", again)
+    monkeypatch.setattr("fidm.tasks.beliefs.solve", again)
     block = make_blocks(["fidm"], [task], cohort, values=[values])["fidm"]
     found = block.fit(cohort).transform(cohort)
     assert np.array_equal(found, made()["fidm"].fit(cohort).transform(cohort))

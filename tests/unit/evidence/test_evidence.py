@@ -16,12 +16,14 @@ from matplotlib.figure import Figure
 
 import fidm
 from fidm.evidence.evidence import find_evidence
-from fidm.evidence.localization import localize
+from fidm.evidence.localization import anchors, localize
+from fidm.evidence.measures import find_surprisal
 from fidm.experiments.paper import LOCALIZATION
 from fidm.io.tables import tables_of
 from fidm.plot import evidence as plot
 from fidm.plot.action_evidence import UNCOUNTED
 from fidm.record import to_json
+from fidm.tasks.stack import follow
 
 
 @pytest.fixture(scope="module")
@@ -180,6 +182,25 @@ def test_nobody_knows_what_is_unexpected_without_an_eta(task):
     assert repr(found).startswith(
         "Evidence about 1 participant: 1 action, 1 of them counted, and 0 segments."
     )
+
+
+def test_without_an_estimate_the_population_says_what_is_expected(fit, cohort):
+    first = int(cohort.step_offsets[cohort.episode_offsets[1]])
+    inferred = np.arange(cohort.n_steps) < first
+    alike = replace(fit, alike=("duration",))
+    found = find_evidence(alike, replace(cohort, inferred=inferred))
+    own = found.actions[:first]
+    assert np.isnan(found.sensitivity[0])
+    assert found.people["action_sensitivity"][0] is None
+    assert not own["counts"].any()
+    judged = find_surprisal(
+        fit, cohort, follow(fit.tasks, cohort), np.full(len(cohort), np.exp(fit.prior.mean))
+    )
+    np.testing.assert_array_equal(own["unexpectedness"].fill_null(np.nan), judged.unexpectedness[:first])
+    table, mean = found.segments, fit.populations["duration"].population.mean
+    shifted = table["duration_residual"] - table["duration_own_residual"]
+    np.testing.assert_allclose(shifted.drop_nulls(), mean, atol=1e-12)
+    assert table["duration_own_z"].null_count() == table["duration_observed"].null_count()
 
 
 def test_effort_missing_is_null_and_no_segments_leave_actions(task, fit, cohort):
@@ -348,3 +369,31 @@ def test_an_infinite_effort_leaves_residuals_finite(task, cohort):
     assert (own["turns_own_z"] == 0).all()
     assert (own["turns_residual"] < 0).all()
     assert own["pause_residual"].null_count() == own.height
+
+
+def test_steps_keep_the_numbers_of_their_study(tmp_path):
+    """A study may count its steps from 0, and each episode from where it likes."""
+    task = fidm.load_task("grocery_small")
+    made = fidm.simulate_cohort(task, 8, seed=1)
+    tables = tables_of(made)
+    first = pl.col("participant").replace_strict(made.ids, range(8), return_dtype=pl.Int32)
+    study = {**tables, "steps": tables["steps"].with_columns(pl.col("step") - 1 + first * 5)}
+    cohort = fidm.make_cohort(**study, tasks=task)
+    expected = study["steps"]["step"].to_list()
+    assert made.step is None
+    assert tables_of(cohort)["steps"]["step"].to_list() == expected
+    fit = fidm.Model(task, channels=()).fit(cohort, method="mle")
+    assert find_evidence(fit, cohort).actions["step"].to_list() == expected
+    assert anchors(task, cohort)["step"].to_list() == expected
+    fidm.write_cohort(cohort, tmp_path / "study", tasks=["grocery_small"])
+    again = fidm.read_cohort(tmp_path / "study")
+    assert again.step_numbers().tolist() == expected
+    backwards = cohort[::-1]
+    assert backwards.step_numbers()[0] == 35
+    both = fidm.Cohort.concat([made[:2], cohort[2:]])
+    assert both.step_numbers()[0] == 1
+    assert both[2:].step_numbers().tolist() == cohort[2:].step_numbers().tolist()
+    before, after = (
+        localize(find_evidence(fit, people), people, bootstrap=20).table for people in (made, cohort)
+    )
+    assert before.equals(after)

@@ -18,6 +18,7 @@ from fidm import plot
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import localize
 from fidm.experiments.recover import LABELS
+from fidm.fit.profile import ALIKE, AT_EDGE, NO_MAXIMUM, NO_OBSERVATION
 from fidm.plot.action_evidence import UNCOUNTED
 from fidm.plot.evidence import residual_shade, shade
 from fidm.plot.maps import lanes
@@ -417,14 +418,16 @@ def test_a_profile_of_one_person_and_of_what_is_not_known(profile):
     estimate, low, high, status = (
         getattr(profile, name).copy() for name in ("estimate", "low", "high", "status")
     )
-    estimate[0, 1], low[0, 1], high[0, 1], status[0, 1] = np.nan, np.nan, np.nan, 6
-    estimate[0, 0], high[0, 0], status[0, 0] = np.inf, np.inf, 5
-    estimate[0, 2], low[0, 2], status[0, 2] = -np.inf, -np.inf, 4
+    estimate[0, 1], low[0, 1], high[0, 1], status[0, 1] = np.nan, np.nan, np.nan, NO_OBSERVATION
+    estimate[0, 3], low[0, 3], high[0, 3], status[0, 3] = np.nan, np.nan, np.nan, ALIKE
+    estimate[0, 0], high[0, 0], status[0, 0] = np.inf, np.inf, NO_MAXIMUM
+    estimate[0, 2], low[0, 2], status[0, 2] = -np.inf, -np.inf, AT_EDGE
     odd = changed(profile, estimate=estimate, low=low, high=high, status=status)
     ax = plot.person_profile(odd, profile.participants[0])
     said = [text.get_text() for text in ax.texts]
-    assert said[1] == "not observed"
-    assert "no maximum" in said[0]
+    assert said[1].startswith("not estimated: no ")
+    assert said[3] == "no measurable individual differences"
+    assert "lower bound" in said[0]
     assert "at the edge" in said[2]
     assert {line.get_marker() for line in ax.lines} >= {"<", ">", "s"}
     hollow = [line for line in ax.lines if line.get_marker() == "s" and line.get_markerfacecolor() == "white"]

@@ -26,7 +26,7 @@ from fidm.grounding.review.trail import Decision, Outcome, Trail
 from fidm.grounding.review.verdicts import segment_key
 from fidm.grounding.store import write_grounding
 from fidm.pages import csp_hash
-from fidm.present.numbers import cell_text, estimate_text, in_one_way, number_text, rounded
+from fidm.present.numbers import FLAGS, cell_text, estimate_text, in_one_way, number_text, rounded
 from fidm.report import parts, sections_status
 from fidm.report.html import laid_out
 from fidm.report.opening import (
@@ -39,7 +39,7 @@ from fidm.report.opening import (
     segment_reviews,
     write_key,
 )
-from fidm.report.parts import FLAGS, scatter, sentence, text_column, with_interval
+from fidm.report.parts import scatter, sentence, text_column, with_interval
 from fidm.report.people import people_parts, shared_part
 from fidm.report.report import build_report, write_report
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
@@ -760,6 +760,41 @@ def test_an_infinite_estimate_is_shown_as_one(opened):
     assert (own["estimate"], own["high"]) == (None, None)
     assert "lower bound" in own["said"]
     assert estimate_text(own["estimate"], own["low"], own["high"], own["status"]) == "∞"
+
+
+def test_whoever_has_no_estimate_has_no_place_and_is_told_why(opened):
+    known = opened.known
+    names = known.profile.parameters
+    pause, turns = names.index("pause"), names.index("turns")
+    status = known.profile.status.copy()
+    status[0, [0, pause]] = STATUSES.index("no_observation")
+    status[:, turns] = STATUSES.index("alike")
+    status[1, 0] = STATUSES.index("at_random")
+    empty = np.isin(status, [STATUSES.index("no_observation"), STATUSES.index("alike")])
+    numbers = {
+        name: np.where(empty, np.nan, getattr(known.profile, name)) for name in ("estimate", "low", "high")
+    }
+    counts = np.where(empty, 0, known.profile.n)
+    profile = replace(
+        known.profile, **numbers, status=status, n=counts, random=np.full(len(known.profile), 0.97)
+    )
+    odd = replace(known, profile=profile, fit=replace(known.fit, alike=("turns",)))
+    first, second, *_ = people_parts(odd)
+    own = {one["parameter"]: one for one in first["profile"]}
+    assert own["action_sensitivity"]["said"] == "Not estimated: no stated moves."
+    assert own["pause"]["said"] == "Not estimated: no pauses."
+    assert {own[name]["percentile"] for name in ("action_sensitivity", "pause", "turns")} == {None}
+    assert own["turns"]["said"] == "Not estimated: there are no measurable individual differences."
+    assert "probability 97.0 %" in second["profile"][0]["said"]
+    listed = shared_part(odd)["people"][0]
+    assert listed["flags"][0] == "action sensitivity η: not estimated: no stated moves"
+    assert not any("turn" in flag for flag in listed["flags"])
+    assert listed["values"]["action_sensitivity"] is None
+    section = parameters_section(replace(opened, known=odd))
+    tables = {table["id"]: table for table in section["tables"]}
+    assert "turns" not in [column["name"] for column in tables["estimates"]["columns"]]
+    assert "alike" not in [column["name"] for column in tables["flags"]["columns"]]
+    assert sum("nobody has an estimate" in text for text in section["paragraphs"]) == 1
 
 
 # ---------------------------------------------------------------------- what is said is so

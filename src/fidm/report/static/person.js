@@ -56,8 +56,9 @@ const fidmPerson = (() => {
     const cohort = (shared.parameters || []).find((one) => one.parameter === own.parameter);
     const range = rangeOf(own);
     const place = own.percentile === null || own.percentile === undefined ? "–" : `${Math.round(own.percentile)} %`;
-    const strip = cohort ? fidmCharts.strip(own, cohort, `${own.words}: ${estimate(own)}, interval ${range}`) : "";
     const said = own.said || (own.status === "ok" ? "" : inWords(own.status));
+    const label = `${own.words}: ${estimate(own) === "–" ? said : `${estimate(own)}, interval ${range}`}`;
+    const strip = cohort ? fidmCharts.strip(own, cohort, label) : "";
     return [own.words, strip, estimate(own), range, place, own.rests_on ?? count(own.n), el("span", "doubt", said)];
   }
 
