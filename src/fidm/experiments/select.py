@@ -456,12 +456,12 @@ def _learned(
     tasks: Sequence[TaskModel], values: Sequence[Values], learners: Cohort, *, usable: bool
 ) -> Fit | None:
     """What people's choices share; None where the values of a degenerate point are too flat to learn it."""
-    try:
-        return Model(tasks, channels=(), values=values).fit(learners)
-    except FitError:
-        if usable:
-            raise
-        return None  # one more sign of degeneracy
+    fit = Model(tasks, channels=(), values=values).fit(learners)
+    if np.isfinite(fit.prior.sd):
+        return fit
+    if usable:
+        raise FitError(" ".join(fit.notes))
+    return None  # one more sign of degeneracy
 
 
 # ---------------------------------------------------------------------- comparing

@@ -248,8 +248,10 @@ class Fit:
             ``participant``, ``action``, one column per channel, and their ``total``.
         """
         one_of("at", at, ("estimate", "prior"))
-        if at == "prior" and not np.isfinite(self._prior_sd()).all():
-            raise FitError("This fit has no priors to average over; fit with method='eb'.")
+        without = [name for name, sd in zip(self.parameters, self._prior_sd(), strict=True) if np.isnan(sd)]
+        if at == "prior" and without:
+            why = " ".join(self.notes) if self.method == "eb" else "Fit with method='eb'."
+            raise FitError(f"This fit has no prior of {', '.join(without)} to average over. {why}")
         data = self._data(cohort)
         pool = threads(workers)
         if at == "prior":

@@ -647,7 +647,7 @@ def test_one_person_can_be_fitted_as_in_the_paper_but_not_shrunk(tmp_path):
     fit.save(tmp_path / "fit.json")
     assert np.array_equal(fidm.load_fit(tmp_path / "fit.json").profile(one).estimate, profile.estimate)
     assert fit.population_table()["quantity"].to_list()[:3] == ["rate", "intercept", "log_moves"]
-    with pytest.raises(fidm.FitError, match="no priors"):
+    with pytest.raises(fidm.FitError, match="no prior of"):
         fit.log_likelihood(one, at="prior")
     for few in (1, 2):
         with pytest.raises(fidm.FitError, match=f"{few} participants"):

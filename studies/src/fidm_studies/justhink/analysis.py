@@ -63,7 +63,8 @@ def analyse(
     values = solve_toggles(task)
     numbers: dict[str, Any] = {**_counts(loaded), **_solved(loaded, task, values)}
     say("fitting", 1, 6)
-    fit = Model(task, channels=channels(cohort), values=values).fit(cohort, workers=workers)
+    # readings are compared by how probable they make choices, so η alone may be free in each of them
+    fit = Model(task, channels=channels(cohort), values=values, lapse=0).fit(cohort, workers=workers)
     profile = fit.profile(cohort, workers=workers)
     say("evidence", 2, 6)
     actions = find_evidence(fit, cohort, profile=profile, workers=workers).actions

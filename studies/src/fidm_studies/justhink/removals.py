@@ -309,7 +309,7 @@ def other_readings(reading: Reading) -> pl.DataFrame:
         }
     ]
     for name, change, counted, values in _others(reading):
-        fit = Model(task, channels=(), believes=values).fit(counted, workers=reading.workers)
+        fit = Model(task, channels=(), believes=values, lapse=0).fit(counted, workers=reading.workers)
         profile = fit.profile(counted, workers=reading.workers)
         found = find_surprisal(fit, cohort, follow(fit.tasks, cohort), profile.action_sensitivity)
         laid = reading.laid_under(found.unexpectedness, found.q_gap)
