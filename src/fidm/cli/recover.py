@@ -22,6 +22,7 @@ def recover(
     missing: float = 0.3,
     noise: float = 2.0,
     method: Literal["both", "eb", "mle"] = "both",
+    population: Literal["random", "pooled"] = "random",
     all: Flag = False,
     workers: int | None = None,
     writing: Writing = Writing(),
@@ -54,6 +55,8 @@ def recover(
         How many times as noisy effort is in the third condition: dispersions, and the variance of log pauses.
     method
         eb shrinks estimates by what people are like, mle takes each alone; both does both.
+    population
+        random fits what people share with an intercept per person; pooled as if all were one (the paper).
     all
         Print the matrices of every method and scale; otherwise they are only in the files.
     workers
@@ -78,6 +81,7 @@ def recover(
             missing=missing,
             noise=noise,
             methods=("eb", "mle") if method == "both" else (method,),
+            population=population,
             workers=workers,
             on_progress=bars.step,
         )

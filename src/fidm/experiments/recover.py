@@ -292,6 +292,7 @@ def recover(
     log_sensitivity_mean: float | None = None,
     truth: Mapping[str, Truth] | None = None,
     methods: Sequence[Method] = METHODS,
+    population: Literal["random", "pooled"] = "random",
     conditions: Sequence[str] = CONDITIONS,
     missing: float = 0.3,
     noise: float = 2.0,
@@ -326,6 +327,9 @@ def recover(
         The population values; by default :data:`PAPER_TRUTH`, or those learned from the study.
     methods : sequence of {"eb", "mle"}
         How people are estimated.
+    population : {"random", "pooled"}
+        How what people share is learned from each drawn study (see :meth:`fidm.Model.fit`). The paper's way is
+        "mle" with "pooled".
     conditions : sequence of {"complete", "missing", "noise"}
         All effort observed; a share of it removed; more noise in it. Choices are the same in all.
     missing : float
@@ -349,8 +353,8 @@ def recover(
     """
     protocol = _Protocol(
         seed=seed, repeat=repeat, spread=spread, effort_sd=effort_sd, log_sensitivity_sd=log_sensitivity_sd,
-        log_sensitivity_mean=log_sensitivity_mean, methods=methods, conditions=conditions, missing=missing,
-        noise=noise, workers=workers,
+        log_sensitivity_mean=log_sensitivity_mean, methods=methods, population=population, conditions=conditions,
+        missing=missing, noise=noise, workers=workers,
     )  # fmt: skip
     if like is None and spread == "study":
         raise DataError("spread='study' needs a study: give like=, or --like STUDY.")
@@ -370,6 +374,7 @@ def recover(
         "sd": dict(zip(design.factors, design.sd.tolist(), strict=True)),
         "truth": {name: [own.intercept, own.slope, own.shape] for name, own in design.truth.items()},
         "methods": list(methods),
+        "population": population,
         "conditions": list(conditions),
         "missing": missing,
         "noise": noise,
@@ -400,6 +405,7 @@ class _Protocol:
     log_sensitivity_sd: float | None
     log_sensitivity_mean: float | None
     methods: Sequence[Method]
+    population: Literal["random", "pooled"]
     conditions: Sequence[str]
     missing: float
     noise: float
@@ -417,6 +423,8 @@ class _Protocol:
             raise DataError(f"missing is {self.missing:g}; it must lie between 0 and 1.")
         if not 1 < self.noise <= NOISIEST:
             raise DataError(f"noise is {self.noise:g}; it must be above 1 and at most {NOISIEST:g}.")
+        if self.population not in ("random", "pooled"):
+            raise DataError(f"population is {self.population!r}; it must be 'random' or 'pooled'.")
         if self.spread not in (None, "study", "paper"):
             raise DataError(f"spread is {self.spread!r}; it must be 'study' or 'paper'.")
         self._check_variation()
@@ -536,6 +544,7 @@ def _repeated(
                     drawn,
                     design.channels,
                     method=method,
+                    population=protocol.population,
                     values=values,
                     workers=protocol.workers,
                 )

@@ -238,6 +238,7 @@ def fit_learnable(
     channels: Sequence[Channel],
     *,
     method: Literal["eb", "mle"] = "eb",
+    population: Literal["random", "pooled"] = "random",
     values: Sequence[Values] | None = None,
     workers: int | None = None,
 ) -> tuple[Fit, dict[str, str]]:
@@ -245,7 +246,7 @@ def fit_learnable(
 
     Parameters
     ----------
-    tasks, cohort, channels, method, values, workers
+    tasks, cohort, channels, method, population, values, workers
         As in :class:`fidm.Model` and :meth:`fidm.Model.fit`.
 
     Returns
@@ -264,7 +265,8 @@ def fit_learnable(
             failures[channel.name] = f"The segments have no column {channel.column}."
 
     def fit(channels: Sequence[Channel]) -> Fit:
-        return Model(tasks, channels=channels, values=values).fit(cohort, method=method, workers=workers)
+        model = Model(tasks, channels=channels, values=values)
+        return model.fit(cohort, method=method, population=population, workers=workers)
 
     try:
         return fit(wanted), failures

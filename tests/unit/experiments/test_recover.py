@@ -248,3 +248,21 @@ def test_it_is_written_and_drawn(found, tmp_path):
     assert len(figure.axes) == 4
     ax = recovery_matrix(found, method="mle", scale="raw")
     assert ax.texts[0].get_text() == as_printed(found.matrix(method="mle", scale="raw")[0, 0])
+
+
+def test_the_papers_maximum_likelihood_learns_as_if_all_segments_were_one_persons(task):
+    random, pooled = (
+        recover(task, n=60, seed=3, methods=["mle"], population=kind, conditions=["complete"])
+        for kind in ("random", "pooled")
+    )
+    assert (random.record.settings["population"], pooled.record.settings["population"]) == (
+        "random",
+        "pooled",
+    )
+    first, second = (
+        found.parameters.filter(parameter="duration").row(0, named=True) for found in (random, pooled)
+    )
+    assert first["r"] == pytest.approx(second["r"], abs=0.01)
+    assert second["bias"] - first["bias"] == pytest.approx(-(0.7**2) / 2, abs=0.1), "θ from the average segment"
+    with pytest.raises(DataError, match="population is 'none'"):
+        recover(task, n=60, population="none")
