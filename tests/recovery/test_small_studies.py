@@ -13,7 +13,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
+
+import fidm
+from fidm.fit.profile import AT_EDGE, NO_MAXIMUM
+from fidm.model.effort import paper_channels
+from fidm.simulate.cohort import People
 
 sys.path.insert(0, str(Path(__file__).parent))
 from strangers import PARAMETERS, Regime, measure
@@ -63,3 +69,36 @@ def test_people_who_click_at_random_are_flagged():
     assert found.flagged[found.special].mean() >= 0.8
     assert found.flagged[~found.special].mean() <= 0.01
     assert found.inside[found.special, 0].mean() >= 0.8
+
+
+def test_bounds_of_people_whose_every_choice_was_best_hold():
+    task = fidm.load_task("grocery")
+    people = fidm.simulate_cohort(task, 800, seed=1_100, people=People(log_sensitivity_mean=math.log(40)))
+    true = people.participants["true_action_sensitivity"].to_numpy()
+    profile = fidm.Model(task, channels=()).fit(people, method="mle").profile(people)
+    bounded = profile.status[:, 0] == NO_MAXIMUM
+    assert bounded.sum() > 60
+    assert np.isinf(profile.high[bounded, 0]).all()
+    assert (profile.low[bounded, 0] <= true[bounded]).mean() >= 0.95 - 2 * math.sqrt(
+        0.05 * 0.95 / bounded.sum()
+    )
+
+
+def test_bounds_of_people_whose_every_count_is_zero_hold():
+    rng, n, k = np.random.default_rng(1_101), 600, 6
+    theta, moves = rng.normal(0, 0.5, n), rng.integers(1, 5, n * k)
+    mean = np.exp(-1.6 + 0.1 * np.log1p(moves) + np.repeat(theta, k))
+    segments = pl.DataFrame(
+        {
+            "participant": np.repeat([f"p{j:03}" for j in range(n)], k),
+            "episode": "1",
+            "segment": np.tile(np.arange(k), n),
+            "n_moves": moves,
+            "n_turns": rng.negative_binomial(4, 4 / (4 + mean)),
+        }
+    )
+    turns = [channel for channel in paper_channels() if channel.name == "turns"]
+    profile = fidm.fit_effort(segments, channels=turns, method="mle").profile(segments)
+    zero = profile.status[:, 0] == AT_EDGE
+    assert zero.sum() > 100
+    assert (theta[zero] <= profile.high[zero, 0]).mean() >= 0.95 - 2 * math.sqrt(0.05 * 0.95 / zero.sum())
