@@ -86,14 +86,14 @@ class Measured:
         return np.sqrt(square.sum(axis=0) / np.where(known, known, np.nan))
 
 
-def measure(regime: Regime, seeds, **settings) -> Measured:
+def measure(regime: Regime, seeds, *, joint: bool = False, **settings) -> Measured:
     """Fit a model to studies of a regime, one per seed, and compare with the truth."""
     task, _ = task_values("grocery")
     values, found, seconds = fidm.solve(task), [], 0.0
     for seed in seeds:
         cohort, truth, impaired, clicks = draw(regime, seed)
         begin = perf_counter()
-        profile = fidm.Model(task, values=values, **settings).fit(cohort).profile(cohort)
+        profile = fidm.Model(task, values=values, **settings).fit(cohort, joint=joint).profile(cohort)
         seconds += perf_counter() - begin
         with np.errstate(divide="ignore", invalid="ignore"):
             low, high, estimate = (_columns(profile, what) for what in ("low", "high", "estimate"))
@@ -239,13 +239,13 @@ def _speak(name, cuts, offsets, presence, regime, rng):
 
 
 def main() -> None:
-    """Print the table; a word of a regime's name chooses among them."""
-    wanted = sys.argv[1:]
+    """Print the table; a word of a regime's name chooses among them, --joint asks for a joint prior."""
+    wanted, joint = [word for word in sys.argv[1:] if word != "--joint"], "--joint" in sys.argv
     print(f"{'coverage of 95 % intervals, RMSE':36} " + " ".join(f"{name[:10]:>12}" for name in PARAMETERS))
     for name, (regime, studies) in REGIMES.items():
         if wanted and not any(word in name for word in wanted):
             continue
-        found = measure(regime, range(5_000, 5_000 + studies))
+        found = measure(regime, range(5_000, 5_000 + studies), joint=joint)
         for special in (False, True):
             if special and not found.special.any():
                 continue

@@ -44,7 +44,7 @@ ENOUGH = 0.35
 WIDEST = 1.5
 """The largest standard deviation of the proposal in any free number, where the curvature tells nothing."""
 
-NEGLIGIBLE = 0.01
+NEGLIGIBLE = 0.02
 """Where doubt about the population adds less than this to the variance of estimates, it is left out."""
 
 OFFSET_SCALE, SENSITIVITY_SCALE = 1.0, 0.5

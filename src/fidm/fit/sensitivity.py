@@ -67,6 +67,9 @@ NO_LAPSE = 0.9
 RATES = 7
 """How many lapse rates stand for the plausible ones."""
 
+FIRST_ROOT, HIGHEST_ROOT, FAR_BELOW = 0.025, math.sqrt(LARGEST_LAPSE), 6.0
+"""Where the search for √λ begins and ends, and how much lower the log-posterior of far too high a rate is."""
+
 MIDDLE_SD = 1.5
 """How far the mean of log η may lie from the middle of the range in which choices tell anything."""
 
@@ -700,18 +703,23 @@ class _Learning:
     def best_rate(self, *, random: bool) -> tuple[float, float]:
         """The most probable lapse rate and its standard error, 0 and NaN where there is none.
 
-        The search is in √λ, in which the posterior is smooth and nearly a parabola.
+        The search is in √λ, in which the posterior is smooth and nearly a parabola: upwards from 0, in steps
+        that double, until rates are out of the question; then closer around the best of these.
         """
 
         def loss(root: float) -> float:
             return -self.at(root * root, random=random).log_posterior
 
-        found = optimize.minimize_scalar(
-            loss, bounds=(0.0, math.sqrt(LARGEST_LAPSE)), method="bounded", options={"xatol": 1e-3}
-        )
-        rate = float(found.x) ** 2
-        if loss(0.0) <= float(found.fun):
+        tried = [(loss(0.0), 0.0)]
+        while tried[-1][0] < min(tried)[0] + FAR_BELOW and tried[-1][1] < HIGHEST_ROOT:
+            root = min(max(2 * tried[-1][1], FIRST_ROOT), HIGHEST_ROOT)
+            tried.append((loss(root), root))
+        best = tried.index(min(tried))
+        if best == 0:
             return 0.0, math.nan
+        ends = tried[best - 1][1], tried[min(best + 1, len(tried) - 1)][1]
+        found = optimize.minimize_scalar(loss, bounds=ends, method="bounded", options={"xatol": 1e-3})
+        rate = float(found.x) ** 2
         width = 0.25 * math.sqrt(rate)
         beside = [loss(math.sqrt(rate) + sign * width) for sign in (-1, 1)]
         bend = (beside[0] - 2 * float(found.fun) + beside[1]) / width**2
@@ -761,15 +769,12 @@ class _Learning:
         """Lapse rates that may be plausible, evenly spaced in their root, and the log of their share."""
         if given:
             return [(rate, 0.0)]
-        top = self.at(rate, random=random).log_posterior
-        known = [
-            math.sqrt(one)
-            for (one, way), found in self._found.items()
-            if way == random and found.log_posterior > top - 6
-        ]
-        last, first = max(known), min(known)
-        step = max((last - first) / (RATES - 1), 0.01)
-        edges = np.linspace(first, min(last + step, math.sqrt(LARGEST_LAPSE)), RATES + 1)
+        low = self.at(rate, random=random).log_posterior - FAR_BELOW
+        tried = sorted((math.sqrt(one), self._found[one, way]) for one, way in self._found if way == random)
+        known = [root for root, _ in tried]
+        inside = [place for place, (_, found) in enumerate(tried) if found.log_posterior > low]
+        first, last = known[max(inside[0] - 1, 0)], known[min(inside[-1] + 1, len(known) - 1)]
+        edges = np.linspace(first, min(max(last, first + 0.01 * RATES), HIGHEST_ROOT), RATES + 1)
         roots, step = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])
         dense = math.log((1 - NO_LAPSE) * (LAPSE_PRIOR + 1) * 2 * step)
         return [(0.0, math.log(NO_LAPSE)), *((float(root) ** 2, dense + math.log(root)) for root in roots)]
