@@ -328,8 +328,8 @@ def recover(
     methods : sequence of {"eb", "mle"}
         How people are estimated.
     population : {"random", "pooled"}
-        How what people share is learned from each drawn study (see :meth:`fidm.Model.fit`). The paper's way is
-        "mle" with "pooled".
+        How what people share is learned from each drawn study (see :meth:`fidm.Model.fit`). The paper's way
+        is "mle" with "pooled".
     conditions : sequence of {"complete", "missing", "noise"}
         All effort observed; a share of it removed; more noise in it. Choices are the same in all.
     missing : float
@@ -353,8 +353,8 @@ def recover(
     """
     protocol = _Protocol(
         seed=seed, repeat=repeat, spread=spread, effort_sd=effort_sd, log_sensitivity_sd=log_sensitivity_sd,
-        log_sensitivity_mean=log_sensitivity_mean, methods=methods, population=population, conditions=conditions,
-        missing=missing, noise=noise, workers=workers,
+        log_sensitivity_mean=log_sensitivity_mean, methods=methods, population=population,
+        conditions=conditions, missing=missing, noise=noise, workers=workers,
     )  # fmt: skip
     if like is None and spread == "study":
         raise DataError("spread='study' needs a study: give like=, or --like STUDY.")

@@ -429,7 +429,13 @@ class Fit:
         data = self._data(chosen)
         mean = np.array([self.prior.mean, *(self._shared(channel).mean for channel in self.channels)])
         start = joints.JointPrior(mean, np.diag(self._prior_sd() ** 2))
-        joint, converged = joints.learn(self._likelihoods(data), start)
+        learned, converged = joints.learn(self._likelihoods(data), start)
+        joint = joints.clear(learned, len(chosen))
+        if joint is None:
+            said = [
+                f"No two parameters clearly go together in {len(chosen)} people: one at a time is estimated."
+            ]
+            return replace(self, notes=(*self.notes, *said)).with_kinds(learners)
         said = [] if converged else ["The joint prior has not settled; one parameter at a time is safer."]
         if len(chosen) < joints.FEWEST_PEOPLE:
             said.append(

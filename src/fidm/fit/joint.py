@@ -28,6 +28,8 @@ STRIDE = 1.8
 """How many times the plain step is taken while learning: the same end in half the rounds."""
 DAMPING = 0.8
 BEFOREHAND = 1.0
+CLEARLY, LOWEST_EIGENVALUE = 3.0, 0.01
+"""Correlations below the first over √n may be chance; no mixture of parameters has less than the second."""
 FEWEST_PEOPLE = 100
 """A joint prior of fewer people is warned of."""
 
@@ -108,6 +110,25 @@ def learn(likelihoods: Likelihoods, start: JointPrior) -> tuple[JointPrior, bool
     return prior, settled
 
 
+def clear(prior: JointPrior, n: int) -> JointPrior | None:
+    """Return the prior without correlations that may be chance among n people; None if none is left.
+
+    Among independent parameters hardly any correlation is above :data:`CLEARLY` / √n, and taking such for
+    true would make estimates worse than one parameter at a time does.
+    """
+    sd = np.sqrt(np.diag(prior.covariance))
+    correlation = prior.covariance / np.outer(sd, sd)
+    kept = np.where(np.abs(correlation) >= CLEARLY / math.sqrt(n), correlation, 0.0)
+    np.fill_diagonal(kept, 1.0)
+    if not np.triu(kept, 1).any():
+        return None
+    lowest = float(np.linalg.eigvalsh(kept)[0])
+    if lowest < LOWEST_EIGENVALUE:
+        own = (LOWEST_EIGENVALUE - lowest) / (1 - lowest)
+        kept = (1 - own) * kept + own * np.eye(len(sd))
+    return JointPrior(prior.mean, kept * np.outer(sd, sd))
+
+
 def marginals(
     likelihoods: Likelihoods, prior: JointPrior, level: float
 ) -> tuple[Floats, Floats, Floats, Floats, list[Floats]]:
@@ -170,7 +191,7 @@ def _combine(precision: Floats, prior_mean: Floats, sites: _Sites) -> tuple[Floa
 
 def _cavity(mean: Floats, covariance: Floats, sites: _Sites, k: int) -> tuple[Floats, Floats]:
     variance = covariance[:, k, k]
-    left = np.maximum(1 / variance - sites.precision[:, k], 1e-12)
+    left = np.maximum(1 / variance - sites.precision[:, k], 1e-9 / variance)
     return (mean[:, k] / variance - sites.shift[:, k]) / left, 1 / left
 
 
@@ -184,5 +205,6 @@ def _moments(likelihoods: Likelihoods, k: int, density: Floats) -> tuple[Floats,
     nodes = likelihoods.nodes[k]
     first = (weight * nodes).sum(axis=1)
     second = (weight * (nodes - first[:, None]) ** 2).sum(axis=1)
-    scale = likelihoods.scale[k]
-    return likelihoods.centre[k] + scale * first, np.maximum(scale**2 * second, 1e-300), weight
+    scale, step = likelihoods.scale[k], nodes[1] - nodes[0]
+    # what lies between two nodes is not seen, so nothing is known better than that
+    return likelihoods.centre[k] + scale * first, scale**2 * np.maximum(second, step**2 / 12), weight
