@@ -3,11 +3,11 @@
 Run from the repository root, with the source tree of the other version, such as a git worktree::
 
     git worktree add ../before COMMIT
-    python benchmarks/against.py ../before/src [--people 30 400 100000] [--out benchmarks/results/against.json]
+    python benchmarks/against.py ../before/src [--people 30 400 100000] [--out FILE]
 
-Simulated people do the built-in task ``grocery``, about 60 actions and 18 segments each; both versions read the
-same files. They run in turn, each in a process of its own, over and over; what counts is the shortest processor
-time of each, kernels compiled beforehand on a few people.
+Simulated people do the built-in task ``grocery``, about 60 actions and 18 segments each; both versions read
+the same files. They run in turn, each in a process of its own, over and over; what counts is the shortest
+processor time of each, kernels compiled beforehand on a few people.
 """
 
 from __future__ import annotations

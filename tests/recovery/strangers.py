@@ -59,6 +59,7 @@ REGIMES = {
     "400 people, 3 segments": (Regime(segments=3, pauses=0.35), 5),
     "30 people, 10 actions, 3 segments": (Regime(people=30, actions=10, segments=3), 40),
     "5 % wrong moves": (Regime(wrong=0.05), 5),
+    "30 people, 5 % wrong moves": (Regime(people=30, wrong=0.05), 40),
     "15 % impaired": (Regime(impaired=0.15), 8),
     "effort carried over (.6)": (Regime(carried=0.6), 5),
     "10 % click at random": (Regime(clickers=0.1), 5),
