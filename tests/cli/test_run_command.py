@@ -112,3 +112,84 @@ def test_results_of_other_data_are_not_taken(study):
     assert other.find_classification(label="diagnosis", normal="normal") is None
     (study / "results" / "classify.json").write_text("{}", "utf-8")
     assert opened.find_classification(label="diagnosis", normal="normal") is None
+
+
+SAID = {
+    "D01": ["it is cold today, is it not", "she has two lovely children now", "I used to live in a town"],
+    "C01": ["right one, then up three, then right two, and I visit the bank", "left two, up three, left one"],
+    "C02": ["right one, then up three", "right two, and I visit the bank", "left two, up three"],
+    "C03": ["right one, then up three", "right one", "right one, and I visit the bank"],
+    "C04": ["right one, up one, up two", "right two, and I visit the bank", "left two", "up three"],
+}
+"""What a few people said about the errands; the first made small talk only."""
+
+
+def messy_study(folder, *, visits=1):
+    """A study of CSV files, with one participant of whom there is no dialog."""
+    for who, said in SAID.items():
+        for visit in range(visits):
+            (folder / "talks" / who).mkdir(parents=True, exist_ok=True)
+            lines = ["speaker,start_s,end_s,text"]
+            for i, text in enumerate(said):
+                end = 5 * i + 0.05 * len(text)
+                lines += [f'participant,{5 * i},{end},"{text}"', f'assessor,{end + 0.2},{end + 0.4},"okay"']
+            (folder / "talks" / who / f"visit{visit}.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    (folder / "grounding.toml").write_text('names = "folder"\n', "utf-8")
+    (folder / "study.toml").write_text('schema = 1\ntasks = ["errands"]\n', "utf-8")
+    people = "participant\n" + "\n".join([*SAID, "D06"]) + "\n"
+    (folder / "participants.csv").write_text(people, "utf-8")
+    return folder
+
+
+def test_a_run_shows_what_a_reader_must_not_miss(tmp_path, capsys):
+    study = messy_study(tmp_path / "study")
+    assert main(["run", str(study), "--workers", "1"]) == 0
+    first = capsys.readouterr().out
+    warned = {line for line in first.splitlines() if line.startswith("! ")}
+    assert "! 1 participant has no dialog: D06" in warned
+    assert "! nothing about the way could be read in 1 dialog" in warned
+    assert any(line.startswith("! pauses cannot be seen in 5 of 5 dialogs") for line in warned)
+    assert any("pause" in line and "left out" in line for line in warned)  # of the fit
+    assert main(["run", str(study), "--workers", "1"]) == 0
+    again = capsys.readouterr().out
+    assert warned == {line for line in again.splitlines() if line.startswith("! ")}
+
+
+def test_few_people_with_detours_are_not_called_a_success(tmp_path, capsys):
+    study = messy_study(tmp_path / "study")
+    assert main(["run", str(study), "--workers", "1", "--json"]) == 0
+    said = {one["step"]: one["said"] for one in json.loads(capsys.readouterr().out)}
+    assert "too few to judge" in said["localize"] or "nothing to localize" in said["localize"]
+    assert "AUC" not in said["localize"]
+
+
+def test_small_talk_is_no_effort_and_whoever_has_no_data_is_not_learned_from(tmp_path, capsys):
+    study = messy_study(tmp_path / "study")
+    assert main(["ground", str(study)]) == 0
+    assert "structural checks: 4 of 4 traces sound" in capsys.readouterr().out
+    assert main(["fit", str(study), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["learned_from"]["participants"] == 4
+    assert found["learned_from"]["parameters"]["duration"] == 4
+    profile = pl.read_csv(study / "profile.csv").filter(participant="D01").row(0, named=True)
+    assert (profile["duration"], profile["duration_status"]) == (None, "no_observation")
+
+
+def test_copied_dialogs_are_found_and_give_no_reliability(tmp_path, capsys):
+    study = messy_study(tmp_path / "study", visits=2)
+    copied = "! 4 participants have episodes that are exact copies of each other"
+    assert main(["ground", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert copied in out
+    assert "8 of 8 traces sound" in out
+    assert main(["fit", str(study)]) == 0
+    assert copied in capsys.readouterr().out
+    assert main(["reliability", str(study)]) == 2
+    assert "exact copies" in capsys.readouterr().err
+
+
+def test_a_run_without_a_task_advises_what_it_has(tmp_path, capsys):
+    study = messy_study(tmp_path / "study")
+    (study / "study.toml").unlink()
+    assert main(["run", str(study)]) == 2
+    assert "fidm ground STUDY --task NAME" in capsys.readouterr().err

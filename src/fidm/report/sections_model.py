@@ -193,8 +193,8 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
         "times. Errors and changes are of log η and θ. Estimates by empirical "
         "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
         "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
-        f"standard error is about. –: with a reliability below {TOO_LOW:.2f} nothing is said of changes in a "
-        "person. Split halves and the model know one sitting: what varies from day to day comes on top.",
+        f"standard error is about. –: with a reliability that is or may be {TOO_LOW:.2f} or below, or of few "
+        "people, nothing is said of changes in a person. Split halves and the model know one sitting: what varies from day to day comes on top.",
     )  # fmt: skip
     said = [in_one_way(text) for text in (*found.sentences(), *(sentence(note) for note in found.notes))]
     if not found.table["reliability"].drop_nulls().len():
