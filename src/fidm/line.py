@@ -123,7 +123,7 @@ class GroundedStudy:
         if self.problems.height:
             left_out = count(self.problems["table"].n_unique(), "file")
             found.append(f"{left_out} left out; see grounding/problems.csv")
-        silent = (self.grounded.checks["problem"] == NOTHING_SAID).sum()
+        silent = self.grounded.checks.filter(pl.col("problem") == NOTHING_SAID).height
         if silent:
             found.append(f"nothing about the way could be read in {count(silent, 'dialog')}")
         unseen = self._n_without_pauses()
@@ -142,8 +142,9 @@ class GroundedStudy:
 
     def _n_without_pauses(self) -> int:
         """In how many dialogs that have times no pause can be seen."""
-        known = pl.col("duration_s").is_not_null().any() & pl.col("pause_s").is_null().all()
-        return self.grounded.segments.group_by("participant", "episode").agg(known)["duration_s"].sum()
+        unseen = pl.col("duration_s").is_not_null().any() & pl.col("pause_s").is_null().all()
+        dialogs = self.grounded.segments.group_by("participant", "episode").agg(unseen=unseen)
+        return dialogs.filter("unseen").height
 
     def doubts(self) -> pl.DataFrame:
         """Return how often each doubt was had, the most frequent first."""

@@ -88,6 +88,9 @@ WIDEST = 46
 NARROWEST = 11
 """How narrow the column of words may become before a table grows beyond the terminal."""
 
+CLEARLY = 0.05
+"""A segment whose residual is not larger, about 5 %, cost what was expected."""
+
 NO_WORSE = "no other action was worse than the best one"
 
 WHAT_RESIDUALS_ARE = (
@@ -188,9 +191,12 @@ def show_person(found: Evidence, behind: Behind, participant: str, top: int, con
         note(console, NO_WORSE)
     else:
         warn(console, "None of this person's actions counts.")
-    for channel in found.channels:
+    has_segments = found.segments.filter(pl.col("participant") == participant).height > 0
+    if not has_segments:
+        warn(console, "This person has no segment of speech that counts.")
+    for channel in found.channels if has_segments else ():
         _show_segments(found, behind, participant, channel, top, console)
-    if found.channels:
+    if found.channels and has_segments:
         note(console, WHAT_RESIDUALS_ARE)
     if behind.words is not None:
         note(console, "words are shown here only; no file holds them")
@@ -205,12 +211,13 @@ def worse_actions(found: Evidence, top: int, *, participant: str | None = None) 
 def _show_segments(
     found: Evidence, behind: Behind, participant: str, channel: str, top: int, console: Console
 ) -> None:
-    """The segments that cost more than expected in one channel."""
-    heavy = found.heaviest(channel, top, participant=participant).filter(pl.col(f"{channel}_residual") > 0)
+    """The segments that cost clearly more than expected in one channel."""
+    is_heavy = pl.col(f"{channel}_residual") > CLEARLY
+    heavy = found.heaviest(channel, top, participant=participant).filter(is_heavy)
     name = channel.replace("_", " ")
     if not heavy.height:
         console.print()
-        note(console, f"no segment cost more than expected in {name}")
+        note(console, f"no segment cost clearly more than expected in {name}")
         return
     console.print(f"\n[bold]Heaviest segments[/] in {name}")
     said = [] if behind.words is None else ["said"]
