@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from fidm.behind import Behind, places_behind, renamed
@@ -35,7 +36,7 @@ from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.files import whole_file
 from fidm.fit.fitted import Fit
-from fidm.fit.profile import Profile
+from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.folder import StudyFolder
 from fidm.gaps import Gaps
 from fidm.grounding.review.apply import read_proposed, review_all
@@ -170,6 +171,9 @@ class Known:
         Who has no data, whose episodes are copies, and whose effort awaits review.
     awaiting : frozenset of str
         Who said something that awaits review.
+    other_way : DataFrame or None
+        Everybody's η with inferred moves treated the other way, with its ends and status, as ``fidm fit``
+        wrote it beside the same estimates; None where it did not.
     """
 
     cohort: Cohort
@@ -184,6 +188,7 @@ class Known:
     reviews: Mapping[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=Gaps)
     awaiting: frozenset[str] = frozenset()
+    other_way: pl.DataFrame | None = None
 
     @property
     def source(self) -> str:
@@ -414,12 +419,29 @@ def open_for_report(folder: Path, asked: ReportOptions) -> Opened:
         reviews,
         Gaps.of(cohort),
         frozenset() if said is None else frozenset(said.filter(status="needs_review")["participant"]),
+        _other_way(folder / "profile.parquet", profile, names),
     )
     grounded = None
     if provenance and said is not None:
         grounded = said.join(cohort.participants, on="participant", how="semi")
     notes = (*study.notes, *behind.warnings)
     return Opened(asked, study, known, shown.excluded, source, provenance, grounded, notes, names, secret)
+
+
+def _other_way(path: Path, profile: Profile, names: Mapping[str, str]) -> pl.DataFrame | None:
+    """What a table of profiles says of η the other way, if it is about the same estimates."""
+    if not path.is_file():
+        return None
+    table = pl.read_parquet(path, glob=False)
+    found = [name for name in table.columns if re.fullmatch(rf"{SENSITIVITY}_(all|stated)_moves", name)]
+    if not found or not profile.n_inferred.any():
+        return None
+    own = profile.participants.to_frame("participant").join(
+        renamed(table, names) if names else table, on="participant", how="left", maintain_order="left"
+    )
+    if not np.allclose(own[SENSITIVITY].to_numpy(), profile.estimate[:, 0], rtol=1e-6, equal_nan=True):
+        return None
+    return own.select(found[0], *(f"{found[0]}_{part}" for part in ("low", "high", "status")))
 
 
 def _provenance(folder: Path) -> dict[str, Any]:

@@ -147,13 +147,20 @@ def _people_table(opened: Opened) -> dict[str, Any]:
     columns = [text_column("participant")]
     if label is not None:
         columns.append(text_column(label, column_words(label)))
+    other = known.other_way
     for name in (profile.parameters[k] for k in shown):
         columns += with_interval(name, parameter_words(name), flag=f"{name}_status")
+        if name == SENSITIVITY and other is not None:
+            which = "all moves counted" if other.columns[0].endswith("all_moves") else "stated moves only"
+            words = f"{parameter_words(name)}, {which}"
+            columns += with_interval(other.columns[0], words, flag=f"{other.columns[0]}_status")
     labels = [] if label is None else known.cohort.participants[label].cast(pl.String).to_list()
     cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).tolist()
     rows = []
     for i, name in enumerate(profile.participants):
         own = [(*cells[i][k], STATUSES[profile.status[i, k]]) for k in shown]
+        if other is not None and shown[0] == 0:
+            own.insert(1, other.row(i))
         rows.append((name, *([] if label is None else [labels[i]]), *(cell for one in own for cell in one)))
     return table(
         "estimates",

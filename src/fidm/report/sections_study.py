@@ -439,6 +439,7 @@ def _inferred_words(opened: Opened) -> list[str]:
         f"{100 * n / actions.height:.1f} % of all steps were filled in by a planner and not said "
         "(“I go to the vegetables”). "
         f"In action sensitivity they count with weight {opened.known.fit.inferred:g}."
+        + ("" if opened.known.other_way is None else " Everybody's estimates have it the other way too.")
     ]
 
 
