@@ -24,6 +24,7 @@ from fidm.experiments.reliability import Reliability, learned_numbers
 from fidm.experiments.shared import fit_learnable
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
+from fidm.gaps import with_data
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.io.columns import count_reasons
@@ -131,11 +132,14 @@ class StudyFolder:
         return self.path / RESULTS
 
     def part(self, split: str | None = None) -> tuple[Cohort, str]:
-        """Return whom to learn from and what they are called: those in ``train``, if there is a split."""
+        """Return whom to learn from and what they are called: those in ``train``, if there is a split.
+
+        People of whom there is no data are not among them.
+        """
         ids, said = choose_part(self.cohort.participants, split, source=str(self.path))
         if ids is None:
-            return self.cohort, said
-        return self.cohort[np.flatnonzero(self.cohort.ids.is_in(ids.implode()).to_numpy())], said
+            return with_data(self.cohort), said
+        return with_data(self.cohort[np.flatnonzero(self.cohort.ids.is_in(ids.implode()).to_numpy())]), said
 
     def fit(
         self, use: Path | None = None, *, name_file: bool = True, one_by_one: bool = False
@@ -261,7 +265,10 @@ def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]
     """
     tasks = tuple(load_task(name) for name in task) or study.load_tasks()
     if not tasks:
-        raise DataError("names no task in study.toml. Give one: --task NAME.", source=str(study.folder))
+        raise DataError(
+            'names no task in study.toml. Add it there (tasks = ["NAME"]), or give --task NAME.',
+            source=str(study.folder),
+        )
     return tasks
 
 

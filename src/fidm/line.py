@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from fidm.classify.question import Protocol
 from fidm.classify.result import Classification
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.files import recover_folder, whole_file
 from fidm.fit.averaged import profile_draws
 from fidm.fit.common import smallest_hashes
@@ -34,7 +34,8 @@ from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
 from fidm.folder import StudyFolder, choose_part, read_talks, study_channels, study_tasks
-from fidm.grounding.ground import Grounded, ground
+from fidm.gaps import Gaps, with_data
+from fidm.grounding.ground import NOTHING_SAID, Grounded, ground
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
 from fidm.grounding.settings import ASKING, GroundingFile, read_settings
@@ -94,6 +95,8 @@ class GroundedStudy:
         Files among the dialogs whose format is not known.
     was_interrupted : bool
         Whether tables were put back that an earlier, interrupted run had moved away.
+    gaps : tuple of str
+        Which participants have no dialog, and whose dialogs are copies, in words.
     """
 
     study: Path
@@ -105,6 +108,43 @@ class GroundedStudy:
     applied: Applied | None
     not_read: tuple[Path, ...]
     was_interrupted: bool
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must not miss."""
+        found = list(self.gaps)
+        if self.grounded.provenance.get("allow_remote"):
+            found.append("A server on another machine was allowed.")
+        if self.by != "rules":
+            found.append(
+                f"How often {self.by} is right on your dialogs is not known yet: fidm audit sample STUDY."
+            )
+        if self.problems.height:
+            left_out = count(self.problems["table"].n_unique(), "file")
+            found.append(f"{left_out} left out; see grounding/problems.csv")
+        silent = self.grounded.checks.filter(pl.col("problem") == NOTHING_SAID).height
+        if silent:
+            found.append(f"nothing about the way could be read in {count(silent, 'dialog')}")
+        unseen = self._n_without_pauses()
+        if unseen:
+            found.append(
+                f"pauses cannot be seen in {unseen:,} of {count(len(self.grounded.dialogs), 'dialog')}: "
+                "their files show none inside utterances, nor gaps between them; pause_s is missing there"
+            )
+        if self.applied is not None and self.applied.n_stale + self.applied.n_lost + self.applied.n_differ:
+            found.append("some decisions do not hold any more, or differ; see fidm review")
+        if self.not_read:
+            kinds = ", ".join(sorted({path.suffix or "no suffix" for path in self.not_read}))
+            files = count(len(self.not_read), "file")
+            found.append(f"{files} beside the dialogs not read: no known format has {kinds}")
+        return tuple(found)
+
+    def _n_without_pauses(self) -> int:
+        """In how many dialogs that have times no pause can be seen."""
+        unseen = pl.col("duration_s").is_not_null().any() & pl.col("pause_s").is_null().all()
+        dialogs = self.grounded.segments.group_by("participant", "episode").agg(unseen=unseen)
+        return dialogs.filter("unseen").height
 
     def doubts(self) -> pl.DataFrame:
         """Return how often each doubt was had, the most frequent first."""
@@ -166,7 +206,8 @@ def ground_study(
     name = _dialogs_task(study, task)
     loaded = load_task(name)
     place = talks if talks is not None else study / chosen.talks
-    reasons = count_reasons(excluded_people(known_participants(study), source=str(study)))
+    people = known_participants(study)
+    excluded = excluded_people(people, source=str(study))
     with alone_in(study):
         dialogs = read_talks(study, talks=talks, roles=roles, skip_bad=skip_bad, on_progress=on_progress)
         if dialogs is None:
@@ -200,12 +241,23 @@ def ground_study(
         grounded=grounded if applied is None else applied.grounded,
         by=chosen.by,
         problems=dialogs.problems,
-        reasons=reasons,
+        reasons=count_reasons(excluded),
         agreement=agreement,
         applied=applied,
         not_read=_not_read(place),
         was_interrupted=was_interrupted,
+        gaps=replace(Gaps.of(grounded.cohort), absent=_absent(people, grounded, excluded), doubted=()).say(
+            "dialog"
+        ),
     )
+
+
+def _absent(people: pl.DataFrame | None, grounded: Grounded, excluded: pl.DataFrame) -> tuple[str, ...]:
+    """The participants who take part, and have no dialog."""
+    if people is None:
+        return ()
+    known = pl.concat([grounded.cohort.ids, excluded["participant"]])
+    return tuple(people["participant"].filter(~people["participant"].is_in(known.implode())).to_list())
 
 
 def _with_options(file: GroundingFile, asked: Mapping[str, Any], served: Mapping[str, Any]) -> GroundingFile:
@@ -232,7 +284,10 @@ def _dialogs_task(study: Path, task: str | None) -> str | Path:
         raise DataError(
             "names several tasks; say which one the dialogs are about: --task NAME.", source=str(manifest)
         )
-    raise DataError("names no task. Say which one the dialogs are about: --task NAME.", source=str(study))
+    raise DataError(
+        "names no task. Say which one the dialogs are about: fidm ground STUDY --task NAME.",
+        source=str(study),
+    )
 
 
 def _not_read(place: Path) -> tuple[Path, ...]:
@@ -284,6 +339,10 @@ class FittedStudy:
         Whether the fit was learned now.
     notes : tuple of str
         What was done first, such as applying reviewers' decisions.
+    learned : mapping of str to int
+        From how many people each parameter was learned; empty where it was learned earlier.
+    gaps : tuple of str
+        Who has no data, whose episodes are copies, and whose effort awaits review, in words.
     """
 
     fit: Fit
@@ -296,6 +355,20 @@ class FittedStudy:
     folder: Path
     is_new: bool
     notes: tuple[str, ...] = ()
+    learned: Mapping[str, int] = field(default_factory=dict)
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader must not miss."""
+        found = [*self.fit.warnings, *self.gaps]
+        if self.problems.height:
+            left_out = count(self.problems["participant"].n_unique(), "participant")
+            found.append(
+                f"{left_out} left out for {count(self.problems.height, 'problem')}, listed in "
+                f"{self.folder / 'problems.csv'}"
+            )
+        return tuple(found)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -324,14 +397,18 @@ class FittedStudy:
             "left_out": self.problems["participant"].n_unique(),
             "excluded": dict(self.reasons),
             "review": self.reviewed,
-            "learned_from": {"part": self.part, "participants": self.fit.n_learned},
+            "learned_from": {
+                "part": self.part,
+                "participants": self.fit.n_learned,
+                "parameters": dict(self.learned),
+            },
             "parameters": plain(self.profile.summary().table),
             "inferred": None
             if self.ways is None
             else report_inferred(self.profile, self.ways, is_new=self.is_new),
             "draws": self.profile.n_draws,
             "fit": to_dict(self.fit),
-            "warnings": list(self.fit.warnings),
+            "warnings": list(self.warnings),
             "wrote": [str(self.folder / name) for name in self.files],
         }
 
@@ -387,6 +464,7 @@ def fit_study(
     model = Model(tasks, channels=channels, lapse=lapse, inferred=inferred or 0.0)
     compares = opened.has_column("steps", "inferred")
     other: Fit | str | None = None
+    learned_from = pl.Series([], dtype=pl.String)
     if earlier is not None:
         fitted, part = earlier, f"an earlier study, {use}"
         other = other_way(earlier) if compares else None
@@ -402,8 +480,9 @@ def fit_study(
             on_progress=on_progress,
         )
         other = learn_other(fitted, learners, model, workers) if compares else None
+        learned_from = learners.ids
         del learners
-    profile, others, problems = _profiles(fitted, other, opened, model, skip_bad, workers, on_progress)
+    profile, others, problems, gaps = _profiles(fitted, other, opened, model, skip_bad, workers, on_progress)
     if draws:
         average = partial(
             _averaged, study, tasks, draws=draws, seed=seed, workers=workers, on_progress=on_progress
@@ -422,9 +501,18 @@ def fit_study(
         folder=out or study,
         is_new=use is None,
         notes=() if applied is None else (applied,),
+        learned=_learned(profile, learned_from),
+        gaps=gaps.say("dialog" if has_grounding(study) else "episode"),
     )
     found.write()
     return found
+
+
+def _learned(profile: Profile, people: pl.Series) -> dict[str, int]:
+    """From how many of these people each parameter was learned: those of whom it was observed."""
+    seen = profile.n[profile.participants.is_in(people.implode()).to_numpy()] > 0
+    counts = seen.sum(axis=0).tolist()
+    return dict(zip(profile.parameters, counts, strict=True)) if len(people) else {}
 
 
 def _learners(
@@ -451,7 +539,8 @@ def _learners(
             pass
     if not parts:
         raise DataError("Nobody to learn from is left.", source=str(study.folder))
-    return (parts[0] if len(parts) == 1 else Cohort.concat(parts)), part
+    learners = parts[0] if len(parts) == 1 else Cohort.concat(parts)
+    return with_data(learners), part
 
 
 def _checked(study: Study, model: Model, skip_bad: bool, only: pl.Series | None = None) -> Iterator[Cohort]:
@@ -467,15 +556,16 @@ def _profiles(
     skip_bad: bool,
     workers: int | None,
     on_progress: Progress,
-) -> tuple[Profile, Profile | None, pl.DataFrame]:
-    found, others, problems = [], [], []
+) -> tuple[Profile, Profile | None, pl.DataFrame, Gaps]:
+    found, others, problems, gaps = [], [], [], Gaps()
     for done, batch in enumerate(_checked(study, model, skip_bad)):
         on_progress("profiles", done, study.n_parts)
         problems.append(batch.problems)
+        gaps += Gaps.of(batch)
         found.append(fitted.profile(batch, workers=workers))
         if isinstance(other, Fit):
             others.append(other.profile(batch, workers=workers))
-    return Profile.concat(found), Profile.concat(others) if others else None, pl.concat(problems)
+    return Profile.concat(found), Profile.concat(others) if others else None, pl.concat(problems), gaps
 
 
 def _averaged(

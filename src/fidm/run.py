@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import fidm
 from fidm.behind import places_behind, write_evidence
 from fidm.classify.question import Protocol
 from fidm.defaults import LABEL, NORMAL
-from fidm.errors import DataError, FidmError
+from fidm.errors import DataError, FidmError, count
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import localize
 from fidm.experiments.reliability import reliability
@@ -46,6 +46,9 @@ from fidm.types import Progress
 STATE = "run.json"
 SCHEMA = 1
 
+FEWEST_JUDGED = 5
+"""What an AUC of fewer people is, nobody can judge."""
+
 Outcome = Literal["done", "up to date", "left out"]
 
 
@@ -61,11 +64,22 @@ class Step:
         Whether there was anything to do.
     said : str
         What was done, or why the step was left out.
+    warnings : tuple of str
+        What a reader must not miss.
     """
 
     step: str
     outcome: Outcome
     said: str
+    warnings: tuple[str, ...] = ()
+
+
+class Done(NamedTuple):
+    """What a step did, which files it wrote, and what a reader must not miss."""
+
+    said: str
+    wrote: list[Path]
+    warnings: tuple[str, ...] = ()
 
 
 def run_line(
@@ -200,23 +214,24 @@ class _Line:
 
     # ------------------------------------------------------------------ steps
 
-    def ground(self) -> tuple[str, list[Path]]:
+    def ground(self) -> Done:
         """Ground the dialogs."""
         found = ground_study(self.folder, skip_bad=self.skip_bad, on_progress=self.on_progress)
         review = found.grounded.shares().get("needs_review", 0.0)
         said = f"{len(found.grounded.dialogs):,} dialogs, {found.grounded.segments.height:,} segments"
         tables = [path for one in TABLES for path in self.folder.glob(f"{one}.parquet")]
-        return f"{said}, {review:.1%} marked for review", [self.folder / FOLDER / "provenance.json", *tables]
+        wrote = [self.folder / FOLDER / "provenance.json", *tables]
+        return Done(f"{said}, {review:.1%} marked for review", wrote, found.warnings)
 
-    def fit(self) -> tuple[str, list[Path]]:
+    def fit(self) -> Done:
         """Learn what people share, and profile everybody."""
         found = fit_study(
             self.folder, skip_bad=self.skip_bad, workers=self.workers, on_progress=self.on_progress
         )
         said = f"{len(found.profile):,} participants, learned from {found.fit.n_learned:,} ({found.part})"
-        return said, [self.folder / name for name in found.files]
+        return Done(said, [self.folder / name for name in found.files], found.warnings)
 
-    def evidence(self) -> tuple[str, list[Path]]:
+    def evidence(self) -> Done:
         """Find everybody's evidence."""
         fit, _ = self.opened.fit()
         found = find_evidence(fit, self.opened.cohort, workers=self.workers, on_progress=self.on_progress)
@@ -226,19 +241,21 @@ class _Line:
             pictures = [self.results / "evidence.png", self.results / "evidence.pdf"]
             save_figure(evidence_figure(found, shown, self.opened.tasks, self.opened.cohort), pictures)
             written += pictures
-        return f"{found.actions.height:,} actions, {found.segments.height:,} segments", written
+        return Done(f"{found.actions.height:,} actions, {found.segments.height:,} segments", written)
 
-    def localize(self) -> tuple[str, list[Path]]:
+    def localize(self) -> Done:
         """Test whether unexpected actions are where people went astray."""
         fit, _ = self.opened.fit()
         evidence = find_evidence(fit, self.opened.cohort, workers=self.workers, on_progress=self.on_progress)
         found = localize(evidence, self.opened.cohort, seed=self.seed, on_progress=self.on_progress)
-        auc = found.row("route_divergence")["auc"]
-        said = f"unexpected actions point at detours with an AUC of {auc:.3f}"
-        said = "nobody has both detours and other actions" if auc is None else said
-        return said, write_with_figures(found, self.results)
+        row = found.row("route_divergence")
+        said = f"{count(row['n_people'], 'person', 'people')} with detours and other actions: "
+        said += "too few to judge whether the unexpected ones are detours"
+        if row["n_people"] >= FEWEST_JUDGED:
+            said = f"unexpected actions point at detours with an AUC of {row['auc']:.3f}"
+        return Done(said, write_with_figures(found, self.results))
 
-    def reliability(self) -> tuple[str, list[Path]]:
+    def reliability(self) -> Done:
         """Say how reliable every parameter is."""
         fit, _ = self.opened.fit()
         found = reliability(
@@ -250,9 +267,9 @@ class _Line:
             workers=self.workers,
             on_progress=self.on_progress,
         )
-        return f"{len(found.parameters)} parameters", write_with_figures(found, self.results)
+        return Done(count(len(found.parameters), "parameter"), write_with_figures(found, self.results))
 
-    def classify(self) -> tuple[str, list[Path]]:
+    def classify(self) -> Done:
         """Classify people's status."""
         protocol = Protocol(label=self.label, normal=self.normal, seed=self.seed, workers=self.workers)
         made = classify_study(self.opened, protocol, skip_bad=self.skip_bad, on_progress=self.on_progress)
@@ -260,9 +277,9 @@ class _Line:
         learned, held_out = made.found.flow.n("train"), made.found.flow.n("held-out")
         said = f"{len(made.found.representations)} representations; {learned:,} participants cross-validated"
         said += f", {held_out:,} held out" if held_out else ""
-        return said, [*write_with_figures(made.found, self.results), summary]
+        return Done(said, [*write_with_figures(made.found, self.results), summary])
 
-    def report(self) -> tuple[str, list[Path]]:
+    def report(self) -> Done:
         """Write the report."""
         written = write_report(
             self.folder,
@@ -274,7 +291,7 @@ class _Line:
             workers=self.workers,
             on_progress=self.on_progress,
         )
-        return NAME, list(written)
+        return Done(NAME, list(written))
 
 
 class _Memory:
@@ -292,7 +309,7 @@ class _Memory:
         self,
         name: str,
         line: _Line,
-        do: Callable[[], tuple[str, list[Path]]],
+        do: Callable[[], Done],
         why_not: Callable[[_Memory], str | None] | None,
     ) -> Step:
         """Do a step, unless it is up to date or cannot be done."""
@@ -305,9 +322,9 @@ class _Memory:
         known = self.steps.get(name, {})
         is_same = known.get("made_from") == made_from and not self.again
         if is_same and all(_file_hash(line.folder / path) == old for path, old in known["wrote"].items()):
-            return Step(name, "up to date", known["said"])
+            return Step(name, "up to date", known["said"], tuple(known.get("warnings", ())))
         try:
-            said, written = do()
+            done = do()
         except FidmError as error:
             if name in ("ground", "fit", "evidence", "report"):
                 raise
@@ -315,11 +332,12 @@ class _Memory:
         if name == "ground":
             line._opened = None
             made_from = _hash(line.inputs(name), line.settings)  # it names its task in study.toml
-        hashes = {path.relative_to(line.folder).as_posix(): _file_hash(path) for path in written}
-        self.steps[name] = {"made_from": made_from, "wrote": hashes, "said": said}
+        hashes = {path.relative_to(line.folder).as_posix(): _file_hash(path) for path in done.wrote}
+        told = {"said": done.said, "warnings": list(done.warnings)}
+        self.steps[name] = {"made_from": made_from, "wrote": hashes, **told}
         with whole_file(self.path) as part:
             part.write_text(json.dumps({"schema": SCHEMA, "steps": self.steps}, indent=1) + "\n", "utf-8")
-        return Step(name, "done", said)
+        return Step(name, "done", done.said, done.warnings)
 
     def wrote(self, name: str, path: Path) -> bool:
         """Whether a file is as the step left it."""

@@ -60,7 +60,10 @@ def test_json_holds_everything_the_page_shows(study, capsys):
     assert main(["fit", str(study), "--json", "--method", "mle", "--population", "pooled"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["participants"] == 40
-    assert said["learned_from"] == {"part": "split 'train'", "participants": 30}
+    names = [row["parameter"] for row in said["parameters"]]
+    by_parameter = dict.fromkeys(names, 30)
+    expected = {"part": "split 'train'", "participants": 30, "parameters": by_parameter}
+    assert said["learned_from"] == expected
     assert [row["parameter"] for row in said["parameters"]][:2] == ["action_sensitivity", "duration"]
     assert said["fit"]["method"] == "mle"
     assert said["fit"]["population"] == "pooled"

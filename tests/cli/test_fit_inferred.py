@@ -72,6 +72,30 @@ def test_both_ways_are_written_and_printed(study, task, cohort, capsys):
     assert f"median η {number_text(a)} with inferred moves left out, {number_text(b)} with all" in out
 
 
+def estimates(page):
+    """Everybody's estimates in a report, as a table."""
+    sections = {one["id"]: one for one in json.loads(page.read_text("utf-8"))["sections"]}
+    (shown,) = (one for one in sections["parameters"]["tables"] if one["id"] == "estimates")
+    names = [column["name"] for column in shown["columns"]]
+    return pl.DataFrame(shown["rows"], schema=names, orient="row", infer_schema_length=None)
+
+
+def test_the_report_has_both_ways_as_the_profile_has_them(study):
+    assert main(["fit", str(study)]) == 0
+    written = pl.read_parquet(study / "profile.parquet").sort("participant")
+    assert main(["report", str(study), "--no-classify"]) == 0
+    shown = estimates(study / "report.json")
+    assert shown["participant"].to_list() == written["participant"].to_list()
+    assert np.allclose(shown[OTHER[0]].to_numpy(), written[OTHER[0]].to_numpy(), rtol=1e-4)
+    assert main(["report", str(study), "--no-classify", "--deidentify"]) == 0
+    hidden = estimates(next(study.glob("*deidentified*.json")))
+    assert np.allclose(hidden[OTHER[0]].sort().to_numpy(), shown[OTHER[0]].sort().to_numpy())
+    assert main(["fit", str(study), "--method", "mle", "--out", str(study / "other")]) == 0
+    options = ["--no-classify", "--use", str(study / "other" / "fit.json")]
+    assert main(["report", str(study), *options]) == 0  # the profile is not of this fit
+    assert OTHER[0] not in estimates(study / "report.json").columns
+
+
 def test_json_has_both_ways(study, cohort, capsys):
     assert main(["fit", str(study), "--json", "--inferred", "0.5"]) == 0
     said = json.loads(capsys.readouterr().out)["inferred"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import shutil
 
@@ -112,3 +114,123 @@ def test_results_of_other_data_are_not_taken(study):
     assert other.find_classification(label="diagnosis", normal="normal") is None
     (study / "results" / "classify.json").write_text("{}", "utf-8")
     assert opened.find_classification(label="diagnosis", normal="normal") is None
+
+
+SAID = {
+    "D01": ["it is cold today, is it not", "she has two lovely children now", "I used to live in a town"],
+    "C01": ["right one, then up three, then right two, and I visit the bank", "left two, up three, left one"],
+    "C02": ["right one, then up three", "right two, and I visit the bank", "left two, up three"],
+    "C03": ["right one, then up three", "right one", "right one, and I visit the bank"],
+    "C04": ["right one, left one, right one, up three", "right two, and I visit the bank", "left two"],
+    "C05": ["right one, then up nine, then up nine"],
+}
+"""What a few people said about the errands: the first made small talk only, the last hit a wall."""
+
+
+def messy_study(folder, *, visits=1):
+    """A study of CSV files, with one participant of whom there is no dialog."""
+    for who, said in SAID.items():
+        for visit in range(visits):
+            (folder / "talks" / who).mkdir(parents=True, exist_ok=True)
+            lines = ["speaker,start_s,end_s,text"]
+            for i, text in enumerate(said):
+                start, end = 1 + 5 * i, 1 + 5 * i + 0.05 * len(text)
+                lines += [f'participant,{start},{end},"{text}"', f'assessor,{end + 0.2},{end + 0.4},"okay"']
+            (folder / "talks" / who / f"visit{visit}.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    (folder / "grounding.toml").write_text('names = "folder"\n', "utf-8")
+    (folder / "study.toml").write_text('schema = 1\ntasks = ["errands"]\n', "utf-8")
+    people = "participant\n" + "\n".join([*SAID, "D06"]) + "\n"
+    (folder / "participants.csv").write_text(people, "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def messy(tmp_path_factory):
+    """Such a study, taken through the whole line, and what that said."""
+    study, said = messy_study(tmp_path_factory.mktemp("messy") / "study"), io.StringIO()
+    with contextlib.redirect_stdout(said):
+        assert main(["run", str(study), "--workers", "1"]) == 0
+    return study, said.getvalue()
+
+
+def test_a_run_shows_what_a_reader_must_not_miss(messy, capsys):
+    study, first = messy
+    warned = {line for line in first.splitlines() if line.startswith("! ")}
+    assert "! 1 participant has no dialog: D06" in warned
+    assert "! nothing about the way could be read in 1 dialog" in warned
+    assert any(line.startswith("! pauses cannot be seen in 6 of 6 dialogs") for line in warned)
+    assert any("pause" in line and "left out" in line for line in warned)  # of the fit
+    assert main(["run", str(study), "--workers", "1"]) == 0
+    again = capsys.readouterr().out
+    assert warned == {line for line in again.splitlines() if line.startswith("! ")}
+
+
+def test_few_people_with_detours_are_not_called_a_success(messy):
+    _, said = messy
+    (localize,) = (line for line in said.splitlines() if "localize" in line)
+    assert "1 person with detours and other actions: too few to judge" in localize
+
+
+def test_the_page_says_why_nothing_is_estimated(messy):
+    study, _ = messy
+    page = json.loads((study / "report.json").read_text("utf-8"))
+    said = {
+        (person["id"], one["parameter"]): one["said"]
+        for person in page["people"]
+        for one in person["profile"]
+    }
+    assert said["D06", "action_sensitivity"] == said["D06", "duration"] == "Not estimated: no dialog."
+    awaits = "Not estimated: what was said awaits review."
+    assert said["D01", "action_sensitivity"] == said["D01", "duration"] == awaits
+    assert said["C05", "action_sensitivity"] == awaits
+    assert said["C05", "duration"].endswith("It rests only on segments that await review.")
+    assert "awaits" not in str([why for (who, _), why in said.items() if who == "C01"])
+    overview = page["sections"][0]["paragraphs"]
+    assert "1 participant has no dialog: D06." in overview
+    assert "The effort of 1 participant rests only on segments that await review: C05." in overview
+    html = (study / "report.html").read_text("utf-8")
+    assert "η: not estimated: no dialog" in html
+    assert "has a pause_s" in html
+
+
+def test_evidence_of_somebody_without_segments_judges_none(messy, capsys):
+    study, _ = messy
+    assert main(["evidence", str(study), "--participant", "D06"]) == 0
+    out = capsys.readouterr().out
+    assert "This person has no segment of speech that counts." in out
+    assert "than expected" not in out
+
+
+def test_small_talk_is_no_effort_and_whoever_has_no_data_is_not_learned_from(tmp_path, capsys):
+    study = messy_study(tmp_path / "study")
+    assert main(["ground", str(study)]) == 0
+    assert "structural checks: 5 of 5 traces sound" in capsys.readouterr().out
+    assert main(["fit", str(study), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["learned_from"]["participants"] == 5
+    learned = found["learned_from"]["parameters"]
+    assert (learned["action_sensitivity"], learned["duration"]) == (4, 5)
+    assert main(["fit", str(study)]) == 0
+    assert "was learned from 5 (everybody): choices of 4, speech of 5" in capsys.readouterr().out
+    profile = pl.read_csv(study / "profile.csv").filter(participant="D01").row(0, named=True)
+    assert (profile["duration"], profile["duration_status"]) == (None, "no_observation")
+
+
+def test_copied_dialogs_are_found_and_give_no_reliability(tmp_path, capsys):
+    study = messy_study(tmp_path / "study", visits=2)
+    copied = "! 5 participants have episodes that are exact copies of each other"
+    assert main(["ground", str(study)]) == 0
+    out = capsys.readouterr().out
+    assert copied in out
+    assert "10 of 10 traces sound" in out
+    assert main(["fit", str(study)]) == 0
+    assert copied in capsys.readouterr().out
+    assert main(["reliability", str(study)]) == 2
+    assert "exact copies" in capsys.readouterr().err
+
+
+def test_a_run_without_a_task_advises_what_it_has(tmp_path, capsys):
+    study = messy_study(tmp_path / "study")
+    (study / "study.toml").unlink()
+    assert main(["run", str(study)]) == 2
+    assert "fidm ground STUDY --task NAME" in capsys.readouterr().err

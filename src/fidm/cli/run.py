@@ -12,7 +12,7 @@ from rich.text import Text
 from fidm.cli.shared import Flag, print_json
 from fidm.defaults import LABEL, NORMAL
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.terminal import page, printable, progress_bar
+from fidm.present.terminal import page, printable, progress_bar, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -89,6 +89,7 @@ def run(
 def do_steps(run_with: Callable[[Progress], Iterator[Step]], console: Console | None) -> list[Step]:
     """Do all steps, printing a line for each as soon as it is finished."""
     steps = []
+    told: list[str] = []
     with progress_bar(rates=True) as bars:
         for step in run_with(bars.step):
             steps.append(step)
@@ -97,6 +98,8 @@ def do_steps(run_with: Callable[[Progress], Iterator[Step]], console: Console | 
                 said = (printable(step.said + more), "dim")
                 line = Text.assemble(MARKS[step.outcome], f" {step.step:<12} ", said)
                 console.print(line, soft_wrap=True)
+                warn(console, *(one for one in step.warnings if one not in told))
+                told += step.warnings
     return steps
 
 

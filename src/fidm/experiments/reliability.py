@@ -43,12 +43,13 @@ from scipy.stats import rankdata
 
 from fidm.cohort import Cohort
 from fidm.defaults import BOOTSTRAP
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.experiments.recover import as_printed, label_of
 from fidm.experiments.shared import by_method, fit_learnable, groups_of
 from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY
+from fidm.gaps import has_copies, with_data
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels, segment_owner_offsets
 from fidm.record import Record, hash_values
@@ -70,8 +71,8 @@ TOO_LOW = 0.5
 LEAST_CHANGE, MOST_TIMES = 0.005, 100
 """Estimates that vary less hardly differ, and changes by larger factors are not written as numbers."""
 
-FEWEST_PEOPLE = 5
-"""A correlation of fewer people is not given."""
+FEWEST_PEOPLE, FEWEST_FOR_CHANGE = 5, 10
+"""A correlation of fewer people is not given, nor a detectable change of fewer."""
 
 RUN = 3
 """How many counted steps are dealt at a time where steps do not name their segment."""
@@ -128,19 +129,23 @@ class Reliability:
             what = "odds" if name == "pause_presence" else "value"
             known = row["low"] is not None
             interval = f"{as_printed(row['low'])} to {as_printed(row['high'])}, " if known else ""
-            interval = f" ({interval}{row['n']:,} people)"
+            interval = f" ({interval}{_people(row['n'])})"
             kind = "by the model's own reckoning, its" if row["kind"] == "model" else row["kind"]
             text = f"{label}: {kind} reliability is {as_printed(row['reliability'])}{interval}"
             halves = self.row(name)
             if row["kind"] == "model" and halves is not None and halves["reliability"] is not None:
-                text += f", by split halves {as_printed(halves['reliability'])} ({halves['n']:,} people)"
-            if row["reliability"] < TOO_LOW:
-                said.append(
-                    f"{text}; below {as_printed(TOO_LOW)}, too low to speak of changes in one person."
-                )
-                continue
-            said.append(f"{text}; {_say_change(row, what)}")
+                text += f", by split halves {as_printed(halves['reliability'])} ({_people(halves['n'])})"
+            said.append(f"{text}; {why_no_change(row) or _say_change(self._largest_error(row), what)}")
         return tuple(said)
+
+    def _largest_error(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """A row with the larger error of split halves and the model, neither of which knows the truth."""
+        found = dict(row)
+        for kind in () if row["kind"] == "retest" else ("split-half", "model"):
+            other = self.row(row["parameter"], kind)
+            if other is not None and other["mdc"] is not None and other["mdc_shrunk"] > found["mdc_shrunk"]:
+                found |= {name: other[name] for name in ("mdc", "mdc_shrunk")}
+        return found
 
     def _best(self, name: str) -> dict[str, Any] | None:
         """The kind to rely on: retest of enough people, else split-half, else the model.
@@ -176,23 +181,35 @@ class Reliability:
 def changes(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Return the smallest detectable change by maximum likelihood and by empirical Bayes.
 
-    None where the reliability is not known, or too low to speak of changes in a person, or where estimates
-    hardly differ.
+    None where the reliability is not known, too low or too uncertain to speak of changes in a person, or
+    where estimates hardly differ.
 
     Parameters
     ----------
     row : mapping
         A row of the table of :class:`Reliability`.
     """
-    if row["reliability"] is None or row["reliability"] < TOO_LOW or row["mdc"] < LEAST_CHANGE:
+    if row["reliability"] is None or why_no_change(row):
         return None, None
     return row["mdc"], row["mdc_shrunk"]
 
 
-def _say_change(row: Mapping[str, Any], what: str) -> str:
-    """Which change of a person's value is within measurement error."""
+def why_no_change(row: Mapping[str, Any]) -> str:
+    """Return why nothing is said of changes in a person, of a row with a reliability; empty where it is."""
+    nothing = "to speak of changes in one person."
+    if row["reliability"] < TOO_LOW:
+        return f"below {as_printed(TOO_LOW)}, too low {nothing}"
+    if row["n"] < FEWEST_FOR_CHANGE:
+        return f"of fewer than {FEWEST_FOR_CHANGE} people, too uncertain {nothing}"
+    if row["kind"] != "model" and (row["low"] is None or row["low"] <= TOO_LOW):
+        return f"it may be {as_printed(TOO_LOW)} or below, too uncertain {nothing}"
     if row["mdc"] < LEAST_CHANGE:
         return "people's estimates hardly differ, so nothing is said of changes in one person."
+    return ""
+
+
+def _say_change(row: Mapping[str, Any], what: str) -> str:
+    """Which change of a person's value is within measurement error."""
     if row["mdc_shrunk"] > math.log(MOST_TIMES):
         return f"even a change of a person's {what} by a factor of {MOST_TIMES} is within measurement error."
     least = "" if row["kind"] == "retest" else "at least "
@@ -261,6 +278,8 @@ def reliability(
     >>> found.row("duration")["n"]
     60
     """
+    whole, notes = cohort, list[str]()
+    cohort = _without_copies(with_data(cohort), notes)
     protocol = _Protocol(
         halves=halves or _usual_halves(cohort, unit),
         unit=unit,
@@ -272,7 +291,6 @@ def reliability(
     several = _check_people(task, cohort, fit, protocol)
     say = on_progress or (lambda doing, done, of: None)
     group = None if together is None else groups_of(cohort, together)
-    notes = []
     if several.any() and protocol.halves == "segments" and unit == "person":
         notes.append(
             "neighbouring segments of an episode are in opposite halves, so what lasts an episode counts as "
@@ -281,7 +299,7 @@ def reliability(
     if unit == "episode":
         owner = cohort.episode_owner()
         group = owner if group is None else group[owner]
-        cohort = cohort.by_episode()
+        whole = cohort = cohort.by_episode()
         learn_from = None if learn_from is None else learn_from.by_episode()
         several = np.zeros(len(cohort), dtype=np.bool_)
         notes.append(f"every episode has numbers of its own: {len(cohort):,} episodes stand for people")
@@ -319,7 +337,7 @@ def reliability(
     settings = {"bootstrap": bootstrap, "learned": hash_values(learned_numbers(fit)), **protocol.unusual()}
     models = () if tasks is None else tasks.tasks
     return Reliability(
-        record=Record.of("reliability", models, seed=seed, settings=settings, cohort=cohort),
+        record=Record.of("reliability", models, seed=seed, settings=settings, cohort=whole),
         parameters=fit.parameters,
         table=pl.DataFrame(rows, infer_schema_length=None).fill_nan(None),
         notes=(*notes, *_few([row for row in rows if row["parameter"] not in alike])),
@@ -354,6 +372,25 @@ class _Protocol:
         """The settings that are not the usual ones."""
         usual = {"halves": "segments", "unit": "person", "together": None}
         return {name: getattr(self, name) for name, own in usual.items() if getattr(self, name) != own}
+
+
+def _without_copies(cohort: Cohort, notes: list[str]) -> Cohort:
+    """The people whose episodes are no exact copies of each other: copies agree whatever they are worth."""
+    copied = has_copies(cohort)
+    n = int(copied.sum())
+    if not n:
+        return cohort
+    whose = f"{_people(n)} {'has' if n == 1 else 'have'} episodes that are exact copies of each other"
+    if len(cohort) - n < 2:
+        raise DataError(
+            f"{whose}, which say nothing of reliability. Are files duplicated? Remove copies and fit again."
+        )
+    notes.append(f"{whose} (are files duplicated?), and take no part")
+    return cohort[np.flatnonzero(~copied)]
+
+
+def _people(n: int) -> str:
+    return count(n, "person", "people")
 
 
 def _usual_halves(cohort: Cohort, unit: str) -> Literal["segments", "episodes"]:
@@ -435,13 +472,16 @@ class _Measuring:
         alone, drawn = by_method(self.fit, "mle"), (self.protocol.seed, self.protocol.bootstrap)
         profiles = [alone.profile(people, workers=self.protocol.workers) for people in times]
         rows = []
+        observed = np.any([profile.n > 0 for profile in profiles], axis=0)
         for k, name in enumerate(self.fit.parameters):
             first, *others = (
                 profile.log_sensitivity if name == SENSITIVITY else profile.estimate[:, k]
                 for profile in profiles
             )
             columns = (first, *others) if len(others) == 2 else (first, *others, first)
-            rows.append(_measured(name, kind, columns, function, *drawn, group))
+            row = _measured(name, kind, columns, function, *drawn, group)
+            row["without"] = int(observed[:, k].sum()) - row["n"]  # who was never observed is not left out
+            rows.append(row)
         return rows
 
     def model(self, notes: list[str]) -> list[dict[str, Any]]:
@@ -641,16 +681,16 @@ def _few(rows: list[dict[str, Any]]) -> list[str]:
         label = "finite η" if row["parameter"] == SENSITIVITY else label
         where = "halves" if row["kind"] == "split-half" else "traces"
         if row["n"] < FEWEST_PEOPLE:
+            have = f"{_people(row['n'])} {'has' if row['n'] == 1 else 'have'}"
             said.append(
-                f"{row['kind']}: {row['n']} people have a {label} in both {where}; "
+                f"{row['kind']}: {have} a {label} in both {where}; "
                 f"{FEWEST_PEOPLE} are needed for a correlation"
             )
         elif row["without"]:
             share = row["without"] / (row["n"] + row["without"])
             more = ", which is too many to rely on it; see the rank correlation" if share > MANY else ""
-            people = "person" if row["without"] == 1 else "people"
             said.append(
-                f"{row['kind']}: {row['without']:,} {people} left out for want of a {label} in one of the "
+                f"{row['kind']}: {_people(row['without'])} left out for want of a {label} in one of the "
                 f"{where}{more}"
             )
     return said

@@ -8,7 +8,7 @@ there, or somebody has reviewed moves that start there: from then on they count 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fidm.errors import GroundingError
@@ -18,6 +18,7 @@ from fidm.grounding.route.replay import DOUBTFUL, Replay, replay
 from fidm.grounding.route.terrain import Terrain
 from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
+from fidm.io.dialogs import shows_pauses
 from fidm.languages import language_called
 from fidm.talk import Transcript
 
@@ -36,8 +37,8 @@ class Weighing:
         The weight of moves in segments that need review, and of those after them until the position is
         certain again. 0 leaves them out until somebody has looked.
     keep_talk : bool
-        Whether runs of talk that say nothing about the way are segments, with 0 moves, in the effort
-        channels.
+        Whether runs of talk that say nothing about the way, for all that can be read, are segments, with 0
+        moves, in the effort channels.
     """
 
     doubtful: float = 0.0
@@ -208,6 +209,8 @@ def ground_dialog(transcript: Transcript, grounder: Grounder, reader: Reader) ->
             "needs_review" if doubts else "no_route" if proposal.program[0].op == "NONE" else "confident"
         )
         found.append(GroundedSegment(segment, proposal, effort, status, doubts))
+    if not shows_pauses(transcript.format) and not any(one.effort.pause_s for one in found):
+        found = [replace(one, effort=replace(one.effort, pause_s=None)) for one in found]
     return GroundedDialog(transcript, tuple(found), cut.told, language, cut.kinds)
 
 
@@ -252,9 +255,8 @@ def follow_path(
         is_out = one.status == "rejected"
         if one.status == "reviewed" and len(done):  # somebody saw where these moves start
             is_sure = True
-        if not is_out and (
-            weighing.keep_talk or len(done) or program[0].op != "NONE" or one.status == "needs_review"
-        ):
+        is_about_the_way = program[0].op != "NONE" and one.status != "needs_review"
+        if not is_out and (weighing.keep_talk or len(done) or is_about_the_way):
             kept = len(path.kept)
             path.kept.append(i)
             path.n_moves.append(sum(1 for action in done.actions if action in moves))

@@ -66,6 +66,19 @@ def formats() -> tuple[Format, ...]:
     return tuple(FORMATS.loaded().values())
 
 
+def shows_pauses(format: str) -> bool:
+    """Return whether a file of a format can show a pause inside an utterance: by a mark, or by words' times.
+
+    Examples
+    --------
+    >>> from fidm.io.dialogs import shows_pauses
+    >>> shows_pauses("chat"), shows_pauses("csv")
+    (True, False)
+    """
+    known = FORMATS.loaded().get(format)
+    return known is None or not {"pauses", "words"}.isdisjoint(known.keeps)
+
+
 def _suffixes() -> dict[str, Format]:
     """Which format reads files of a suffix; of two, the first."""
     found: dict[str, Format] = {}

@@ -241,7 +241,7 @@ def show_reliability(found: Reliability, console: Console) -> None:
         *found.notes,
         "SEM: standard error of measurement; MDC: minimal detectable change, 95 %; both of log η and θ, of "
         "estimates by maximum likelihood; (eb): of those by empirical Bayes, which fidm fit prints; "
-        f"– where the reliability is below {as_printed(TOO_LOW)}",
+        f"– where the reliability is or may be {as_printed(TOO_LOW)} or below, or of few people",
         "rel.: reliability; rank: the rank correlation, which also counts people whose estimate is infinite "
         "in one of the two",
         "split halves and the model know one sitting: what varies from day to day comes on top",

@@ -127,7 +127,7 @@ def estimate_text(value: float | None, low: float | None, high: float | None, st
     return cell_text(value)
 
 
-def not_estimated(name: str, n: int = 0) -> str:
+def not_estimated(name: str, n: int = 0, why: str = "") -> str:
     """Return why a person has no estimate of a parameter, of what it rests on.
 
     Parameters
@@ -136,6 +136,8 @@ def not_estimated(name: str, n: int = 0) -> str:
         The parameter.
     n : int
         How many moves or observations there are all the same.
+    why : str
+        Why there are none, where more is known than that.
 
     Examples
     --------
@@ -144,13 +146,15 @@ def not_estimated(name: str, n: int = 0) -> str:
     >>> not_estimated("pause"), not_estimated("action_sensitivity", 3)
     ('not estimated: no pauses', 'not estimated: no choice between better and worse actions')
     """
+    if why and not n:
+        return f"not estimated: {why}"
     if name != SENSITIVITY:
         return f"not estimated: no {channel_words(name).rests_on}"
     missing = "choice between better and worse actions" if n else "stated moves"
     return f"not estimated: no {missing}"
 
 
-def flag_text(name: str, status: str, n: int) -> str:
+def flag_text(name: str, status: str, n: int, why: str = "") -> str:
     """Return what is to be said against one person's estimate, in a few words; empty where nothing is.
 
     That nobody has an estimate is said once for the parameter, and not here.
@@ -164,7 +168,7 @@ def flag_text(name: str, status: str, n: int) -> str:
     """
     if status == "alike":
         return ""
-    return not_estimated(name, n) if status == "no_observation" else FLAGS.get(status, "")
+    return not_estimated(name, n, why) if status == "no_observation" else FLAGS.get(status, "")
 
 
 def interval_text(low: Any, high: Any, unit: str | None = None) -> str:

@@ -22,7 +22,7 @@ from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
 from fidm.evidence.localization import Localization
 from fidm.experiments.paper import LOCALIZATION
 from fidm.fit.inferred import BothWays
-from fidm.fit.profile import Profile, number_text
+from fidm.fit.profile import SENSITIVITY, Profile, number_text
 from fidm.folder import StudyFolder
 from fidm.grounding.ground import NOTHING_SAID
 from fidm.grounding.store import read_grounding
@@ -87,6 +87,9 @@ WIDEST = 46
 
 NARROWEST = 11
 """How narrow the column of words may become before a table grows beyond the terminal."""
+
+CLEARLY = 0.05
+"""A segment whose residual is not larger, about 5 %, cost what was expected."""
 
 NO_WORSE = "no other action was worse than the best one"
 
@@ -188,9 +191,12 @@ def show_person(found: Evidence, behind: Behind, participant: str, top: int, con
         note(console, NO_WORSE)
     else:
         warn(console, "None of this person's actions counts.")
-    for channel in found.channels:
+    has_segments = found.segments.filter(pl.col("participant") == participant).height > 0
+    if not has_segments:
+        warn(console, "This person has no segment of speech that counts.")
+    for channel in found.channels if has_segments else ():
         _show_segments(found, behind, participant, channel, top, console)
-    if found.channels:
+    if found.channels and has_segments:
         note(console, WHAT_RESIDUALS_ARE)
     if behind.words is not None:
         note(console, "words are shown here only; no file holds them")
@@ -205,12 +211,13 @@ def worse_actions(found: Evidence, top: int, *, participant: str | None = None) 
 def _show_segments(
     found: Evidence, behind: Behind, participant: str, channel: str, top: int, console: Console
 ) -> None:
-    """The segments that cost more than expected in one channel."""
-    heavy = found.heaviest(channel, top, participant=participant).filter(pl.col(f"{channel}_residual") > 0)
+    """The segments that cost clearly more than expected in one channel."""
+    is_heavy = pl.col(f"{channel}_residual") > CLEARLY
+    heavy = found.heaviest(channel, top, participant=participant).filter(is_heavy)
     name = channel.replace("_", " ")
     if not heavy.height:
         console.print()
-        note(console, f"no segment cost more than expected in {name}")
+        note(console, f"no segment cost clearly more than expected in {name}")
         return
     console.print(f"\n[bold]Heaviest segments[/] in {name}")
     said = [] if behind.words is None else ["said"]
@@ -285,7 +292,7 @@ def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> Non
     how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
     joint = ", joint prior" if fitted.joint is not None else ""
     console.print(f"[bold]{len(found.profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
-    dim = [f"what people share was learned from {fitted.n_learned:,} ({found.part})"]
+    dim = [f"what people share was learned from {fitted.n_learned:,} ({found.part}){_say_learned(found)}"]
     if found.reviewed is not None:
         dim.append(_say_reviewed(found.reviewed))
     if found.reasons:
@@ -298,17 +305,22 @@ def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> Non
     if fitted.lapse or estimated:
         known = f" ± {fitted.lapse_se:.3f}" if math.isfinite(fitted.lapse_se) else ""
         console.print(f"lapse rate {fitted.lapse:.3f}{known}")
-    warn(console, *fitted.warnings)
-    if found.problems.height:
-        left_out = found.problems["participant"].n_unique()
-        warn(
-            console,
-            f"{left_out:,} participants left out for {found.problems.height:,} problems, "
-            f"listed in {found.folder / 'problems.csv'}",
-        )
+    warn(console, *found.warnings)
     *names, last = found.files
     console.print(Text(f"\nWrote {', '.join(names)} and {last} to {found.folder}"), soft_wrap=True)
     console.print(NOT_A_DIAGNOSIS, style="dim")
+
+
+def _say_learned(found: FittedStudy) -> str:
+    """From how many each factor was learned, where it is not from all; channels where fewer have one."""
+    effort = {name: n for name, n in found.learned.items() if name != SENSITIVITY}
+    most = max(effort.values(), default=0)
+    said = [f"choices of {found.learned.get(SENSITIVITY, 0):,}"]
+    if effort:
+        fewer = ", ".join(f"{name} {n:,}" for name, n in effort.items() if n < most)
+        said.append(f"speech of {most:,}{f' ({fewer})' if fewer else ''}")
+    is_all = set(found.learned.values()) <= {found.fit.n_learned}
+    return "" if is_all else f": {', '.join(said)}"
 
 
 def show_summary(profile: Profile, console: Console) -> None:
@@ -361,8 +373,6 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
     if found.reasons:
         told = f"{say_reasons(found.reasons)}; their dialogs are read, and reach no fit"
         console.print(Text(told), style="dim", soft_wrap=True)
-    if grounded.provenance.get("allow_remote"):
-        warn(console, "A server on another machine was allowed.")
     rows = []
     for status, words in STATUSES.items():
         n = int((table["status"] == status).sum())
@@ -370,29 +380,17 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
             rows.append([words, f"{n:,}", f"{n / max(1, table.height):.1%}"])
     console.print(table_of(["segments", "number", "share"], rows))
     _show_doubts(found, console)
-    if found.by != "rules":
-        warn(
-            console,
-            f"How often {found.by} is right on your dialogs is not known yet: fidm audit sample STUDY.",
-        )
-    if found.problems.height:
-        left_out = count(found.problems["table"].n_unique(), "file")
-        warn(console, f"{left_out} left out; see grounding/problems.csv")
-    silent = grounded.checks.filter(pl.col("problem") == NOTHING_SAID)["participant"].n_unique()
+    warn(console, *found.warnings)
     faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()
-    if silent:
-        warn(console, f"{count(silent, 'participant')} said nothing about the way that could be read")
-    traces = len(grounded.cohort)
-    console.print(f"structural checks: {traces - faulty:,} of {count(traces, 'trace')} sound")
+    traces = int((np.diff(grounded.cohort.step_offsets) > 0).sum())
+    sound = f"{traces:,} of {count(traces, 'trace')} sound"
+    if faulty:
+        sound = f"not all of {count(traces, 'trace')} sound, see grounding/problems.csv: "
+        sound += count(faulty, "participant")
+    console.print(f"structural checks: {sound}", soft_wrap=True)
     if found.applied is not None:
         console.print(Text(f"decisions of reviewers kept: {found.applied}"), soft_wrap=True)
-        if found.applied.n_stale + found.applied.n_lost + found.applied.n_differ:
-            warn(console, "some decisions do not hold any more, or differ; see fidm review")
     console.print(f"\nWrote the tables and grounding/ to {found.study}", soft_wrap=True, markup=False)
-    if found.not_read:
-        kinds = ", ".join(sorted({path.suffix or "no suffix" for path in found.not_read}))
-        files = count(len(found.not_read), "file")
-        warn(console, f"{files} beside the dialogs not read: no known format has {kinds}")
 
 
 def _show_doubts(found: GroundedStudy, console: Console) -> None:

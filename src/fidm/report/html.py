@@ -192,10 +192,13 @@ def _summary(listed: Mapping[str, Any], whole: Mapping[str, Any]) -> dict[str, A
     own = next(one for one in whole["profile"] if one["parameter"] == SENSITIVITY)
     value = estimate_text(own["estimate"], own["low"], own["high"], own["status"])
     eta = "" if value == DASH else f"η {value} {interval_text(own['low'], own['high'])}".strip()
+    flag = flag_text(SENSITIVITY, own["status"], own["n"])
+    if own["status"] == "no_observation" and own["said"]:
+        flag = own["said"][0].lower() + own["said"][1:].rstrip(".")
     others = sum(one["status"] not in ("ok", "alike") for one in whole["profile"] if one is not own)
     return {
         **listed,
         "eta": eta,
-        "flag": flag_text(SENSITIVITY, own["status"], own["n"]),
+        "flag": flag,
         "others": count(others, "remark") + " on effort" if others else "",
     }

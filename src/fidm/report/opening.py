@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from fidm.behind import Behind, places_behind, renamed
@@ -35,8 +36,9 @@ from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.files import whole_file
 from fidm.fit.fitted import Fit
-from fidm.fit.profile import Profile
+from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.folder import StudyFolder
+from fidm.gaps import Gaps
 from fidm.grounding.review.apply import read_proposed, review_all
 from fidm.grounding.review.trail import Decision, Trail
 from fidm.grounding.store import FOLDER, has_grounding
@@ -165,6 +167,13 @@ class Known:
         Whether nothing may lead back to a person: no words, no covariates, no names of episodes.
     reviews : mapping
         What reviewers decided, by participant, episode and segment.
+    gaps : Gaps
+        Who has no data, whose episodes are copies, and whose effort awaits review.
+    awaiting : frozenset of str
+        Who said something that awaits review.
+    other_way : DataFrame or None
+        Everybody's η with inferred moves treated the other way, with its ends and status, as ``fidm fit``
+        wrote it beside the same estimates; None where it did not.
     """
 
     cohort: Cohort
@@ -177,6 +186,35 @@ class Known:
     languages: Mapping[Key, str] = field(default_factory=dict)
     is_deidentified: bool = False
     reviews: Mapping[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    gaps: Gaps = field(default_factory=Gaps)
+    awaiting: frozenset[str] = frozenset()
+    other_way: pl.DataFrame | None = None
+
+    @property
+    def source(self) -> str:
+        """What people's data come from."""
+        return "episode" if self.behind.words is None else "dialog"
+
+    def why_not(self, row: int, k: int) -> str:
+        """Return why nothing was observed of a person in a parameter; empty where there is no other reason.
+
+        Parameters
+        ----------
+        row, k : int
+            The person, and the parameter.
+        """
+        cohort, who = self.cohort, self.cohort.ids[row]
+        first, last = cohort.episode_offsets[row : row + 2]
+        if first == last:
+            return f"no {self.source}"
+        kind = cohort.step_offsets if k == 0 else cohort.segment_offsets
+        own = slice(kind[first], kind[last])
+        n = own.stop - own.start
+        if k and n:
+            column = self.fit.channels[k - 1].column
+            return "not recorded" if cohort.segments[column][own].null_count() == n else ""
+        is_stated = n == 0 or cohort.inferred is None or not cohort.inferred[own].all()
+        return "what was said awaits review" if is_stated and who in self.awaiting else ""
 
 
 COLUMNS = ("participant", "shown_as")
@@ -358,6 +396,7 @@ def open_for_report(folder: Path, asked: ReportOptions) -> Opened:
     profile = fit.profile(cohort, workers=asked.workers, on_progress=asked.on_progress)
     found = find_evidence(fit, cohort, profile=profile, workers=asked.workers, on_progress=asked.on_progress)
     behind = places_behind(folder, found, names=names or None)
+    said = None if behind.words is None else behind.words.segments
     provenance = _provenance(folder)
     secret = secrets.token_bytes(32)
     reviews = segment_reviews(
@@ -378,12 +417,31 @@ def open_for_report(folder: Path, asked: ReportOptions) -> Opened:
         _languages(folder, names),
         deidentify,
         reviews,
+        Gaps.of(cohort),
+        frozenset() if said is None else frozenset(said.filter(status="needs_review")["participant"]),
+        _other_way(folder / "profile.parquet", profile, names),
     )
     grounded = None
-    if provenance and behind.words is not None:
-        grounded = behind.words.segments.join(cohort.participants, on="participant", how="semi")
+    if provenance and said is not None:
+        grounded = said.join(cohort.participants, on="participant", how="semi")
     notes = (*study.notes, *behind.warnings)
     return Opened(asked, study, known, shown.excluded, source, provenance, grounded, notes, names, secret)
+
+
+def _other_way(path: Path, profile: Profile, names: Mapping[str, str]) -> pl.DataFrame | None:
+    """What a table of profiles says of η the other way, if it is about the same estimates."""
+    if not path.is_file():
+        return None
+    table = pl.read_parquet(path, glob=False)
+    found = [name for name in table.columns if re.fullmatch(rf"{SENSITIVITY}_(all|stated)_moves", name)]
+    if not found or not profile.n_inferred.any():
+        return None
+    own = profile.participants.to_frame("participant").join(
+        renamed(table, names) if names else table, on="participant", how="left", maintain_order="left"
+    )
+    if not np.allclose(own[SENSITIVITY].to_numpy(), profile.estimate[:, 0], rtol=1e-6, equal_nan=True):
+        return None
+    return own.select(found[0], *(f"{found[0]}_{part}" for part in ("low", "high", "status")))
 
 
 def _provenance(folder: Path) -> dict[str, Any]:

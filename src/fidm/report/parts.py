@@ -34,6 +34,9 @@ AGAINST: Mapping[str, str] = {
 }
 """What is to be said against an estimate."""
 
+IN_DOUBT = "It rests only on segments that await review."
+"""What is added where nobody has looked at any segment behind an estimate of effort, and all need it."""
+
 FROM_OTHERS: Mapping[str, str] = {
     "at_edge": " That end comes from what is known of the other people.",
     "no_maximum": " The upper end comes from what is known of the other people.",
@@ -57,7 +60,7 @@ COLUMNS: Mapping[str, str] = {
 """What usual columns of the table of participants are called."""
 
 
-def against(profile: Profile, row: int, k: int) -> str | None:
+def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     """Return what is to be said against a person's estimate, by how it was made; None where nothing is.
 
     Parameters
@@ -66,10 +69,12 @@ def against(profile: Profile, row: int, k: int) -> str | None:
         Everybody's profile.
     row, k : int
         The person, and the parameter.
+    why : str
+        Why nothing was observed, where more is known than that.
     """
     status = STATUSES[profile.status[row, k]]
     if status == "no_observation":
-        return sentence(not_estimated(profile.parameters[k], int(profile.n[row, k])))
+        return sentence(not_estimated(profile.parameters[k], int(profile.n[row, k]), why))
     said = AGAINST.get(status)
     if said is None or profile.method != "eb" or not np.isfinite(profile.estimate[row, k]):
         return said

@@ -288,7 +288,7 @@ def _listed(known: Known, chosen: Sequence[str] | None) -> list[dict[str, Any]]:
                 "id": name,
                 "label": about["label"],
                 "split": about["split"],
-                "flags": flags(profile, row),
+                "flags": flags(known, row),
                 "values": {**values, "mean_unexpectedness": rounded(means.get(name))},
             }
         )
@@ -347,7 +347,7 @@ def people_parts(
         yield {
             "id": name,
             **_about(known, row),
-            "profile": _profile(known.profile, row, places),
+            "profile": _profile(known, row, places),
             "episodes": [episode_part(known, tables, e, i) for i, e in enumerate(tables.episodes_of(row))],
         }
     if on_progress:
@@ -380,10 +380,14 @@ def _places(profile: Profile) -> NDArray[np.float64]:
     return found
 
 
-def _profile(profile: Profile, row: int, places: NDArray[np.float64]) -> list[dict[str, Any]]:
-    found = []
+def _profile(known: Known, row: int, places: NDArray[np.float64]) -> list[dict[str, Any]]:
+    found, profile = [], known.profile
+    in_doubt = known.cohort.ids[row] in known.gaps.doubted
     for k, name in enumerate(profile.parameters):
         status = STATUSES[int(profile.status[row, k])]
+        said = words.against(profile, row, k, known.why_not(row, k) if not profile.n[row, k] else "")
+        if k and in_doubt and profile.n[row, k]:
+            said = " ".join(filter(None, (said, words.IN_DOUBT)))
         found.append(
             {
                 "parameter": name,
@@ -395,14 +399,16 @@ def _profile(profile: Profile, row: int, places: NDArray[np.float64]) -> list[di
                 "n": int(profile.n[row, k]),
                 "rests_on": words.rests_on(name, int(profile.n[row, k])),
                 "percentile": rounded(places[row, k]),
-                "said": words.against(profile, row, k),
+                "said": said,
             }
         )
     return found
 
 
-def flags(profile: Profile, row: int) -> list[str]:
+def flags(known: Known, row: int) -> list[str]:
     """Return what is to be said against a person's estimates, in a few words each."""
-    own = zip(profile.parameters, profile.status[row].tolist(), profile.n[row].tolist(), strict=True)
-    found = ((name, flag_text(name, STATUSES[code], n)) for name, code, n in own)
+    profile, found = known.profile, []
+    for k, name in enumerate(profile.parameters):
+        status, n = STATUSES[int(profile.status[row, k])], int(profile.n[row, k])
+        found.append((name, flag_text(name, status, n, "" if n else known.why_not(row, k))))
     return [f"{parameter_words(name)}: {said}" for name, said in found if said]

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from fidm import plot
-from fidm.channels import channel_words, parameter_words
+from fidm.channels import CHANNEL_WORDS, channel_words, parameter_words
 from fidm.errors import FidmError
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
 from fidm.experiments.paper import LOCALIZATION
@@ -52,7 +52,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
         f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {how}, with "
         f"{profile.level * 100:g} % intervals; what people share was {opened.source}.",
-        *(in_one_way(sentence(note.replace("_", " "))) for note in (*summary.notes, *fit.warnings)),
+        *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [
         _summary_table(summary.table, profile),
@@ -82,6 +82,13 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
             )
         )
     return section("parameters", "Parameters", said, tables=[one for one in tables if one], figures=figures)
+
+
+def _in_words(text: str) -> str:
+    """A text with the names of parameters in words; columns of tables keep their names."""
+    for name in (SENSITIVITY, *CHANNEL_WORDS):
+        text = text.replace(name, name.replace("_", " "))
+    return text
 
 
 def _summary_table(summary: pl.DataFrame, profile: Profile) -> dict[str, Any]:
@@ -140,13 +147,20 @@ def _people_table(opened: Opened) -> dict[str, Any]:
     columns = [text_column("participant")]
     if label is not None:
         columns.append(text_column(label, column_words(label)))
+    other = known.other_way
     for name in (profile.parameters[k] for k in shown):
         columns += with_interval(name, parameter_words(name), flag=f"{name}_status")
+        if name == SENSITIVITY and other is not None:
+            which = "all moves counted" if other.columns[0].endswith("all_moves") else "stated moves only"
+            words = f"{parameter_words(name)}, {which}"
+            columns += with_interval(other.columns[0], words, flag=f"{other.columns[0]}_status")
     labels = [] if label is None else known.cohort.participants[label].cast(pl.String).to_list()
     cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).tolist()
     rows = []
     for i, name in enumerate(profile.participants):
         own = [(*cells[i][k], STATUSES[profile.status[i, k]]) for k in shown]
+        if other is not None and shown[0] == 0:
+            own.insert(1, other.row(i))
         rows.append((name, *([] if label is None else [labels[i]]), *(cell for one in own for cell in one)))
     return table(
         "estimates",
@@ -193,8 +207,9 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
         "times. Errors and changes are of log η and θ. Estimates by empirical "
         "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
         "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
-        f"standard error is about. –: with a reliability below {TOO_LOW:.2f} nothing is said of changes in a "
-        "person. Split halves and the model know one sitting: what varies from day to day comes on top.",
+        f"standard error is about. –: with a reliability that is or may be {TOO_LOW:.2f} or below, or of few "
+        "people, nothing is said of changes in a person. Split halves and the model know one sitting: "
+        "what varies from day to day comes on top.",
     )  # fmt: skip
     said = [in_one_way(text) for text in (*found.sentences(), *(sentence(note) for note in found.notes))]
     if not found.table["reliability"].drop_nulls().len():

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from fidm.errors import FidmError, count
+from fidm.gaps import named
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail
@@ -160,9 +161,6 @@ def _agreement_table(pairs: Sequence[Agreement], names: Mapping[str, str]) -> di
 MOST_SPLITS = 12
 """A column with more different values than this is no table of groups."""
 
-MOST_NAMED = 10
-"""How many people who were left out for the same reason are named."""
-
 COMPASS = "On the map N is up, S is down, E is right and W is left."
 
 
@@ -207,18 +205,12 @@ def overview(opened: Opened) -> dict[str, Any]:
             pl.col("participant").drop_nulls().unique(maintain_order=True).alias("who"),
         )
         rows = (
-            (problem, n, _some(who))
+            (problem, n, named(who))
             for problem, n, who in grouped.sort("n", "problem", descending=[True, False]).iter_rows()
         )
         columns = [text_column("problem"), column("n", "participants"), text_column("who")]
         tables.append(table("problems", "Who was left out because of problems, and why", columns, rows))
     return section("overview", "Overview", said, tables=tables)
-
-
-def _some(who: list[str]) -> str:
-    """The first of those concerned by their names."""
-    more = f" and {len(who) - MOST_NAMED:,} more" if len(who) > MOST_NAMED else ""
-    return ", ".join(who[:MOST_NAMED]) + more
 
 
 def _left_out(opened: Opened) -> list[str]:
@@ -233,7 +225,7 @@ def _left_out(opened: Opened) -> list[str]:
     n_bad = opened.known.cohort.problems["participant"].n_unique()
     if n_bad:
         said.append(f"{count(n_bad, 'participant')} left out because of problems in their data.")
-    return said
+    return [*said, *(sentence(text) for text in opened.known.gaps.say(opened.known.source))]
 
 
 def _groups(opened: Opened) -> dict[str, Any] | None:
@@ -447,6 +439,7 @@ def _inferred_words(opened: Opened) -> list[str]:
         f"{100 * n / actions.height:.1f} % of all steps were filled in by a planner and not said "
         "(“I go to the vegetables”). "
         f"In action sensitivity they count with weight {opened.known.fit.inferred:g}."
+        + ("" if opened.known.other_way is None else " Everybody's estimates have it the other way too.")
     ]
 
 

@@ -332,6 +332,65 @@ def test_absurd_changes_are_not_written_as_numbers(found):
     assert changes({**row, "reliability": None}) == changes({**row, "mdc": 1e-4}) == (None, None)
 
 
+def only(found, *rows):
+    """The same result with these rows alone."""
+    table = pl.DataFrame(list(rows), schema=found.table.schema)
+    return replace(found, parameters=("duration",), table=table).sentences()[0]
+
+
+def test_an_uncertain_reliability_gives_no_change(found):
+    row = {**found.row("duration"), "reliability": 0.9, "low": 0.51, "high": 0.98, "mdc": 0.3}
+    assert "within measurement error" in only(found, row)
+    for doubt in ({"low": -0.08}, {"low": 0.5}, {"low": None, "high": None}, {"n": 9}):
+        assert "too uncertain to speak of changes" in only(found, {**row, **doubt})
+        assert changes({**row, **doubt}) == (None, None)
+    model = {**row, "kind": "model", "low": None, "high": None}
+    assert changes(model) != (None, None)  # it has no interval
+    assert changes({**model, "n": 9}) == (None, None)
+
+
+def test_the_larger_error_of_halves_and_model_is_given(found):
+    halves = {**found.row("duration"), "reliability": 0.9, "low": 0.6, "mdc": 0.2, "mdc_shrunk": 0.18}
+    model = {**halves, "kind": "model", "mdc": 0.5, "mdc_shrunk": np.log(1.5)}
+    for rows in ((halves, model), ({**halves, "mdc": 0.5, "mdc_shrunk": np.log(1.5)}, model)):
+        said = only(found, *rows)
+        assert "split-half reliability is .90" in said
+        assert "at least 1.50 is" in said
+    assert "factor of 1.20 is" in only(found, {**halves, "kind": "retest", "n": 80}, halves, model)
+
+
+def test_people_without_data_are_not_left_out(task, cohort):
+    """They change neither who is counted nor which reliability is relied on."""
+    fit = Model(task).fit(cohort[:20])
+    absent = replace(
+        cohort[:0],
+        participants=cohort.participants[20:32],
+        episode_offsets=np.zeros(13, dtype=np.int64),
+    )
+    some = reliability(task, cohort[:20], fit=fit, bootstrap=50)
+    more = reliability(task, fidm.Cohort.concat([cohort[:20], absent]), fit=fit, bootstrap=50)
+    assert more.table.equals(some.table)
+    assert (more.notes, more.sentences()) == (some.notes, some.sentences())
+
+
+def test_copied_episodes_give_no_reliability(task, cohort):
+    names = cohort.episodes.with_columns(episode=pl.int_range(pl.len()).cast(pl.String))
+    again = [cohort[[j]] for j in range(20) for _ in range(2)]
+    people = [
+        replace(one, participants=cohort.participants[[i]], episodes=names[[i]])
+        for i, one in enumerate(again)
+    ]
+    both = fidm.Cohort.concat(people)
+    twice = replace(both, participants=cohort.participants[:20], episode_offsets=np.arange(0, 41, 2))
+    fit = Model(task).fit(cohort)
+    with pytest.raises(DataError, match="20 people have episodes that are exact copies"):
+        reliability(task, twice, fit=fit, bootstrap=20)
+    others = cohort[20:40]
+    mixed = reliability(task, fidm.Cohort.concat([twice[:3], others]), fit=fit, bootstrap=20)
+    assert mixed.table.equals(reliability(task, others, fit=fit, bootstrap=20).table)
+    assert mixed.notes[0].startswith("3 people have episodes that are exact copies of each other")
+
+
 def test_people_who_are_alike_have_no_reliability(task, cohort):
     fit = fidm.Model(task).fit(cohort)
     alike = reliability(task, cohort, fit=replace(fit, alike=("turns",)), bootstrap=20)

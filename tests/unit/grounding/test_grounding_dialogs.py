@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -230,9 +231,31 @@ def test_talk_about_nothing_is_left_out_of_the_cohort_or_kept() -> None:
     assert kept.checks.height == plain.checks.height == 0
 
 
-def test_talk_in_doubt_and_turns_without_moves_are_segments() -> None:
-    found = stubbed(talk("NONE!", "MOVE left 1; TURN right", "TURN left"))
-    assert found.cohort.segments["n_moves"].to_list() == [0, 1, 0]
+def test_turns_without_moves_are_segments_and_talk_in_doubt_waits_for_review() -> None:
+    said = talk("NONE!", "MOVE left 1; TURN right", "TURN left", "TURN left!", "MOVE up 1!")
+    found = stubbed(said)
+    assert found.cohort.segments["segment"].to_list() == ["2", "3", "5"]
+    assert found.cohort.segments["n_moves"].to_list() == [1, 0, 1]
+    assert found.segments["status"][0] == found.segments["status"][3] == "needs_review"
+    kept = stubbed(said, settings=Settings(weighing=Weighing(keep_talk=True)))
+    assert kept.cohort.segments.height == 5
+
+
+def test_pauses_that_a_file_cannot_show_are_not_observed() -> None:
+    """Stored as 0, they would measure the format of the file."""
+    said = talk("MOVE left 1", "MOVE up 1")
+    for name in ("csv", "elan", "srt"):
+        assert stubbed(replace(said, format=name)).cohort.segments["pause_s"].to_list() == [None, None]
+    for name in ("", "chat", "whisper", "jsonl", "another"):
+        assert stubbed(replace(said, format=name)).cohort.segments["pause_s"].to_list() == [0.0, 0.0]
+
+
+def test_a_file_that_shows_a_pause_between_utterances_shows_that_there_is_none_elsewhere() -> None:
+    """If only segments without a pause went missing, everybody left would seem to pause all the time."""
+    first, *others = talk("MOVE left 1", "MOVE up 1").turns
+    more = Turn("PAR", first.end_s + 0.4, first.end_s + 0.45, "TURN left", "participant")
+    found = stubbed(Transcript("P1", (first, more, *others), format="csv", language="en"))
+    assert found.cohort.segments["pause_s"].to_list() == [0.4, 0.0]
 
 
 def test_settings_reach_the_segments() -> None:

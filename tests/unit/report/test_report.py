@@ -390,12 +390,16 @@ def test_flagged_estimates_are_marked_in_the_scatter(opened):
 
 
 def test_changes_are_on_the_scale_of_their_error_and_only_where_reliability_allows(opened, monkeypatch):
+    few = reliability_section(opened)["tables"][0]
+    assert all(row[-1] is None for row in few["rows"])  # these are fewer than 10 people
+    monkeypatch.setattr("fidm.experiments.reliability.FEWEST_FOR_CHANGE", 5)
     found = reliability_section(opened)
     shown = found["tables"][0]
     names = [column["name"] for column in shown["columns"]]
     seen = set()
     for row in (dict(zip(names, row, strict=True)) for row in shown["rows"]):
-        is_known = row["reliability"] is not None and row["reliability"] >= 0.5
+        is_sure = row["kind"] == "model" or (row["low"] is not None and row["low"] > 0.5)
+        is_known = row["reliability"] is not None and row["reliability"] >= 0.5 and is_sure
         seen.add(is_known)
         assert (row["mdc"] is not None) == (row["mdc_shrunk"] is not None) == is_known
         if is_known:

@@ -1,0 +1,122 @@
+"""Who has no data, whose episodes are copies of each other, and whose effort awaits review."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from polars import selectors as cs
+
+from fidm.cohort import Cohort
+from fidm.errors import count
+from fidm.types import Flags
+
+FEWEST_VALUES = 3
+"""Episodes with fewer different measured values may be alike by chance."""
+
+MOST_NAMED = 10
+"""How many people are named."""
+
+
+def with_data(cohort: Cohort) -> Cohort:
+    """Return the people of whom there is any step or segment; everybody where there is nothing of anybody."""
+    steps, segments = (
+        np.diff(offsets[cohort.episode_offsets]) for offsets in (cohort.step_offsets, cohort.segment_offsets)
+    )
+    has_any = (steps > 0) | (segments > 0)
+    return cohort[np.flatnonzero(has_any)] if has_any.any() and not has_any.all() else cohort
+
+
+def has_copies(cohort: Cohort) -> Flags:
+    """Return whether two episodes of each person are exact copies: every step, and every time measured."""
+    found = np.zeros(len(cohort), dtype=np.bool_)
+    measured = cohort.segments.select(cs.float()).to_numpy()
+    for j in np.flatnonzero(np.diff(cohort.episode_offsets) > 1).tolist():
+        seen = set()
+        for e in range(cohort.episode_offsets[j], cohort.episode_offsets[j + 1]):
+            steps = slice(*cohort.step_offsets[e : e + 2])
+            values = measured[slice(*cohort.segment_offsets[e : e + 2])]
+            if len(np.unique(values[np.isfinite(values)])) < FEWEST_VALUES:
+                continue
+            key = (cohort.state[steps].tobytes(), cohort.action[steps].tobytes(), values.tobytes())
+            found[j] |= key in seen
+            seen.add(key)
+    return found
+
+
+def only_in_doubt(cohort: Cohort) -> Flags:
+    """Return whether each person has segments, and all of them await review."""
+    if "status" not in cohort.segments.columns:
+        return np.zeros(len(cohort), dtype=np.bool_)
+    counts = np.diff(cohort.segment_offsets[cohort.episode_offsets])
+    owner = np.repeat(np.arange(len(cohort)), counts)
+    in_doubt = (cohort.segments["status"] == "needs_review").fill_null(False).to_numpy()
+    return np.asarray((counts > 0) & (np.bincount(owner[in_doubt], minlength=len(cohort)) == counts))
+
+
+def named(people: Sequence[str]) -> str:
+    """Return the first of these people by their names, and how many more there are."""
+    more = f" and {len(people) - MOST_NAMED:,} more" if len(people) > MOST_NAMED else ""
+    return ", ".join(people[:MOST_NAMED]) + more
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What a reader must know of people who lack data.
+
+    Parameters
+    ----------
+    absent : tuple of str
+        People without an episode.
+    copied : tuple of str
+        People with episodes that are exact copies of each other.
+    doubted : tuple of str
+        People whose effort rests only on segments that await review.
+    """
+
+    absent: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, cohort: Cohort) -> Gaps:
+        """Find them in a cohort."""
+        of_each = (np.diff(cohort.episode_offsets) == 0, has_copies(cohort), only_in_doubt(cohort))
+        return cls(*(tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each))
+
+    def __add__(self, other: Gaps) -> Gaps:
+        return Gaps(self.absent + other.absent, self.copied + other.copied, self.doubted + other.doubted)
+
+    def say(self, what: str) -> tuple[str, ...]:
+        """Return a sentence for each kind, which names the people.
+
+        Parameters
+        ----------
+        what : str
+            What the absent have none of: a dialog, an episode.
+
+        Examples
+        --------
+        >>> Gaps(absent=("D06",)).say("dialog")
+        ('1 participant has no dialog: D06',)
+        """
+        said = []
+        if self.absent:
+            said.append(f"{_have(self.absent)} no {what}: {named(self.absent)}")
+        if self.copied:
+            said.append(
+                f"{_have(self.copied)} episodes that are exact copies of each other (are files duplicated?): "
+                f"{named(self.copied)}"
+            )
+        if self.doubted:
+            who = count(len(self.doubted), "participant")
+            said.append(
+                f"the effort of {who} rests only on segments that await review: {named(self.doubted)}"
+            )
+        return tuple(said)
+
+
+def _have(people: Sequence[str]) -> str:
+    return f"{count(len(people), 'participant')} {'has' if len(people) == 1 else 'have'}"

@@ -1,0 +1,79 @@
+"""Who has no data, whose episodes are copies, whose effort awaits review."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+import fidm
+from fidm.cohort import Cohort
+from fidm.gaps import Gaps, has_copies, named, only_in_doubt, with_data
+
+TASK = fidm.load_task("errands")
+PEOPLE = fidm.simulate_cohort(TASK, 4, seed=1)
+
+
+def absent(*names: str) -> Cohort:
+    return replace(
+        PEOPLE[:0],
+        participants=pl.DataFrame({"participant": names}),
+        episode_offsets=np.zeros(len(names) + 1, dtype=np.int64),
+    )
+
+
+def twice(cohort: Cohort, change_s: float = 0.0) -> Cohort:
+    """Everybody's episode once more as a second visit, the times of its segments changed by so much."""
+    rows = [e for e in range(cohort.n_episodes) for _ in range(2)]
+    parts = [cohort[[e]] for e in rows]
+    again = np.arange(len(rows)) % 2
+    for i, part in enumerate(parts):
+        later = part.segments.with_columns(pl.col("duration_s") + change_s * again[i])
+        parts[i] = replace(part, segments=later)
+    whole = Cohort.concat([
+        replace(part, participants=pl.DataFrame({"participant": [f"{rows[i]}-{again[i]}"]}))
+        for i, part in enumerate(parts)
+    ])  # fmt: skip
+    return replace(
+        whole,
+        participants=cohort.participants.select("participant"),
+        episode_offsets=np.arange(0, len(rows) + 1, 2),
+        episodes=whole.episodes.with_columns(episode=pl.Series([str(1 + i) for i in again])),
+    )
+
+
+def test_people_without_an_episode_have_no_data_and_are_named() -> None:
+    both = Cohort.concat([PEOPLE, absent("X1", "X2")])
+    assert with_data(both).ids.to_list() == PEOPLE.ids.to_list()
+    assert len(with_data(both[4:])) == 2
+    assert Gaps.of(both).say("dialog") == ("2 participants have no dialog: X1, X2",)
+    assert Gaps.of(both[:5]).say("episode") == ("1 participant has no episode: X1",)
+    assert Gaps.of(PEOPLE).say("dialog") == ()
+    assert Gaps.of(both[:5]) + Gaps.of(both[5:]) == Gaps.of(both)
+
+
+def test_exact_copies_are_found_and_repetitions_are_not() -> None:
+    assert has_copies(twice(PEOPLE)).all()
+    assert not has_copies(twice(PEOPLE, change_s=0.001)).any()
+    assert not has_copies(PEOPLE).any()
+    bare = twice(PEOPLE)
+    bare = replace(bare, segments=bare.segments.select("segment", "n_moves"))
+    assert not has_copies(bare).any()  # the same way twice may be chance
+    (said,) = Gaps.of(twice(PEOPLE)).say("dialog")
+    assert said.startswith("4 participants have episodes that are exact copies of each other")
+
+
+def test_effort_that_rests_on_doubtful_segments_alone_is_named() -> None:
+    counts = np.diff(PEOPLE.segment_offsets)
+    status = (
+        ["needs_review"] * counts[0] + ["confident"] + ["needs_review"] * (PEOPLE.n_segments - counts[0] - 1)
+    )
+    doubted = replace(PEOPLE, segments=PEOPLE.segments.with_columns(status=pl.Series(status)))
+    assert only_in_doubt(doubted).tolist() == [True, False, True, True]
+    (said,) = Gaps.of(doubted[:2]).say("dialog")
+    assert said == f"the effort of 1 participant rests only on segments that await review: {doubted.ids[0]}"
+
+
+def test_only_the_first_of_many_are_named() -> None:
+    assert named([str(i) for i in range(12)]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
