@@ -186,15 +186,19 @@ def learn_population(
         Whether random intercepts come with standard errors, which comparisons do not need.
     """
     names = design_names(channel, levels)
-    if population == "random":
-        return random_intercepts(
-            channel, seen, names, workers,
-            tolerance=tolerance, errors=errors, plausible=method == "eb" and errors,
-        )  # fmt: skip
-    shared = pooled(channel, seen, names)
-    if method == "mle":
-        return Learned(shared, pooled_errors(channel, seen, shared, names) if errors else {})
-    return pooled_prior(channel, seen, shared, workers)
+    try:
+        if population == "random":
+            return random_intercepts(
+                channel, seen, names, workers,
+                tolerance=tolerance, errors=errors, plausible=method == "eb" and errors,
+            )  # fmt: skip
+        shared = pooled(channel, seen, names)
+        if method == "mle":
+            return Learned(shared, pooled_errors(channel, seen, shared, names) if errors else {})
+        return pooled_prior(channel, seen, shared, workers)
+    except FitError as error:
+        error.channel = channel.name
+        raise
 
 
 def own_offsets(

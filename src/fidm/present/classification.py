@@ -45,6 +45,7 @@ from fidm.present.wording import (
     main_rows,
     question,
     say_chance,
+    say_missing,
     say_widened,
     times,
     uses_effort,
@@ -481,7 +482,7 @@ def _show_checks(found: Classification, console: Console, *, full: bool) -> None
 def _say_notes(found: Classification, console: Console, *, full: bool) -> None:
     settings = found.record.settings
     half, n = half_width(found, "held-out"), found.flow.n("held-out")
-    said = [*found.notes]
+    said = [*found.notes, *say_missing(found)]
     if uses_effort(found):
         said.append("pause_presence is not used, as in the paper")
     if half is not None:

@@ -16,7 +16,7 @@ from fidm.errors import FidmError, count
 from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.numbers import PERCENT, in_one_way
 from fidm.present.summary import say_scrambled
-from fidm.present.wording import PARTS, featured, times
+from fidm.present.wording import PARTS, featured, say_missing, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
@@ -71,11 +71,18 @@ def classification_section(opened: Opened) -> dict[str, Any]:
         f"logistic regression: {folds}-fold cross-validation of {judged}, done {times(repeats)}"
         + (f", then {found.flow.n('held-out'):,} others once." if found.flow.n("held-out") else "."),
         *([] if is_kept else ["Language is left out; fidm classify, run before the report, can add it."]),
-        *(in_one_way(sentence(note)) for note in found.notes),
+        *_left_out(found),
+        *(in_one_way(sentence(note)) for note in (*found.notes, *say_missing(found))),
         *_checks(found),
         *(f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()),
     ]
     return section("classification", title, said, tables=_class_tables(found), figures=_class_figures(found))
+
+
+def _left_out(found: Classification) -> list[str]:
+    """How many people of known status are left out since nothing was observed of them."""
+    n = found.flow.without_data
+    return [f"{count(n, 'person', 'people')} left out: no data."] if n else []
 
 
 def _checks(found: Classification) -> list[str]:

@@ -263,6 +263,8 @@ def test_the_papers_maximum_likelihood_learns_as_if_all_segments_were_one_person
         found.parameters.filter(parameter="duration").row(0, named=True) for found in (random, pooled)
     )
     assert first["r"] == pytest.approx(second["r"], abs=0.01)
-    assert second["bias"] - first["bias"] == pytest.approx(-(0.7**2) / 2, abs=0.1), "θ from the average segment"
+    assert second["bias"] - first["bias"] == pytest.approx(-(0.7**2) / 2, abs=0.1), (
+        "θ from the average segment"
+    )
     with pytest.raises(DataError, match="population is 'none'"):
         recover(task, n=60, population="none")

@@ -454,11 +454,29 @@ def test_channels_that_cannot_be_fitted_say_why():
     with pytest.raises(fidm.FitError, match="so pause_presence"):
         fidm.Model(task(), channels=[Bernoulli("pause_presence", "pause_s")]).fit(always)
     never = with_segments(cohort(), n_turns=pl.lit(0))
-    with pytest.raises(fidm.FitError, match="Every n_turns"):
+    with pytest.raises(fidm.FitError, match="n_turns is 0 in all"):
         fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(never)
     nothing = with_segments(cohort(), n_turns=pl.lit(None, dtype=pl.Float64))
     with pytest.raises(fidm.FitError, match="has a n_turns"):
         fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(nothing)
+
+
+@pytest.mark.parametrize("method", ["eb", "mle"])
+@pytest.mark.parametrize("population", ["random", "pooled"])
+def test_a_channel_that_never_varies_is_left_out_whatever_the_method(method, population):
+    few = with_segments(cohort()[:10], n_turns=pl.lit(1), duration_s=pl.lit(2.5))
+    fit = fidm.Model(task()).fit(few, method=method, population=population)
+    assert {"turns", "duration"}.isdisjoint(fit.parameters)
+    observations = f"in all {few.n_segments} observations of the training part"
+    for said in (f"turns is left out: n_turns is 1 {observations}", f"duration_s is 2.5 {observations}"):
+        assert any(said in warning for warning in fit.warnings)
+    effort = fidm.fit_effort(few, method=method, population=population)
+    assert effort.parameters == fit.parameters[1:]
+    assert any(f"n_turns is 1 {observations}" in warning for warning in effort.warnings)
+    for channel in (NegativeBinomial("turns", "n_turns"), Gamma("duration", "duration_s")):
+        with pytest.raises(fidm.FitError, match=f"{channel.column} is .* {observations}") as refused:
+            fidm.Model(task(), channels=[channel]).fit(few, method=method, population=population)
+        assert refused.value.channel == channel.name
 
 
 def test_people_who_are_alike_are_said_to_be():
@@ -468,11 +486,15 @@ def test_people_who_are_alike_are_said_to_be():
     assert fit.prior.sd < 0.2
 
 
-def test_a_count_without_extra_spread_points_to_poisson():
+@pytest.mark.parametrize(
+    ("trials", "said"), [(100, "a Poisson channel would do"), (10, "vary less than counts do by chance")]
+)
+def test_counts_without_extra_spread_are_no_more_or_clearly_less_than_chance(trials, said):
     rng = np.random.default_rng(5)
-    plain = with_segments(cohort(), n_turns=pl.Series(rng.binomial(20, 0.4, cohort().n_segments)))
-    fit = fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(plain)
-    assert any("Poisson channel" in warning for warning in fit.warnings)
+    turns = pl.Series(rng.binomial(trials, 8 / trials, cohort().n_segments))
+    few = with_segments(cohort(), n_turns=turns)
+    fit = fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(few)
+    assert [warning for warning in fit.warnings if "its values" in warning and said in warning]
 
 
 # ---------------------------------------------------------------------- options, tables, files
