@@ -83,6 +83,10 @@ FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 """Where the maximum lies."""
 
 
+WIDEST_LOG_SD = 1.0
+"""Where the posterior's sd of log η is above this, η itself has no standard error."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PlausiblePriors:
     """Priors that a training part leaves possible: mean and sd of log η, lapse rate and weight, [R] each."""
@@ -358,9 +362,21 @@ def posterior(
 
     mean, sd, low, high, raw_sd, marginal, random, where = over_chunks(choices, chunk, workers)
     found = Sensitivities(
-        np.exp(mean), raw_sd, np.exp(low), np.exp(high), mean, sd, where.astype(np.int64), random
+        np.exp(mean),
+        raw_error(raw_sd, sd),
+        np.exp(low),
+        np.exp(high),
+        mean,
+        sd,
+        where.astype(np.int64),
+        random,
     )
     return found, marginal + choices.flat
+
+
+def raw_error(sd: Floats, log_sd: Floats) -> Floats:
+    """Return the posterior's sd of η, without those of posteriors so wide that their tail alone makes it."""
+    return np.where(log_sd <= WIDEST_LOG_SD, sd, np.nan)
 
 
 def likelihood_on_nodes(choices: Choices, prior: SensitivityPrior, lapse: float) -> tuple[Floats, Floats]:

@@ -16,6 +16,7 @@ import fidm
 from fidm.channels import Bernoulli, Channel, Gamma, LogNormal, NegativeBinomial, Poisson
 from fidm.fit.fitted import to_dict as fitted_dict
 from fidm.fit.profile import STATUSES
+from fidm.report.parts import against
 from fidm.simulate.cohort import People
 
 
@@ -563,6 +564,59 @@ def test_infinite_estimates_are_missing_features():
     assert np.isinf(profile.action_sensitivity).all()
     assert np.isnan(profile.features()[0][:, 0]).all()
     assert "3 no_maximum" in str(profile.summary())
+
+
+def made_up(parameters, columns, status, n, **more):
+    """A profile by maximum likelihood with these columns of estimates."""
+    estimate = np.array(columns, dtype=float).T
+    unknown = np.full(len(estimate), np.nan)
+    return fidm.Profile(
+        participants=pl.Series([f"P{j}" for j in range(len(estimate))]), parameters=parameters,
+        estimate=estimate, se=estimate, low=estimate, high=estimate, status=np.array(status, np.int8).T,
+        n=np.array(n).T, log_sensitivity=unknown, log_sensitivity_se=unknown, level=0.95,
+        **{"method": "mle", "prior_sd": np.full(len(parameters), np.nan), "n_steps": unknown,
+           "n_inferred": unknown} | more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "quantiles", "shown"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 8, math.inf], (1.8, 5, math.inf), ["5.00", "1.80", "to", "∞"]),
+        ([-math.inf] * 6 + [1, 2, 3, 4, 5], (-math.inf, -math.inf, 4), ["-∞", "-∞", "to", "4.00"]),
+        ([-math.inf, 1, 2, math.inf], (-math.inf, 1.5, math.inf), ["1.50", "-∞", "to", "∞"]),
+        ([1, math.inf], (math.inf,) * 3, ["∞", "∞", "to", "∞"]),
+    ],
+)
+def test_medians_count_infinite_estimates_as_what_they_are(values, quantiles, shown):
+    n = [len(values) * [30]]
+    summary = made_up(("pause_presence",), [values], np.zeros_like(n), n).summary()
+    assert summary.table.select("p10", "median", "p90").row(0) == pytest.approx(quantiles)
+    assert str(summary).splitlines()[3].split()[1:5] == shown
+
+
+def test_few_observations_are_counted_whatever_else_is_said():
+    codes = [STATUSES.index(name) for name in ("no_maximum", "at_zero", "few_observations", "ok")]
+    nothing = [STATUSES.index("no_observation")] * 4
+    names = ("action_sensitivity", "duration")
+    profile = made_up(names, [[1, 2, 3, 4]] * 2, [codes, nothing], [[1, 19, 19, 20], [0] * 4])
+    assert profile.is_few.T.tolist() == [[True, True, True, False], [False] * 4]
+    assert profile.summary().table["few_observations"].to_list() == [3, 0]
+    assert against(profile, 0, 0).endswith("so the data give only a lower bound. From 1 step only.")
+    assert against(profile, 1, 0).endswith("no better than chance. From 19 steps only.")
+    assert against(profile, 3, 0) is None
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_a_posterior_wider_than_e_has_no_error_on_the_raw_scale(joint):
+    wide = fidm.simulate_cohort(task(), 60, seed=2, people=People(log_sensitivity_sd=1.5))
+    one = fidm.walk(task(), fidm.solve(task()), 1e6, seed=1, label="one", max_steps=1)
+    fit = fidm.Model(task(), channels=()).fit(wide, joint=joint)
+    profile = fit.profile(fidm.Cohort.concat([wide, fidm.Cohort.from_traces([one])]))
+    is_wide = profile.log_sensitivity_se > 1
+    assert is_wide[-1]
+    assert (np.isnan(profile.se[:, 0]) == is_wide).all()
+    assert np.isfinite(profile.estimate).all()
 
 
 def test_the_summary_reads_well():
