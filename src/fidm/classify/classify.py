@@ -42,6 +42,7 @@ from fidm.classify.tables import (
     BINARY,
     CV,
     FEWEST,
+    FEWEST_RANKED,
     HELD_OUT,
     MULTICLASS,
     Key,
@@ -434,11 +435,26 @@ def _held_out_settings(question: Question, settings: Sequence[str], notes: list[
 
 def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]) -> None:
     """Say where there are no errors since a class has too few people."""
-    for part, rows in ((CV, question.train), (HELD_OUT, question.held_out)):
-        if any(key[1] == part and one.estimate.smallest < FEWEST for key, one in scored.items()):
-            name, n = question.smallest(rows)
+    for part, words, rows in (
+        (CV, "cross-validation", question.train),
+        (HELD_OUT, "held-out part", question.held_out),
+    ):
+        few = {
+            setting: one.estimate.smallest for (setting, where, *_), one in scored.items() if where == part
+        }
+        name, n = question.smallest(rows)
+        if min(few.values(), default=FEWEST) < FEWEST:
             notes.append(
                 f"no intervals where a class has fewer than {FEWEST} people: {name!r} has {n} ({part})"
+            )
+        if few.get(BINARY, FEWEST_RANKED) < FEWEST_RANKED:
+            notes.append(
+                f"{few[BINARY]} in the smaller class ({words}): too few people for an interval of the AUC, "
+                "and to judge how well the classes are distinguished"
+            )
+        elif part == CV and few.get(MULTICLASS, FEWEST_RANKED) < FEWEST_RANKED:
+            notes.append(
+                f"{n} are {name!r} ({words}): too few people for an interval of the AUC of all classes"
             )
     if any(key[:2] == (MULTICLASS, HELD_OUT) for key in scored):
         name, n = question.smallest(question.held_out)

@@ -174,8 +174,8 @@ def ask(
     for name, n in ((repr(normal), int((~ill).sum())), (f"any class but {normal!r}", int(ill.sum()))):
         if n < folds:
             raise DataError(
-                f"{n} of the people of {part} with a {label}{out} {'is' if n == 1 else 'are'} {name}; {folds} "
-                f"folds need at least {folds}. Use fewer folds (at least 2), or more people."
+                f"{n} of the people of {part} with a {label}{out} {'is' if n == 1 else 'are'} {name}; "
+                f"{folds} folds need at least {folds}. Use fewer folds (at least 2), or more people."
             )
     if groups is not None:
         crossing = np.intersect1d(groups[question.train], groups[question.held_out])

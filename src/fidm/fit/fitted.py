@@ -449,7 +449,7 @@ class Fit:
         relative = np.exp(seen.at(0) - mean[:, :1])
         centre = (weights[0] * relative).sum(axis=1)
         spread = (weights[0] * (relative - centre[:, None]) ** 2).sum(axis=1)
-        raw = sensitivity.raw_error(np.exp(mean[:, 0]) * np.sqrt(spread), sd[:, 0])
+        raw = sensitivity.raw_error(np.exp(mean[:, 0]) * np.sqrt(spread), np.exp(mean[:, 0]))
         for name, values in (
             ("estimate", np.exp(mean[:, 0])),
             ("se", raw),

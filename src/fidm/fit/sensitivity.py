@@ -83,8 +83,8 @@ FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 """Where the maximum lies."""
 
 
-WIDEST_LOG_SD = 1.0
-"""Where the posterior's sd of log η is above this, η itself has no standard error."""
+LARGEST_ERROR = 2.0
+"""A posterior's sd of η above so many times η says nothing; log-normal ones have it at a sd of log η of 1."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -363,7 +363,7 @@ def posterior(
     mean, sd, low, high, raw_sd, marginal, random, where = over_chunks(choices, chunk, workers)
     found = Sensitivities(
         np.exp(mean),
-        raw_error(raw_sd, sd),
+        raw_error(raw_sd, np.exp(mean)),
         np.exp(low),
         np.exp(high),
         mean,
@@ -374,9 +374,9 @@ def posterior(
     return found, marginal + choices.flat
 
 
-def raw_error(sd: Floats, log_sd: Floats) -> Floats:
-    """Return the posterior's sd of η, without those of posteriors so wide that their tail alone makes it."""
-    return np.where(log_sd <= WIDEST_LOG_SD, sd, np.nan)
+def raw_error(sd: Floats, eta: Floats) -> Floats:
+    """Return the posterior's sd of η, without those that the tail of the posterior makes alone."""
+    return np.where(sd <= LARGEST_ERROR * eta, sd, np.nan)
 
 
 def likelihood_on_nodes(choices: Choices, prior: SensitivityPrior, lapse: float) -> tuple[Floats, Floats]:

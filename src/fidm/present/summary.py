@@ -48,6 +48,9 @@ UNSURE = 0.10
 """A check whose interval reaches further than this to either side cannot be judged."""
 
 
+UNCERTAIN = "too uncertain to judge with so few people"
+
+
 def check_level() -> str:
     """Return the level of the intervals of checks: "99.9 %"."""
     return f"{LEVEL:.1%}".replace("%", " %")
@@ -67,7 +70,7 @@ def say_fold(row: Mapping[str, Any]) -> str:
         None: "not judged",
     }[row["passed"]]
     if is_unsure(row):
-        verdict = "too uncertain to judge with so few people"
+        verdict = UNCERTAIN
     return (
         "Features that name the fold, and the answer for those who are judged, add "
         f"{percent(row['value'], sign=True)} points of AUC to {briefly(row['representation'])} "

@@ -94,8 +94,8 @@ def _summary_table(summary: pl.DataFrame, profile: Profile) -> dict[str, Any]:
          column("p90", "10 % lie above"), column("typical_error", "typical error"), column("reliability"),
          column("ok", "people without a flag")],
         (
-            (parameter_words(row["parameter"]), int(n), *(_endless(row[end]) for end in ("median", "p10", "p90")),
-             row["typical_error"], row["reliability"], row["ok"])
+            (parameter_words(row["parameter"]), int(n), _endless(row["median"]), _endless(row["p10"]),
+             _endless(row["p90"]), row["typical_error"], row["reliability"], row["ok"])
             for row, n in zip(summary.iter_rows(named=True), estimated, strict=True)
         ),
         note="The typical error is that of log η for action sensitivity. Reliability: the share of the "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
@@ -15,7 +16,7 @@ from fidm.classify.validation import FOLD_NUMBER
 from fidm.errors import FidmError, count
 from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.numbers import PERCENT, in_one_way
-from fidm.present.summary import say_scrambled
+from fidm.present.summary import UNCERTAIN, is_unsure, say_scrambled
 from fidm.present.wording import PARTS, featured, say_missing, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
@@ -73,7 +74,7 @@ def classification_section(opened: Opened) -> dict[str, Any]:
         *([] if is_kept else ["Language is left out; fidm classify, run before the report, can add it."]),
         *_left_out(found),
         *(in_one_way(sentence(note)) for note in (*found.notes, *say_missing(found))),
-        *_checks(found),
+        *checks(found),
         *(f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()),
     ]
     return section("classification", title, said, tables=_class_tables(found), figures=_class_figures(found))
@@ -85,8 +86,8 @@ def _left_out(found: Classification) -> list[str]:
     return [f"{count(n, 'person', 'people')} left out: no data."] if n else []
 
 
-def _checks(found: Classification) -> list[str]:
-    """What scrambled labels and numbers of folds gave: failures one by one, else all in a line."""
+def checks(found: Classification) -> list[str]:
+    """Return what scrambled labels and numbers of folds gave: failures one by one, else all in a line."""
     failed = found.checks.filter(~pl.col("passed"))
     if failed.height:
         names = ", ".join(
@@ -95,9 +96,11 @@ def _checks(found: Classification) -> list[str]:
         )
         return [f"A check FAILED, so these numbers cannot be trusted: {names}. See fidm classify."]
     said = say_scrambled(found, "{:.3f}".format, "0.5")
-    named = found.checks.filter(check=FOLD_NUMBER)["value"].drop_nulls().drop_nans().to_list()
     said += [
-        f"features that name the fold change the AUC by {_change(value)} (0 expected)" for value in named
+        f"features that name the fold change the AUC by {_change(row['value'])} (0 expected"
+        + (f"; {UNCERTAIN})" if is_unsure(row) else ")")
+        for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True)
+        if row["value"] is not None and math.isfinite(row["value"])
     ]
     return [sentence(f"Checks: {'; '.join(said)}")] if said else []
 

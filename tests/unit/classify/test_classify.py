@@ -706,3 +706,17 @@ def test_a_channel_that_one_fold_cannot_learn_is_left_out_of_all():
     (said,) = [note for note in found.notes if note.startswith("pause is left out")]
     assert "not every training fold" in said
     assert "=" not in said  # no option of Python's, which the command line does not have
+
+
+def test_an_auc_with_a_small_class_has_no_interval():
+    task, cohort = setting()
+    ids = cohort.participants.with_row_index()
+    rows = [*ids.filter(diagnosis="normal")["index"][:20], *ids.filter(diagnosis="mci")["index"][:9]]
+    small = cohort[np.sort(rows)]
+    small = small.with_participants(small.participants.drop("split"))
+    found = fidm.study.classify(task, small, representations=["score", "trajectory"], permutations=0)
+    for table in (found.scores, found.differences):
+        assert table.filter(metric="auc")["low"].null_count() == table.filter(metric="auc").height
+        assert table.filter(metric="balanced_accuracy")["low"].null_count() == 0
+    (said,) = [note for note in found.notes if "too few people" in note]
+    assert said.startswith("9 in the smaller class (cross-validation)")
