@@ -42,7 +42,7 @@ from fidm.classify.tables import (
     BINARY,
     CV,
     FEWEST,
-    FEWEST_RANKED,
+    FEWEST_FOLDED,
     HELD_OUT,
     MULTICLASS,
     Key,
@@ -66,9 +66,6 @@ from fidm.record import Record, hash_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.types import Progress
-
-UNSURE = 10
-"""With fewer people of a class than this, the width of an interval is itself unsure."""
 
 
 def classify(
@@ -447,21 +444,14 @@ def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]
             notes.append(
                 f"no intervals where a class has fewer than {FEWEST} people: {name!r} has {n} ({part})"
             )
-        if few.get(BINARY, FEWEST_RANKED) < FEWEST_RANKED:
-            notes.append(
-                f"{few[BINARY]} in the smaller class ({words}): too few people for an interval of the AUC, "
-                "and to judge how well the classes are distinguished"
+        if min(few.values(), default=FEWEST_FOLDED) < FEWEST_FOLDED:
+            whom = (
+                f"{few[BINARY]} in the smaller class" if few[BINARY] < FEWEST_FOLDED else f"{n} are {name!r}"
             )
-        elif part == CV and few.get(MULTICLASS, FEWEST_RANKED) < FEWEST_RANKED:
+            which = "the classes" if few[BINARY] < FEWEST_FOLDED else "all classes"
+            none = "for an interval of the AUC, and " if part == CV else ""
             notes.append(
-                f"{n} are {name!r} ({words}): too few people for an interval of the AUC of all classes"
-            )
-    if any(key[:2] == (MULTICLASS, HELD_OUT) for key in scored):
-        name, n = question.smallest(question.held_out)
-        if FEWEST <= n < UNSURE:
-            notes.append(
-                f"{n} of the held-out people are {name!r}: how wide the intervals of all classes are there "
-                "is itself unsure"
+                f"{whom} ({words}): too few people {none}to judge how well {which} are distinguished"
             )
 
 
