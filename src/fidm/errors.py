@@ -97,7 +97,12 @@ class GroundingError(FidmError):
 
 
 class FitError(FidmError):
-    """A model could not be fitted to the data it was given."""
+    """A model could not be fitted to the data it was given.
+
+    ``channel`` names the effort channel that cannot be learned, where one alone is the reason.
+    """
+
+    channel: str = ""
 
 
 def count(n: int, thing: str, things: str = "") -> str:

@@ -19,9 +19,20 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fidm.classify.encoder import find_encoder, fingerprint
-from fidm.classify.features import FACTORS, Block, BlockScaling, blocks_of, known_blocks, make_blocks, usual
+from fidm.classify.features import (
+    FACTORS,
+    TRACES,
+    Block,
+    BlockScaling,
+    blocks_of,
+    known_blocks,
+    make_blocks,
+    profile_channels,
+    usual,
+)
 from fidm.classify.judging import Features, Judge
 from fidm.classify.language import Language
 from fidm.classify.question import UNKNOWN, Protocol, Question, ask
@@ -31,6 +42,7 @@ from fidm.classify.tables import (
     BINARY,
     CV,
     FEWEST,
+    FEWEST_FOLDED,
     HELD_OUT,
     MULTICLASS,
     Key,
@@ -47,16 +59,13 @@ from fidm.classify.tables import (
 from fidm.classify.validation import check_leaks, cross_validate
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
-from fidm.errors import DataError, FidmError
+from fidm.errors import DataError, FidmError, FitError
 from fidm.experiments import paper
 from fidm.model.channels import Channel
 from fidm.record import Record, hash_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.types import Progress
-
-UNSURE = 10
-"""With fewer people of a class than this, the width of an interval is itself unsure."""
 
 
 def classify(
@@ -177,17 +186,30 @@ def run_protocol(
     language, own, excluded, with_problems, on_progress
         As in :func:`classify`.
     """
+    own = own or {}
+    parts = _parts(protocol.representations, tuple(language.encoders), tuple(own))
     question = ask(
         cohort,
         label=protocol.label,
         normal=protocol.normal,
         together=protocol.together,
         folds=protocol.folds,
+        without_data=_without_data(cohort, parts),
     )
     groups = cut_people(cohort.participants, protocol.by, learn_from=question.train)
-    notes: list[str] = []
-    judge, not_run = _prepare(models, cohort, question, protocol, language, own or {}, on_progress, notes)
-    tables = _tables(judge, question, groups, cohort.ids, protocol, on_progress, notes)
+    lost: dict[str, str] = {}
+    while True:
+        notes: list[str] = []
+        judge, not_run = _prepare(
+            models, cohort, question, protocol, parts, language, own, lost, on_progress, notes
+        )
+        try:
+            tables = _tables(judge, question, groups, cohort.ids, protocol, on_progress, notes)
+            break
+        except FitError as error:  # a channel that not every training fold can learn is used in none
+            if not error.channel or error.channel in lost:
+                raise
+            lost[error.channel] = error.message
     return Classification(
         record=_record(models, cohort, question, tuple(groups.columns), judge, protocol, language),
         flow=_flow(question, excluded or {}, with_problems),
@@ -201,18 +223,34 @@ def run_protocol(
 # ---------------------------------------------------------------------- what can be run
 
 
+def _without_data(cohort: Cohort, parts: Mapping[str, tuple[str, ...]]) -> NDArray[np.bool_]:
+    """Who has neither a step nor a segment, where what people did is to be judged at all."""
+    wanted = any(block in TRACES for made in parts.values() for block in made)
+    first, last = cohort.episode_offsets[:-1], cohort.episode_offsets[1:]
+    empty = np.ones(len(cohort), dtype=np.bool_)
+    for offsets in (cohort.step_offsets, cohort.segment_offsets):
+        empty &= offsets[last] == offsets[first]
+    return empty & (wanted and not empty.all())
+
+
 def _prepare(
     tasks: Sequence[TaskModel],
     cohort: Cohort,
     question: Question,
     protocol: Protocol,
+    parts: Mapping[str, tuple[str, ...]],
     language: Language,
     own: Mapping[str, Any],
+    lost: Mapping[str, str],
     on_progress: Progress | None,
     notes: list[str],
 ) -> tuple[Judge, dict[str, str]]:
-    """The representations that are to be judged, by sources that see no status; and why others cannot be."""
+    """The representations that are to be judged, by sources that see no status; and why others cannot be.
+
+    ``lost`` are effort channels that a training fold could not learn, and why.
+    """
     asks_classes = _asks_classes(question, protocol.folds, notes)
+    channels = profile_channels() if protocol.channels is None else protocol.channels
     blind = cohort.with_participants(cohort.participants.drop(protocol.label))
     make = partial(
         make_blocks,
@@ -222,12 +260,11 @@ def _prepare(
         score=protocol.score_column,
         subscores=protocol.subscores,
         paper_estimates=protocol.paper_estimates,
-        channels=protocol.channels,
+        channels=[channel for channel in channels if channel.name not in lost],
         language=language,
         own=own,
         on_progress=on_progress,
     )
-    parts = _parts(protocol.representations, tuple(language.encoders), tuple(own))
     needed = list(dict.fromkeys(block for made in parts.values() for block in made))
     must = protocol.representations is not None
     blocks, fixed, failed = _make_all(needed, make, blind, question, must=must)
@@ -248,6 +285,10 @@ def _prepare(
         fixed=fixed,
     )
     notes += dict.fromkeys(said for block in judge.blocks.values() for said in block.notes)
+    notes += [
+        f"{name} is left out, because not every training fold can learn it: {why}"
+        for name, why in lost.items()
+    ]
     return judge, not_run
 
 
@@ -391,18 +432,26 @@ def _held_out_settings(question: Question, settings: Sequence[str], notes: list[
 
 def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]) -> None:
     """Say where there are no errors since a class has too few people."""
-    for part, rows in ((CV, question.train), (HELD_OUT, question.held_out)):
-        if any(key[1] == part and one.estimate.smallest < FEWEST for key, one in scored.items()):
-            name, n = question.smallest(rows)
+    for part, words, rows in (
+        (CV, "cross-validation", question.train),
+        (HELD_OUT, "held-out part", question.held_out),
+    ):
+        few = {
+            setting: one.estimate.smallest for (setting, where, *_), one in scored.items() if where == part
+        }
+        name, n = question.smallest(rows)
+        if min(few.values(), default=FEWEST) < FEWEST:
             notes.append(
                 f"no intervals where a class has fewer than {FEWEST} people: {name!r} has {n} ({part})"
             )
-    if any(key[:2] == (MULTICLASS, HELD_OUT) for key in scored):
-        name, n = question.smallest(question.held_out)
-        if FEWEST <= n < UNSURE:
+        if min(few.values(), default=FEWEST_FOLDED) < FEWEST_FOLDED:
+            whom = (
+                f"{few[BINARY]} in the smaller class" if few[BINARY] < FEWEST_FOLDED else f"{n} are {name!r}"
+            )
+            which = "the classes" if few[BINARY] < FEWEST_FOLDED else "all classes"
+            none = "for an interval of the AUC, and " if part == CV else ""
             notes.append(
-                f"{n} of the held-out people are {name!r}: how wide the intervals of all classes are there "
-                "is itself unsure"
+                f"{whom} ({words}): too few people {none}to judge how well {which} are distinguished"
             )
 
 
@@ -453,6 +502,7 @@ def _flow(question: Question, excluded: Mapping[str, int], with_problems: int) -
         with_problems=with_problems,
         without_label=int((question.label == UNKNOWN).sum()),
         without_part=question.n_without_part,
+        without_data=question.n_without_data,
         classes={
             name: {part: int((label == number).sum()) for part, label in parts.items()}
             for number, name in enumerate(question.classes)

@@ -46,6 +46,9 @@ JOIN = "+"
 FACTORS = ("action", "effort", "fidm")
 """The blocks of the model itself, which share what they learn."""
 
+TRACES = (*FACTORS, "trajectory")
+"""The blocks that are made of what people did."""
+
 KINDS: Mapping[str, Kind] = {
     "score": "clinical",
     "score+subscores": "clinical",

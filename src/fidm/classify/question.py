@@ -73,11 +73,13 @@ class Question:
         Everybody's class; -1 where it is not known.
     train, held_out : int array
         Rows of the people who are learned from and cross-validated, and of those kept for the end; people
-        whose class is not known are in neither.
+        whose class is not known, or of whom nothing was observed, are in neither.
     together : int array [n] or None
         People with the same number stay in the same fold.
     n_without_part : int
         How many people of known class are in neither part.
+    n_without_data : int
+        How many people of a part are left out of it, since nothing was observed of them.
     """
 
     classes: tuple[str, ...]
@@ -86,6 +88,7 @@ class Question:
     held_out: Integers
     together: Integers | None
     n_without_part: int
+    n_without_data: int = 0
 
     @property
     def ill(self) -> NDArray[np.bool_]:
@@ -114,6 +117,7 @@ def ask(
     train: str = "train",
     together: str | None = None,
     folds: int = 5,
+    without_data: NDArray[np.bool_] | None = None,
 ) -> Question:
     """Find out from the participants' table who belongs to which class and part.
 
@@ -134,6 +138,8 @@ def ask(
         A column: people with the same value in it (a family, or two visits of one person) stay together.
     folds : int
         How many folds there will be; each class of the binary question must have as many people.
+    without_data : bool array [n], optional
+        Who is to be left out, since nothing was observed of them.
 
     Examples
     --------
@@ -149,24 +155,27 @@ def ask(
     classes, codes = _classes(cohort, label, normal)
     known = codes != UNKNOWN
     learns, held = _parts(cohort, split, train)
+    observed = np.ones(len(cohort), dtype=np.bool_) if without_data is None else ~without_data
     groups = None if together is None else _groups(cohort, together)
     question = Question(
         classes=classes,
         label=codes,
-        train=np.flatnonzero(known & learns),
-        held_out=np.flatnonzero(known & held),
+        train=np.flatnonzero(known & learns & observed),
+        held_out=np.flatnonzero(known & held & observed),
         together=groups,
         n_without_part=int((known & ~learns & ~held).sum()),
+        n_without_data=int((known & (learns | held) & ~observed).sum()),
     )
     if folds < 2:
         raise DataError(f"folds is {folds}; cross-validation needs 2 or more.")
     part = "the training part" if len(question.held_out) else "the study"
     ill = question.ill[question.train]
+    out = f" ({question.n_without_data} left out: no data)" if question.n_without_data else ""
     for name, n in ((repr(normal), int((~ill).sum())), (f"any class but {normal!r}", int(ill.sum()))):
         if n < folds:
             raise DataError(
-                f"{n} of the people of {part} with a {label} {'is' if n == 1 else 'are'} {name}; {folds} "
-                f"folds need at least {folds}. Use fewer folds (at least 2), or more people."
+                f"{n} of the people of {part} with a {label}{out} {'is' if n == 1 else 'are'} {name}; "
+                f"{folds} folds need at least {folds}. Use fewer folds (at least 2), or more people."
             )
     if groups is not None:
         crossing = np.intersect1d(groups[question.train], groups[question.held_out])

@@ -123,6 +123,9 @@ class Flow:
         People who are in neither the training nor the held-out part.
     classes : mapping of str to (mapping of str to int)
         How many people of each class are in each part (``train``, ``held-out``); healthy people come first.
+    without_data : int
+        People of known status of whom nothing was observed: neither a step nor a segment. They are left out
+        of all representations, so that these are compared on the same people.
     """
 
     n_participants: int
@@ -131,6 +134,7 @@ class Flow:
     without_label: int
     without_part: int
     classes: Mapping[str, Mapping[str, int]]
+    without_data: int = 0
 
     def n(self, part: str) -> int:
         """Return how many people of known status a part has: ``train`` or ``held-out``."""

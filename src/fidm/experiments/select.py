@@ -456,12 +456,15 @@ def _learned(
     tasks: Sequence[TaskModel], values: Sequence[Values], learners: Cohort, *, usable: bool
 ) -> Fit | None:
     """What people's choices share; None where the values of a degenerate point are too flat to learn it."""
-    fit = Model(tasks, channels=(), values=values).fit(learners)
-    if np.isfinite(fit.prior.sd):
-        return fit
-    if usable:
-        raise FitError(" ".join(fit.notes))
-    return None  # one more sign of degeneracy
+    try:
+        fit = Model(tasks, channels=(), values=values).fit(learners)
+        if np.isnan(fit.prior.sd):
+            raise FitError(" ".join(fit.notes))
+    except FitError:
+        if usable:
+            raise
+        return None  # one more sign of degeneracy
+    return fit
 
 
 # ---------------------------------------------------------------------- comparing

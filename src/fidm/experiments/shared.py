@@ -268,19 +268,14 @@ def fit_learnable(
         model = Model(tasks, channels=channels, values=values)
         return model.fit(cohort, method=method, population=population, workers=workers)
 
-    try:
-        return fit(wanted), failures
-    except FitError:
-        fit(())  # raises if it is not a channel's fault
-    kept = []
-    for channel in wanted:
+    while True:
         try:
-            fit((channel,))
+            return fit(wanted), failures
         except FitError as error:
-            failures[channel.name] = error.message
-        else:
-            kept.append(channel)
-    return fit(kept), failures
+            if not error.channel:
+                raise
+            failures[error.channel] = error.message
+            wanted = [channel for channel in wanted if channel.name != error.channel]
 
 
 def learned_truth(fit: Fit) -> dict[str, Truth]:

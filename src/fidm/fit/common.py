@@ -26,7 +26,9 @@ from fidm.fit.profile import (
     AT_EDGE,
     AT_RANDOM,
     AT_ZERO,
+    FEW_ACTIONS,
     FEW_OBSERVATIONS,
+    FEW_SEGMENTS,
     LOW_INFORMATION,
     NO_MAXIMUM,
     NO_OBSERVATION,
@@ -37,9 +39,6 @@ from fidm.fit.sensitivity import Sensitivities
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, Observed, design_names
 from fidm.types import Floats
-
-FEW_ACTIONS, FEW_SEGMENTS = 20, 3
-"""Fewer choices, or fewer observed segments, are called few."""
 
 
 def valid_lapse(lapse: float | Literal["estimate"]) -> float | None:
@@ -186,15 +185,19 @@ def learn_population(
         Whether random intercepts come with standard errors, which comparisons do not need.
     """
     names = design_names(channel, levels)
-    if population == "random":
-        return random_intercepts(
-            channel, seen, names, workers,
-            tolerance=tolerance, errors=errors, plausible=method == "eb" and errors,
-        )  # fmt: skip
-    shared = pooled(channel, seen, names)
-    if method == "mle":
-        return Learned(shared, pooled_errors(channel, seen, shared, names) if errors else {})
-    return pooled_prior(channel, seen, shared, workers)
+    try:
+        if population == "random":
+            return random_intercepts(
+                channel, seen, names, workers,
+                tolerance=tolerance, errors=errors, plausible=method == "eb" and errors,
+            )  # fmt: skip
+        shared = pooled(channel, seen, names)
+        if method == "mle":
+            return Learned(shared, pooled_errors(channel, seen, shared, names) if errors else {})
+        return pooled_prior(channel, seen, shared, workers)
+    except FitError as error:
+        error.channel = channel.name
+        raise
 
 
 def own_offsets(

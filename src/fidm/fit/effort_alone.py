@@ -108,14 +108,25 @@ def fit_effort(
     say = on_progress or (lambda doing, done, of: None)
     levels = text_levels(found, learners)
     effort = _observations(found, learners, levels, required=True)
-    populations = {}
+    populations: dict[str, Learned] = {}
+    notes: list[str] = []
     for i, (channel, seen) in enumerate(zip(found, effort, strict=True)):
         say(channel.name, i, len(found))
-        populations[channel.name] = learn_population(
-            channel, seen, levels, method=method, population=population, workers=threads(workers)
-        )
+        try:
+            populations[channel.name] = learn_population(
+                channel, seen, levels, method=method, population=population, workers=threads(workers)
+            )
+        except FitError as error:
+            if channels is not None:  # it was asked for by name
+                raise
+            notes.append(f"{channel.name} is left out: {error}")
+    if not populations:
+        raise FitError(f"There is no effort channel that can be fitted. {' '.join(notes)}")
     say("done", len(found), len(found))
-    return EffortFit(found, levels, populations, method, population, level, len(people), len(learners))
+    kept = tuple(channel for channel in found if channel.name in populations)
+    return EffortFit(
+        kept, levels, populations, method, population, level, len(people), len(learners), tuple(notes)
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,6 +143,8 @@ class EffortFit:
         As given to :func:`fit_effort`.
     n_people, n_learned : int
         How many people the training part had, and how many were learned from.
+    notes : tuple of str
+        Which of the paper's channels were left out, and why.
     """
 
     channels: tuple[Channel, ...]
@@ -142,6 +155,7 @@ class EffortFit:
     level: float
     n_people: int
     n_learned: int
+    notes: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -151,7 +165,8 @@ class EffortFit:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is to be said against the population parameters."""
-        return tuple(warning for learned in self.populations.values() for warning in learned.warnings)
+        found = [warning for learned in self.populations.values() for warning in learned.warnings]
+        return (*self.notes, *found)
 
     def profile(self, cohort: Cohort | pl.DataFrame | Any, *, workers: int | None = None) -> Profile:
         """Estimate θ of every person of a cohort, whether or not they were in the training part.

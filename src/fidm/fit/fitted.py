@@ -32,7 +32,6 @@ from fidm.fit import joint as joints
 from fidm.fit import kinds as kinds_of_people
 from fidm.fit import offsets, sensitivity
 from fidm.fit.common import (
-    FEW_ACTIONS,
     action_status,
     drawn,
     informed,
@@ -50,7 +49,7 @@ from fidm.fit.joint import JointPrior
 from fidm.fit.kinds import Kinds, Likelihood
 from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, OwnKinds, Plausible, Population
 from fidm.fit.population import Learned
-from fidm.fit.profile import NO_OBSERVATION, SENSITIVITY, Profile
+from fidm.fit.profile import FEW_ACTIONS, NO_OBSERVATION, SENSITIVITY, Profile
 from fidm.fit.sensitivity import PlausiblePriors, SensitivityPrior
 from fidm.model.action import Choices, choices_of, count_inferred
 from fidm.model.channels import Channel
@@ -456,7 +455,7 @@ class Fit:
         relative = np.exp(seen.at(0) - mean[:, :1])
         centre = (weights[0] * relative).sum(axis=1)
         spread = (weights[0] * (relative - centre[:, None]) ** 2).sum(axis=1)
-        raw = np.exp(mean[:, 0]) * np.sqrt(spread)
+        raw = sensitivity.raw_error(np.exp(mean[:, 0]) * np.sqrt(spread), np.exp(mean[:, 0]))
         for name, values in (
             ("estimate", np.exp(mean[:, 0])),
             ("se", raw),

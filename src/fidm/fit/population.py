@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, optimize
+from scipy import linalg, optimize, stats
 
 from fidm.errors import FitError
 from fidm.fit import plausible
@@ -56,6 +56,9 @@ FAR_LAGS = range(5, 9)
 
 FEWEST_NEIGHBOURS, SURELY = 60, 3.0
 """How many neighbours it takes to tell how they go together, and how many standard errors above 0."""
+
+CLEARLY_LESS = 0.001
+"""How improbable so small a variance must be in a Poisson channel, to be called less than by chance."""
 
 ENOUGH_PEOPLE = 5_000
 """Doubt about what is learned from more people does not matter."""
@@ -148,7 +151,7 @@ def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: 
     best, se = search.maximise(np.array([start.mean, np.log(start.sd)]))
     found = at(best)
     return Learned(
-        found, {"mean": se[0], "sd": se[1] * found.sd}, _alike(channel, found), search.plausible(best)
+        found, {"mean": se[0], "sd": se[1] * found.sd}, _alike(channel, data, found), search.plausible(best)
     )
 
 
@@ -196,12 +199,12 @@ def random_intercepts(
             best, found = search.maximise(best, tolerance, errors=errors)
     shared = at(best)
     if not errors:
-        return Learned(shared, {}, _alike(channel, shared))
+        return Learned(shared, {}, _alike(channel, data, shared))
     se = dict(zip(names, found[:width], strict=True))
     if has_shape:
         se[channel.shape_name] = found[width] * shared.shape
     se["sd"] = found[-1] * shared.sd
-    return Learned(shared, se, _alike(channel, shared), search.plausible(best) if plausible else None)
+    return Learned(shared, se, _alike(channel, data, shared), search.plausible(best) if plausible else None)
 
 
 def enough_people(channel: Channel, data: Observed) -> None:
@@ -210,7 +213,7 @@ def enough_people(channel: Channel, data: Observed) -> None:
     if people < FEWEST_PEOPLE:
         raise FitError(
             f"{people} participants of the training part have a {channel.column}; {FEWEST_PEOPLE} are needed "
-            f"to learn how people differ in {channel.name}. method='mle' with population='pooled' needs one."
+            f"to learn how people differ in {channel.name}."
         )
 
 
@@ -228,8 +231,7 @@ def carried_over(channel: Channel, data: Observed, shared: Population) -> float:
     base = data.predictor(shared.coefficients)
 
     def residuals(xi: Floats) -> Floats:
-        score, _ = channel.slopes(data.y, xi, shared.shape)
-        return np.clip(score / np.sqrt(np.maximum(channel.information(xi, shared.shape), 1e-300)), -4.0, 4.0)
+        return np.clip(_residuals(channel, data, xi, shared.shape), -4.0, 4.0)
 
     def products(residual: Floats, lag: int) -> Floats:
         same = owner[lag:] == owner[: len(owner) - lag]
@@ -263,16 +265,12 @@ def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> Non
         raise FitError(
             f"Nobody in the training part has a {channel.column}, so {channel.name} cannot be fitted."
         )
-    if channel.lowest is not None and (data.y == channel.lowest).all():
+    if (data.y == data.y[0]).all():
+        value = float(channel.record(data.y[:1])[0])
+        what = "positive" if channel.kind == "bernoulli" and value else f"{value:g}"
+        often = "the one observation" if len(data.y) == 1 else f"all {len(data.y):,} observations"
         raise FitError(
-            f"Every {channel.column} in the training part is {_recorded(channel, channel.lowest):g}, so "
-            f"{channel.name} cannot be fitted. Leave the channel out of the model."
-        )
-    if channel.highest is not None and (data.y == channel.highest).all():
-        what = "positive" if channel.kind == "bernoulli" else f"{_recorded(channel, channel.highest):g}"
-        raise FitError(
-            f"Every {channel.column} in the training part is {what}, so {channel.name} cannot be fitted. "
-            "Leave the channel out of the model."
+            f"{channel.column} is {what} in {often} of the training part, so {channel.name} cannot be fitted."
         )
     scale = np.sqrt((data.x**2).mean(axis=1))
     columns = (data.x / np.where(scale > 0, scale, 1.0)[:, None]).T
@@ -289,11 +287,6 @@ def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> Non
         raise FitError(
             f"{len(data.y)} observations of {channel.column} are too few for {data.x.shape[0]} coefficients."
         )
-
-
-def _recorded(channel: Channel, y: float) -> float:
-    """An observation as it stands in the segments."""
-    return float(channel.record(np.array([y]))[0])
 
 
 def _scoring(channel: Channel, data: Observed, coefficients: Floats, shape: float) -> Floats:
@@ -556,10 +549,23 @@ def outer_product(slopes: Floats) -> Floats:
     return np.array([[math.fsum(slopes[:, i] * slopes[:, j]) for j in range(width)] for i in range(width)])
 
 
-def _alike(channel: Channel, shared: Population) -> tuple[str, ...]:
+def _alike(channel: Channel, data: Observed, shared: Population) -> tuple[str, ...]:
     found = []
     if shared.sd <= 1.01 * SMALLEST_SD:
         found.append(f"{channel.name}: people cannot be told apart.")
     if channel.lowest is not None and channel.shape_name and shared.shape >= HUGE_SHAPE:
-        found.append(f"{channel.name}: its values vary no more than by chance; a Poisson channel would do.")
+        xi = data.predictor(shared.coefficients) + shared.mean
+        residuals = _residuals(channel, data, xi, shared.shape)
+        free = len(data.y) - len(shared.coefficients)
+        if stats.chi2.cdf(math.fsum(residuals**2), free) < CLEARLY_LESS:
+            said = "vary less than counts do by chance, so its intervals are wider than they need be"
+        else:
+            said = "vary no more than by chance; a Poisson channel would do"
+        found.append(f"{channel.name}: its values {said}.")
     return tuple(found)
+
+
+def _residuals(channel: Channel, data: Observed, xi: Floats, shape: float) -> Floats:
+    """Pearson's residuals, [M]."""
+    score, _ = channel.slopes(data.y, xi, shape)
+    return np.asarray(score / np.sqrt(np.maximum(channel.information(xi, shape), 1e-300)))

@@ -40,6 +40,9 @@ STATUSES = (
 - ``no_observation``: there is nothing to estimate it from, so there is no estimate.
 """
 
+FEW_ACTIONS, FEW_SEGMENTS = 20, 3
+"""Fewer choices, or fewer observed segments, are called few."""
+
 PER_PERSON = (
     "estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se", "random",
     "n_steps", "n_inferred",
@@ -164,6 +167,12 @@ class Profile:
             return np.asarray(self.n_inferred / self.n_steps)
 
     @property
+    def is_few(self) -> NDArray[np.bool_]:
+        """Whether each estimate rests on few observations, whatever else is said of it, [P, K]."""
+        least = [fewest(name) for name in self.parameters]
+        return np.asarray((self.n < least) & (self.status != NO_OBSERVATION) & (self.status != ALIKE))
+
+    @property
     def table(self) -> pl.DataFrame:
         """A table with one row per person and parameter, its estimate, se, low, high, status and n.
 
@@ -256,7 +265,11 @@ class Profile:
                     "reliability": reliability,
                     "ok": int((self.status[:, k] == OK).sum()),
                     **{
-                        status: int((self.status[:, k] == code).sum())
+                        status: int(
+                            (
+                                self.is_few[:, k] if code == FEW_OBSERVATIONS else self.status[:, k] == code
+                            ).sum()
+                        )
                         for code, status in enumerate(STATUSES)
                         if code != OK
                     },
@@ -302,7 +315,8 @@ class ProfileSummary:
     table : DataFrame
         One row per parameter: median, tenth and ninetieth percentile, typical error (of log η for the
         sensitivity), reliability (the share of the differences among people that the estimates account for;
-        ``"eb"`` only) and how many people have each status.
+        ``"eb"`` only) and how many people have each status. Few observations are counted whatever else is
+        said of the estimate.
     participants, method, level
         Of the profile.
     notes : tuple of str
@@ -366,15 +380,24 @@ class ProfileSummary:
 
 
 def _quantiles(known: Floats) -> tuple[float, float, float]:
-    """The tenth, fiftieth and ninetieth percentile; the nearest value to each where some are infinite."""
+    """The tenth, fiftieth and ninetieth percentile; between a finite and an infinite value it is infinite."""
     if not len(known):
         return math.nan, math.nan, math.nan
-    shares = (0.1, 0.5, 0.9)
+    shares = np.array([0.1, 0.5, 0.9])
     if np.isfinite(known).all():
         low, middle, high = np.quantile(known, shares)
     else:
-        low, middle, high = np.quantile(known, shares, method="closest_observation")
+        place = shares * (len(known) - 1)
+        below, above = (np.sort(known)[end(place).astype(np.int64)] for end in (np.floor, np.ceil))
+        part = place - np.floor(place)
+        with np.errstate(invalid="ignore"):
+            low, middle, high = np.where(below == above, below, (1 - part) * below + part * above)
     return float(low), float(middle), float(high)
+
+
+def fewest(parameter: str) -> int:
+    """Return how many choices, or observed segments, are no longer few for a parameter."""
+    return FEW_ACTIONS if parameter == SENSITIVITY else FEW_SEGMENTS
 
 
 def _column(values: Floats) -> pl.Series:
@@ -401,8 +424,15 @@ def error_text(relative: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """Return a number as summaries print it."""
+    """Return a number as summaries print it.
+
+    Examples
+    --------
+    >>> from fidm.fit.profile import number_text
+    >>> number_text(26.53), number_text(-0.001), number_text(float("-inf")), number_text(float("nan"))
+    ('26.5', '0.00', '-∞', '–')
+    """
     if not math.isfinite(value):
-        return "–" if math.isnan(value) else "∞"
+        return "–" if math.isnan(value) else "∞" if value > 0 else "-∞"
     text = f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
     return text.removeprefix("-") if float(text) == 0 else text

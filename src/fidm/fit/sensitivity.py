@@ -83,6 +83,10 @@ FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 """Where the maximum lies."""
 
 
+LARGEST_ERROR = 2.0
+"""A posterior's sd of η above so many times η says nothing; log-normal ones have it at a sd of log η of 1."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PlausiblePriors:
     """Priors that a training part leaves possible: mean and sd of log η, lapse rate and weight, [R] each."""
@@ -358,9 +362,21 @@ def posterior(
 
     mean, sd, low, high, raw_sd, marginal, random, where = over_chunks(choices, chunk, workers)
     found = Sensitivities(
-        np.exp(mean), raw_sd, np.exp(low), np.exp(high), mean, sd, where.astype(np.int64), random
+        np.exp(mean),
+        raw_error(raw_sd, np.exp(mean)),
+        np.exp(low),
+        np.exp(high),
+        mean,
+        sd,
+        where.astype(np.int64),
+        random,
     )
     return found, marginal + choices.flat
+
+
+def raw_error(sd: Floats, eta: Floats) -> Floats:
+    """Return the posterior's sd of η, without those that the tail of the posterior makes alone."""
+    return np.where(sd <= LARGEST_ERROR * eta, sd, np.nan)
 
 
 def likelihood_on_nodes(choices: Choices, prior: SensitivityPrior, lapse: float) -> tuple[Floats, Floats]:

@@ -22,7 +22,7 @@ from fidm.channels import channel_words, parameter_words
 from fidm.errors import DataError
 from fidm.fit.profile import NO_OBSERVATION, OK, SENSITIVITY, STATUSES, Profile, number_text
 from fidm.plot.style import INK, LOOKS, QUIET, RULE, new_axes, plain, plain_legend, plain_ticks, quieten
-from fidm.present.numbers import FLAGS, not_estimated
+from fidm.present.numbers import FLAGS, flag_text, not_estimated
 from fidm.types import Floats
 
 TRIES = 4
@@ -164,8 +164,9 @@ def _draw_parameter(profile: Profile, row: int, k: int, ax: Axes) -> None:
     if not math.isnan(at):
         filling = look.colour if status == STATUSES[OK] else "white"
         ax.plot(at, k, look.marker, ms=7.5, color=look.colour, mfc=filling, mew=1.6, zorder=6)
+    said = flag_text(profile.parameters[k], status, int(profile.n[row, k])) or FLAGS.get(status, "")
     ax.annotate(
-        _numbers(profile, row, k, everybody, FLAGS.get(status, "")), (1.01, k), fontsize=7.5, color=INK,
+        _numbers(profile, row, k, everybody, said), (1.01, k), fontsize=7.5, color=INK,
         xycoords=("axes fraction", "data"), va="center", annotation_clip=False,
     )  # fmt: skip
 

@@ -22,7 +22,7 @@ from fidm.errors import count
 from fidm.experiments.paper import classification
 from fidm.io.columns import MOST_REASONS
 from fidm.present.numbers import DASH, between, number, percent, rows_of, span
-from fidm.present.summary import check_level, check_words, is_unsure, permutation_p, say_fold
+from fidm.present.summary import UNCERTAIN, check_level, check_words, is_unsure, permutation_p, say_fold
 from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import (
     FIRST,
@@ -45,6 +45,7 @@ from fidm.present.wording import (
     main_rows,
     question,
     say_chance,
+    say_missing,
     say_widened,
     times,
     uses_effort,
@@ -472,7 +473,7 @@ def _show_checks(found: Classification, console: Console, *, full: bool) -> None
     elif not full:
         verdict = f"; {judged} of {judged} passed" if judged else ""
         if unsure:
-            verdict += "; the latter is too uncertain to judge with so few people"
+            verdict += f"; the latter is {UNCERTAIN}"
         if checks["passed"].null_count():
             verdict += f"; {checks['passed'].null_count()} not judged"
         console.print(f"checks: {check_words(found)}{verdict}", soft_wrap=True, markup=False)
@@ -481,7 +482,7 @@ def _show_checks(found: Classification, console: Console, *, full: bool) -> None
 def _say_notes(found: Classification, console: Console, *, full: bool) -> None:
     settings = found.record.settings
     half, n = half_width(found, "held-out"), found.flow.n("held-out")
-    said = [*found.notes]
+    said = [*found.notes, *say_missing(found)]
     if uses_effort(found):
         said.append("pause_presence is not used, as in the paper")
     if half is not None:

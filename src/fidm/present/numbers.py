@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from fidm.channels import CHANNEL_WORDS, channel_words
-from fidm.fit.profile import SENSITIVITY
+from fidm.fit.profile import SENSITIVITY, fewest
 
 DIGITS = 6
 """How many significant digits numbers keep; the page shows three of them, so that none is rounded twice."""
@@ -163,12 +163,15 @@ def flag_text(name: str, status: str, n: int, why: str = "") -> str:
     --------
     >>> flag_text("pause", "no_observation", 0), flag_text("pause", "at_edge", 9)
     ('not estimated: no pauses', 'at the edge')
-    >>> flag_text("pause", "alike", 9)
-    ''
+    >>> flag_text("pause", "alike", 9), flag_text("action_sensitivity", "no_maximum", 1)
+    ('', 'data give a lower bound only, few observations')
     """
     if status == "alike":
         return ""
-    return not_estimated(name, n, why) if status == "no_observation" else FLAGS.get(status, "")
+    if status == "no_observation":
+        return not_estimated(name, n, why)
+    few = FLAGS["few_observations"] if n < fewest(name) else ""
+    return ", ".join(dict.fromkeys(said for said in (FLAGS.get(status), few) if said))
 
 
 def interval_text(low: Any, high: Any, unit: str | None = None) -> str:

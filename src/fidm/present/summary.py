@@ -35,6 +35,7 @@ from fidm.present.wording import (
     half_width,
     has_paper,
     how_many_classes,
+    lacking,
     left_out,
     listed,
     say_chance,
@@ -45,6 +46,9 @@ from fidm.present.wording import (
 
 UNSURE = 0.10
 """A check whose interval reaches further than this to either side cannot be judged."""
+
+
+UNCERTAIN = "too uncertain to judge with so few people"
 
 
 def check_level() -> str:
@@ -66,7 +70,7 @@ def say_fold(row: Mapping[str, Any]) -> str:
         None: "not judged",
     }[row["passed"]]
     if is_unsure(row):
-        verdict = "too uncertain to judge with so few people"
+        verdict = UNCERTAIN
     return (
         "Features that name the fold, and the answer for those who are judged, add "
         f"{percent(row['value'], sign=True)} points of AUC to {briefly(row['representation'])} "
@@ -479,15 +483,13 @@ def _sample_size(result: Classification) -> list[str]:
 
 
 def _missing(result: Classification) -> list[str]:
-    lacking = result.missing.filter(pl.col("n_missing") > 0)
-    if "fidm" in result.missing["representation"]:  # action and effort are parts of it
-        lacking = lacking.filter(~pl.col("representation").is_in(["action", "effort"]))
+    found = lacking(result)
     lines = [
         "## 5 Missing data",
         "",
         "A missing value is replaced by the median of those the classifier is trained on, inside every fold.",
     ]
-    if not lacking.height:
+    if not found.height:
         return [*lines, "No feature was missing for anybody."]
     rows = [
         [
@@ -496,13 +498,11 @@ def _missing(result: Classification) -> list[str]:
             "training part" if row["part"] in ("train", "cv") else "held-out part",
             f"{row['n_missing']:,} of {row['n']:,}",
         ]
-        for row in lacking.sort("n_missing", descending=True, maintain_order=True)
-        .head(MOST_MISSING)
-        .iter_rows(named=True)
+        for row in found.head(MOST_MISSING).iter_rows(named=True)
     ]
     lines += table(["representation", "feature", "part", "missing"], rows, left=3)
-    if lacking.height > MOST_MISSING:
-        lines.append(f"And {lacking.height - MOST_MISSING:,} more in classify-missing.csv.")
+    if found.height > MOST_MISSING:
+        lines.append(f"And {found.height - MOST_MISSING:,} more in classify-missing.csv.")
         return lines
     return lines[:-1]
 

@@ -53,6 +53,9 @@ USUAL = (
 )
 """What is shown where there is room for a few, the most wanted first; chosen before anybody is classified."""
 
+MOST_LACKING = 5
+"""How many features, or sets of them, that people lack a line names."""
+
 COUNTED = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 FIRST = (
     "In cross-validation from the first repetition, all folds together, so they need not average to the "
@@ -145,8 +148,32 @@ def left_out(flow: Flow) -> list[tuple[int, str]]:
         (flow.with_problems, "problems in their data"),
         (flow.without_label, "status not known"),
         (flow.without_part, "in neither part"),
+        (flow.without_data, "no data"),
     ]
     return [(n, why) for n, why in found if n]
+
+
+def lacking(result: Classification) -> pl.DataFrame:
+    """Return how many people lack each feature, where anybody does, most first; FIDM has its factors'."""
+    parts = ["action", "effort"] if "fidm" in result.missing["representation"] else []
+    found = result.missing.filter(pl.col("n_missing") > 0, ~pl.col("representation").is_in(parts))
+    return found.sort("n_missing", descending=True, maintain_order=True)
+
+
+def say_missing(result: Classification) -> list[str]:
+    """Return which features people lack, in a line; nothing where nobody lacks any."""
+    alike = ["representation", "part", "n", "n_missing"]
+    said = [
+        f"{features[0] if len(features) == 1 else f'{len(features):,} features of {briefly(name)}'} "
+        f"for {lack:,} of {n:,} {'held-out people' if part == 'held-out' else 'people'}"
+        for name, part, n, lack, features in lacking(result)
+        .group_by(alike, maintain_order=True)
+        .agg("feature")
+        .iter_rows()
+    ]
+    more = f", and {len(said) - MOST_LACKING:,} more" if len(said) > MOST_LACKING else ""
+    shown = ", ".join(said[:MOST_LACKING])
+    return [f"missing, and replaced by the median: {shown}{more} (classify-missing.csv)"] if said else []
 
 
 # ---------------------------------------------------------------------- which rows

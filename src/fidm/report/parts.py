@@ -76,11 +76,13 @@ def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     if status == "no_observation":
         return sentence(not_estimated(profile.parameters[k], int(profile.n[row, k]), why))
     said = AGAINST.get(status)
-    if said is None or profile.method != "eb" or not np.isfinite(profile.estimate[row, k]):
-        return said
-    if status == "at_random":
-        return said.replace("at random.", f"at random (probability {percent_text(profile.random[row])}).")
-    return said + FROM_OTHERS.get(status, "")
+    if said is not None and profile.method == "eb" and np.isfinite(profile.estimate[row, k]):
+        if status == "at_random":
+            said = said.replace("at random.", f"at random (probability {percent_text(profile.random[row])}).")
+        said += FROM_OTHERS.get(status, "")
+    if said is not None and profile.is_few[row, k]:
+        said += f" From {rests_on(profile.parameters[k], int(profile.n[row, k]))} only."
+    return said
 
 
 def rests_on(name: str, n: int) -> str:

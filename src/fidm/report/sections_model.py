@@ -13,8 +13,8 @@ from fidm.errors import FidmError
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
 from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, changes, reliability
-from fidm.fit.profile import SENSITIVITY, STATUSES, Profile
-from fidm.present.numbers import FLAGS, in_one_way
+from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, number_text
+from fidm.present.numbers import FLAGS, MINUS, in_one_way
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
@@ -31,8 +31,8 @@ from fidm.report.parts import (
 SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}
 
 INFINITE = (
-    " People: those with a finite estimate, whom the median and the two ends are of. Whoever has an infinite "
-    "one lies beyond them, and counts in everybody's place among the others."
+    " People: those with an estimate. An infinite one lies beyond all others, and counts so in the median, "
+    "in the two ends and in everybody's place among the others."
 )
 
 QUANTITIES = {
@@ -92,7 +92,7 @@ def _in_words(text: str) -> str:
 
 
 def _summary_table(summary: pl.DataFrame, profile: Profile) -> dict[str, Any]:
-    finite = np.isfinite(profile.estimate).sum(axis=0)
+    estimated = (~np.isnan(profile.estimate)).sum(axis=0)
     infinite = np.isinf(profile.estimate).sum()
     return table(
         "spread",
@@ -101,14 +101,19 @@ def _summary_table(summary: pl.DataFrame, profile: Profile) -> dict[str, Any]:
          column("p90", "10 % lie above"), column("typical_error", "typical error"), column("reliability"),
          column("ok", "people without a flag")],
         (
-            (parameter_words(row["parameter"]), int(n), row["median"], row["p10"], row["p90"],
-             row["typical_error"], row["reliability"], row["ok"])
-            for row, n in zip(summary.iter_rows(named=True), finite, strict=True)
+            (parameter_words(row["parameter"]), int(n), _endless(row["median"]), _endless(row["p10"]),
+             _endless(row["p90"]), row["typical_error"], row["reliability"], row["ok"])
+            for row, n in zip(summary.iter_rows(named=True), estimated, strict=True)
         ),
         note="The typical error is that of log η for action sensitivity. Reliability: the share of the "
         "differences among people that the estimates account for (empirical Bayes)."
         + (INFINITE if infinite else ""),
     )  # fmt: skip
+
+
+def _endless(value: float) -> float | str:
+    """Return a number as it is, an infinite one as its sign."""
+    return value if not np.isinf(value) else number_text(value).replace("-", MINUS)
 
 
 def _flag_table(summary: pl.DataFrame) -> dict[str, Any] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, get_args
 
@@ -15,8 +16,8 @@ from fidm.classify.validation import FOLD_NUMBER
 from fidm.errors import FidmError, count
 from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.numbers import PERCENT, in_one_way
-from fidm.present.summary import say_scrambled
-from fidm.present.wording import PARTS, featured, times
+from fidm.present.summary import UNCERTAIN, is_unsure, say_scrambled
+from fidm.present.wording import PARTS, featured, say_missing, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
@@ -71,15 +72,22 @@ def classification_section(opened: Opened) -> dict[str, Any]:
         f"logistic regression: {folds}-fold cross-validation of {judged}, done {times(repeats)}"
         + (f", then {found.flow.n('held-out'):,} others once." if found.flow.n("held-out") else "."),
         *([] if is_kept else ["Language is left out; fidm classify, run before the report, can add it."]),
-        *(in_one_way(sentence(note)) for note in found.notes),
-        *_checks(found),
+        *_left_out(found),
+        *(in_one_way(sentence(note)) for note in (*found.notes, *say_missing(found))),
+        *checks(found),
         *(f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()),
     ]
     return section("classification", title, said, tables=_class_tables(found), figures=_class_figures(found))
 
 
-def _checks(found: Classification) -> list[str]:
-    """What scrambled labels and numbers of folds gave: failures one by one, else all in a line."""
+def _left_out(found: Classification) -> list[str]:
+    """How many people of known status are left out since nothing was observed of them."""
+    n = found.flow.without_data
+    return [f"{count(n, 'person', 'people')} left out: no data."] if n else []
+
+
+def checks(found: Classification) -> list[str]:
+    """Return what scrambled labels and numbers of folds gave: failures one by one, else all in a line."""
     failed = found.checks.filter(~pl.col("passed"))
     if failed.height:
         names = ", ".join(
@@ -88,9 +96,11 @@ def _checks(found: Classification) -> list[str]:
         )
         return [f"A check FAILED, so these numbers cannot be trusted: {names}. See fidm classify."]
     said = say_scrambled(found, "{:.3f}".format, "0.5")
-    named = found.checks.filter(check=FOLD_NUMBER)["value"].drop_nulls().drop_nans().to_list()
     said += [
-        f"features that name the fold change the AUC by {_change(value)} (0 expected)" for value in named
+        f"features that name the fold change the AUC by {_change(row['value'])} (0 expected"
+        + (f"; {UNCERTAIN})" if is_unsure(row) else ")")
+        for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True)
+        if row["value"] is not None and math.isfinite(row["value"])
     ]
     return [sentence(f"Checks: {'; '.join(said)}")] if said else []
 

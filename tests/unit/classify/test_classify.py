@@ -654,3 +654,69 @@ def test_effort_can_be_that_of_other_channels():
     assert found.scores["n_features"].unique().to_list() == [1]
     assert found.record.settings["channels"][0]["name"] == "tempo"
     assert "channels" not in quick(representations=["score"]).record.settings
+
+
+# ---------------------------------------------------------------------- small and messy studies
+
+
+def empty_people(like, n):
+    """People with a status and a score of whom nothing was observed."""
+    table = like.participants[:n].with_columns(participant=pl.Series([f"empty{j}" for j in range(n)]))
+    nothing = np.zeros(0, dtype=np.int32)
+    return fidm.Cohort(
+        participants=table, episodes=like.episodes[:0], episode_offsets=np.zeros(n + 1, dtype=np.int64),
+        step_offsets=np.zeros(1, dtype=np.int64), state=nothing, action=nothing, end_state=nothing,
+        segments=like.segments[:0], segment_offsets=np.zeros(1, dtype=np.int64),
+    )  # fmt: skip
+
+
+def test_people_without_data_are_left_out_of_every_representation():
+    task, cohort = setting()
+    more = fidm.Cohort.concat([cohort, empty_people(cohort, 5)])
+    asked = {"representations": ["score", "trajectory"], "repeats": 1, "permutations": 0}
+    plain, found = (fidm.study.classify(task, people, **asked) for people in (cohort, more))
+    assert found.flow.without_data == found.to_dict()["flow"]["without_data"] == 5
+    assert found.flow.classes == plain.flow.classes
+    assert found.scores.equals(plain.scores)
+    assert not found.predictions["participant"].str.starts_with("empty").any()
+    only_scores = fidm.study.classify(task, more, **asked | {"representations": ["score"]})
+    assert only_scores.flow.without_data == 0  # nobody lacks anything of what is judged
+    assert only_scores.flow.n("train") + only_scores.flow.n("held-out") == 95
+
+
+def test_too_few_people_with_data_are_refused_with_their_number():
+    task, cohort = setting()
+    few = fidm.Cohort.concat([cohort[:6], empty_people(cohort, 60)])
+    with pytest.raises(fidm.DataError, match="60 left out: no data"):
+        fidm.study.classify(task, few, representations=["trajectory"])
+
+
+def test_a_channel_that_one_fold_cannot_learn_is_left_out_of_all():
+    _, cohort = setting()
+    owner = np.repeat(cohort.episode_owner(), np.diff(cohort.segment_offsets))
+    spared = np.flatnonzero((cohort.participants["split"] == "train").to_numpy())[:3]
+    pause = np.where(np.isin(owner, spared), cohort.segments["pause_s"].to_numpy(), 0.0)
+    rare = cohort.with_segments(cohort.segment_table().with_columns(pause_s=pl.Series(pause)))
+    found = quick(cohort=rare, representations=["effort"])
+    assert found.missing["feature"].unique(maintain_order=True).to_list() == [
+        "duration",
+        "characters",
+        "turns",
+    ]
+    (said,) = [note for note in found.notes if note.startswith("pause is left out")]
+    assert "not every training fold" in said
+    assert "=" not in said  # no option of Python's, which the command line does not have
+
+
+def test_an_auc_with_a_small_class_has_no_interval():
+    task, cohort = setting()
+    ids = cohort.participants.with_row_index()
+    rows = [*ids.filter(diagnosis="normal")["index"][:20], *ids.filter(diagnosis="mci")["index"][:9]]
+    small = cohort[np.sort(rows)]
+    small = small.with_participants(small.participants.drop("split"))
+    found = fidm.study.classify(task, small, representations=["score", "trajectory"], permutations=0)
+    for table in (found.scores, found.differences):
+        assert table.filter(metric="auc")["low"].null_count() == table.filter(metric="auc").height
+        assert table.filter(metric="balanced_accuracy")["low"].null_count() == 0
+    (said,) = [note for note in found.notes if "too few people" in note]
+    assert said.startswith("9 in the smaller class (cross-validation)")

@@ -16,6 +16,7 @@ import fidm
 from fidm.channels import Bernoulli, Channel, Gamma, LogNormal, NegativeBinomial, Poisson
 from fidm.fit.fitted import to_dict as fitted_dict
 from fidm.fit.profile import STATUSES
+from fidm.report.parts import against
 from fidm.simulate.cohort import People
 
 
@@ -454,11 +455,29 @@ def test_channels_that_cannot_be_fitted_say_why():
     with pytest.raises(fidm.FitError, match="so pause_presence"):
         fidm.Model(task(), channels=[Bernoulli("pause_presence", "pause_s")]).fit(always)
     never = with_segments(cohort(), n_turns=pl.lit(0))
-    with pytest.raises(fidm.FitError, match="Every n_turns"):
+    with pytest.raises(fidm.FitError, match="n_turns is 0 in all"):
         fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(never)
     nothing = with_segments(cohort(), n_turns=pl.lit(None, dtype=pl.Float64))
     with pytest.raises(fidm.FitError, match="has a n_turns"):
         fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(nothing)
+
+
+@pytest.mark.parametrize("method", ["eb", "mle"])
+@pytest.mark.parametrize("population", ["random", "pooled"])
+def test_a_channel_that_never_varies_is_left_out_whatever_the_method(method, population):
+    few = with_segments(cohort()[:10], n_turns=pl.lit(1), duration_s=pl.lit(2.5))
+    fit = fidm.Model(task()).fit(few, method=method, population=population)
+    assert {"turns", "duration"}.isdisjoint(fit.parameters)
+    observations = f"in all {few.n_segments} observations of the training part"
+    for said in (f"turns is left out: n_turns is 1 {observations}", f"duration_s is 2.5 {observations}"):
+        assert any(said in warning for warning in fit.warnings)
+    effort = fidm.fit_effort(few, method=method, population=population)
+    assert effort.parameters == fit.parameters[1:]
+    assert any(f"n_turns is 1 {observations}" in warning for warning in effort.warnings)
+    for channel in (NegativeBinomial("turns", "n_turns"), Gamma("duration", "duration_s")):
+        with pytest.raises(fidm.FitError, match=f"{channel.column} is .* {observations}") as refused:
+            fidm.Model(task(), channels=[channel]).fit(few, method=method, population=population)
+        assert refused.value.channel == channel.name
 
 
 def test_people_who_are_alike_are_said_to_be():
@@ -468,11 +487,15 @@ def test_people_who_are_alike_are_said_to_be():
     assert fit.prior.sd < 0.2
 
 
-def test_a_count_without_extra_spread_points_to_poisson():
+@pytest.mark.parametrize(
+    ("trials", "said"), [(100, "a Poisson channel would do"), (10, "vary less than counts do by chance")]
+)
+def test_counts_without_extra_spread_are_no_more_or_clearly_less_than_chance(trials, said):
     rng = np.random.default_rng(5)
-    plain = with_segments(cohort(), n_turns=pl.Series(rng.binomial(20, 0.4, cohort().n_segments)))
-    fit = fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(plain)
-    assert any("Poisson channel" in warning for warning in fit.warnings)
+    turns = pl.Series(rng.binomial(trials, 8 / trials, cohort().n_segments))
+    few = with_segments(cohort(), n_turns=turns)
+    fit = fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(few)
+    assert [warning for warning in fit.warnings if "its values" in warning and said in warning]
 
 
 # ---------------------------------------------------------------------- options, tables, files
@@ -541,6 +564,60 @@ def test_infinite_estimates_are_missing_features():
     assert np.isinf(profile.action_sensitivity).all()
     assert np.isnan(profile.features()[0][:, 0]).all()
     assert "3 no_maximum" in str(profile.summary())
+
+
+def made_up(parameters, columns, status, n, **more):
+    """A profile by maximum likelihood with these columns of estimates."""
+    estimate = np.array(columns, dtype=float).T
+    unknown = np.full(len(estimate), np.nan)
+    return fidm.Profile(
+        participants=pl.Series([f"P{j}" for j in range(len(estimate))]), parameters=parameters,
+        estimate=estimate, se=estimate, low=estimate, high=estimate, status=np.array(status, np.int8).T,
+        n=np.array(n).T, log_sensitivity=unknown, log_sensitivity_se=unknown, level=0.95,
+        **{"method": "mle", "prior_sd": np.full(len(parameters), np.nan), "n_steps": unknown,
+           "n_inferred": unknown} | more,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "quantiles", "shown"),
+    [
+        ([1, 2, 3, 4, 5, 6, 7, 8, math.inf], (1.8, 5, math.inf), ["5.00", "1.80", "to", "∞"]),
+        ([-math.inf] * 6 + [1, 2, 3, 4, 5], (-math.inf, -math.inf, 4), ["-∞", "-∞", "to", "4.00"]),
+        ([-math.inf, 1, 2, math.inf], (-math.inf, 1.5, math.inf), ["1.50", "-∞", "to", "∞"]),
+        ([1, math.inf], (math.inf,) * 3, ["∞", "∞", "to", "∞"]),
+    ],
+)
+def test_medians_count_infinite_estimates_as_what_they_are(values, quantiles, shown):
+    n = [len(values) * [30]]
+    summary = made_up(("pause_presence",), [values], np.zeros_like(n), n).summary()
+    assert summary.table.select("p10", "median", "p90").row(0) == pytest.approx(quantiles)
+    assert str(summary).splitlines()[3].split()[1:5] == shown
+
+
+def test_few_observations_are_counted_whatever_else_is_said():
+    codes = [STATUSES.index(name) for name in ("no_maximum", "at_zero", "few_observations", "ok")]
+    nothing = [STATUSES.index("no_observation")] * 4
+    names = ("action_sensitivity", "duration")
+    profile = made_up(names, [[1, 2, 3, 4]] * 2, [codes, nothing], [[1, 19, 19, 20], [0] * 4])
+    assert profile.is_few.T.tolist() == [[True, True, True, False], [False] * 4]
+    assert profile.summary().table["few_observations"].to_list() == [3, 0]
+    assert against(profile, 0, 0).endswith("so the data give only a lower bound. From 1 step only.")
+    assert against(profile, 1, 0).endswith("no better than chance. From 19 steps only.")
+    assert against(profile, 3, 0) is None
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_an_error_that_the_tail_alone_makes_is_left_out(joint):
+    wide = fidm.simulate_cohort(task(), 60, seed=2, people=People(log_sensitivity_sd=1.5))
+    one = fidm.walk(task(), fidm.solve(task()), 1e6, seed=1, label="one", max_steps=1)
+    fit = fidm.Model(task(), channels=()).fit(wide, joint=joint)
+    profile = fit.profile(fidm.Cohort.concat([wide, fidm.Cohort.from_traces([one])]))
+    eta, error = profile.estimate[:, 0], profile.se[:, 0]
+    assert np.isnan(error[-1])
+    assert np.isfinite(error).sum() > 20
+    assert (error[np.isfinite(error)] <= 2 * eta[np.isfinite(error)]).all()
+    assert np.isfinite([eta, profile.low[:, 0], profile.high[:, 0], profile.log_sensitivity_se]).all()
 
 
 def test_the_summary_reads_well():

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from io import StringIO
 
 import polars as pl
 import pytest
 from classifications import make_classification, with_tables, without_language
+from rich.console import Console
 
 from fidm.classify import intervals as influence
+from fidm.classify.result import MISSING
+from fidm.classify.validation import FOLD_NUMBER
+from fidm.present.classification import show
 from fidm.present.numbers import number, percent, plain_text, span
 from fidm.present.summary import ITEMS, permutation_p, say_fold, summary
 from fidm.present.wording import (
@@ -22,8 +27,10 @@ from fidm.present.wording import (
     main_rows,
     rows_shown,
     say_chance,
+    say_missing,
     say_widened,
 )
+from fidm.report.sections_status import checks as report_checks
 
 
 def tables(text):
@@ -307,6 +314,36 @@ def test_the_check_of_the_fold_says_what_it_found():
     assert "uncertain" in say_fold({**row, "low": -0.2, "high": 0.2})
     assert "FAILED" in say_fold({**row, "low": 0.1, "high": 0.5, "passed": False})
     assert "FAILED" not in say_fold(row)
+
+
+def test_page_and_report_judge_the_check_of_the_fold_alike():
+    found = make_classification(("score", "fidm"))
+    wide = found.checks.with_columns(
+        low=pl.when(check=FOLD_NUMBER).then(-0.5).otherwise("low"),
+        high=pl.when(check=FOLD_NUMBER).then(0.5).otherwise("high"),
+    )
+    for checks, times in ((wide, 1), (found.checks, 0)):
+        shown = with_tables(found, checks=checks)
+        (said,) = report_checks(shown)
+        console = Console(file=StringIO(), width=140)
+        show(shown, console)
+        for text in (said, console.file.getvalue()):
+            assert text.count("too uncertain to judge with so few people") == times
+
+
+def test_what_is_imputed_is_said_by_feature_or_by_representation():
+    found = make_classification(("score", "action", "fidm", "trajectory"))
+    rows = [
+        ("action", "eta", "train", 12, 3), ("fidm", "eta", "train", 12, 3), ("fidm", "pause", "train", 12, 0),
+        ("trajectory", "n_a", "train", 12, 1), ("trajectory", "n_b", "train", 12, 1),
+        ("score", "score_total", "held-out", 4, 2),
+    ]  # fmt: skip
+    some = with_tables(found, missing=pl.DataFrame(rows, schema=MISSING, orient="row"))
+    assert say_missing(some) == [
+        "missing, and replaced by the median: eta for 3 of 12 people, score_total for 2 of 4 held-out people, "
+        "2 features of trajectory for 1 of 12 people (classify-missing.csv)"
+    ]
+    assert say_missing(with_tables(found, missing=found.missing.with_columns(n_missing=0))) == []
 
 
 def test_the_least_p_is_only_a_bound():

@@ -743,8 +743,14 @@ def test_how_many_a_median_is_of_is_said(opened):
     assert spread["median"] == rounded(np.median(np.delete(estimate[:, 0], 2)))
     shown = next(table for table in parameters_section(endless)["tables"] if table["id"] == "spread")
     assert [column["name"] for column in shown["columns"]][:3] == ["parameter", "n", "median"]
-    assert [row[1] for row in shown["rows"]] == [6] + [7] * (len(profile.parameters) - 1)
+    assert [row[1] for row in shown["rows"]] == [7] * len(profile.parameters)
+    assert shown["rows"][0][2] == rounded(np.median(estimate[:, 0]))  # as fidm fit shows it
+    assert shown["rows"][0][4] == "∞"
     assert "infinite" in shown["note"]
+    estimate[:, 0] = -np.inf
+    below = replace(opened, known=replace(opened.known, profile=replace(profile, estimate=estimate)))
+    shown = next(table for table in parameters_section(below)["tables"] if table["id"] == "spread")
+    assert shown["rows"][0][2:5] == ["−∞", "−∞", "−∞"]
     tops = opened.known.found.counted["unexpectedness"].to_numpy()
     linear = shared_part(opened.known)["unexpectedness"]
     assert [linear["p90"], linear["p99"]] == [rounded(one) for one in np.quantile(tops, (0.9, 0.99))]
