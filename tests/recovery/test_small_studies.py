@@ -22,7 +22,7 @@ from fidm.model.effort import paper_channels
 from fidm.simulate.cohort import People
 
 sys.path.insert(0, str(Path(__file__).parent))
-from strangers import PARAMETERS, Regime, measure
+from strangers import PARAMETERS, Regime, draw, measure
 
 SEEDS = range(1_000, 1_024)
 
@@ -102,3 +102,15 @@ def test_bounds_of_people_whose_every_count_is_zero_hold():
     zero = profile.status[:, 0] == AT_EDGE
     assert zero.sum() > 100
     assert (theta[zero] <= profile.high[zero, 0]).mean() >= 0.95 - 2 * math.sqrt(0.05 * 0.95 / zero.sum())
+
+
+def test_a_rare_group_is_not_swallowed_where_there_are_no_choices():
+    people, truth, impaired, _ = draw(Regime(people=300, impaired=0.15), SEEDS[0])
+    fit = fidm.fit_effort(people)
+    profile = fit.profile(people)
+    assert fit.kinds is not None
+    assert any("two kinds" in said for said in fit.warnings)
+    for k, name in enumerate(PARAMETERS[1:], start=1):
+        column = profile.parameters.index(name)
+        inside = (profile.low[:, column] <= truth[:, k]) & (truth[:, k] <= profile.high[:, column])
+        assert inside[impaired].mean() >= 0.88 - 2 * math.sqrt(0.12 * 0.88 / impaired.sum()), name

@@ -45,7 +45,7 @@ STEP_OF = {"ASTRAL": 1, "SCRIPT": 3, "DOWN": 4}
 def talk(who: str, *said: str) -> Transcript:
     turns = []
     for i, text in enumerate(said):
-        turns.append(Turn("PAR", 4.0 * i, 4.0 * i + 2.0, text, "participant"))
+        turns.append(Turn("PAR", 4.0 * i, 4.0 * i + 2.0 - 0.1 * (i % 3), text, "participant"))
         turns.append(Turn("INV", 4.0 * i + 2.5, 4.0 * i + 3.0, "okay, moved", "assessor"))
     return Transcript(who, tuple(turns), language="en")
 
@@ -367,7 +367,9 @@ def test_places_are_called_as_on_the_map_and_remarks_stay_in_the_background(page
     expect(page.locator("#person-1 table.profile td:nth-child(6)")).to_have_text(
         [row["rests_on"] for row in profile]
     )
-    expect(page.locator("#person-1 > summary .flags")).to_have_text("η: data give a lower bound only")
+    expect(page.locator("#person-1 > summary .flags")).to_have_text(
+        "η: data give a lower bound only, few observations"
+    )
     expect(page.locator("#person-1 > summary .others")).to_have_text("1 remark on effort")
 
 
@@ -646,8 +648,8 @@ def test_every_printed_page_says_what_a_report_is_not(page, address, data):
     whole = " ".join(" ".join(texts).split())
     for person in data["people"]:
         for segment in person["episodes"][0]["segments"]:
-            last = list(segment["effort"].values())[-1]["residual"]
-            assert number_text(last) in whole
+            for seen in list(segment["effort"].values())[-1:]:  # a segment in doubt without a move has none
+                assert number_text(seen["residual"]) in whole
     page.get_by_role("button", name="Close all").click()
     expect(page.locator("details.person[open]")).to_have_count(0)
 

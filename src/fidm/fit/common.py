@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort
 from fidm.errors import FitError
 from fidm.fit import offsets, sensitivity
-from fidm.fit.offsets import Estimates, OwnKinds, Population
+from fidm.fit.kinds import Kinds, Likelihood
+from fidm.fit.offsets import REPORT_NODES, Estimates, OwnKinds, Population
 from fidm.fit.population import TOLERANCE, Learned, pooled, pooled_errors, pooled_prior, random_intercepts
 from fidm.fit.profile import (
     ALIKE,
@@ -261,3 +262,69 @@ def population_rows(
             named = {key: value for key, value in named.items() if key not in ("mean", "sd")}
         rows += [(channel.name, key, value, learned.se.get(key, np.nan)) for key, value in named.items()]
     return rows
+
+
+# ---------------------------------------------------------------------- people alike, or of several kinds
+
+CHECKED = 400
+"""How many people tell whether a parameter can tell people apart."""
+
+TOLD_APART = 0.1
+"""A parameter whose estimates account for less of the differences among people is not estimated."""
+
+
+def alike_in(
+    channels: Sequence[Channel], effort: Sequence[Observed], populations: Mapping[str, Learned]
+) -> list[str]:
+    """Return the channels in which people differ too little to be told apart."""
+    found = []
+    for channel, seen in zip(channels, effort, strict=True):
+        learned = populations[channel.name]
+        se = offsets.posterior(channel, seen, learned.population, level=0.95)[0].se[seen.counts > 0]
+        if not told_apart(se, learned.population.sd, learned.largest_sd()):
+            found.append(channel.name)
+    return found
+
+
+def told_apart(se: Floats, sd: float, largest: float) -> bool:
+    """Return whether people could be told apart if they differed by the largest sd that is plausible.
+
+    ``se`` are posterior sds under a prior of the spread ``sd``; what the prior adds is taken out of them.
+    """
+    information = np.maximum(1 / np.square(se) - 1 / sd**2, 0.0)
+    return bool(np.mean(largest**2 * information / (1 + largest**2 * information)) >= TOLD_APART)
+
+
+def effort_likelihoods(
+    channels: Sequence[Channel], effort: Sequence[Observed], populations: Mapping[str, Learned]
+) -> list[Likelihood]:
+    """Return everybody's likelihood of every offset, to tell what kind of person they are."""
+    found = []
+    for channel, seen in zip(channels, effort, strict=True):
+        shared = populations[channel.name].population
+        centre, scale, log = bare(channel, shared, seen)
+        at = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
+        found.append(Likelihood(at, np.exp(log - log.max(axis=1)[:, None]) * scale[:, None]))
+    return found
+
+
+def bare(channel: Channel, shared: Population, seen: Observed) -> list[Floats]:
+    """Return centre, scale and log-likelihood on nodes; the prior that placed the nodes is taken out."""
+
+    def chunk(part: Observed) -> tuple[Floats, Floats, Floats]:
+        centre, scale, density = offsets.on_nodes(channel, part, shared, REPORT_NODES)
+        away = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
+        return centre, scale, density + 0.5 * away**2
+
+    return [np.concatenate(column) for column in zip(*offsets.in_chunks(seen, chunk, 1), strict=True)]
+
+
+def said_of_people(alike: Sequence[str], kinds: Kinds | None) -> list[str]:
+    """Return what is to be said where people are alike, or of two kinds."""
+    found = [
+        f"{name}: people differ too little to be told apart, so nobody has an estimate." for name in alike
+    ]
+    if kinds is not None:
+        shares = " and ".join(f"{share:.0%}" for share in sorted(kinds.share, reverse=True))
+        found.append(f"People are of two kinds ({shares}); each is drawn towards their own.")
+    return found

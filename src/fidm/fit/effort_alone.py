@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,7 +13,10 @@ from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
 from fidm.errors import FitError
 from fidm.fit.common import (
+    CHECKED,
+    alike_in,
     drawn,
+    effort_likelihoods,
     learn_population,
     leave_empty,
     log_likelihoods,
@@ -21,12 +24,14 @@ from fidm.fit.common import (
     one_of,
     own_offsets,
     population_rows,
+    said_of_people,
     threads,
     valid_channels,
     valid_level,
 )
 from fidm.fit.factorized import Method, PopulationKind
-from fidm.fit.offsets import Population
+from fidm.fit.kinds import MOST_PEOPLE, Kinds, learn_kinds
+from fidm.fit.offsets import OwnKinds, Population
 from fidm.fit.population import Learned
 from fidm.fit.profile import Profile
 from fidm.model.channels import Channel
@@ -124,9 +129,10 @@ def fit_effort(
         raise FitError(f"There is no effort channel that can be fitted. {' '.join(notes)}")
     say("done", len(found), len(found))
     kept = tuple(channel for channel in found if channel.name in populations)
-    return EffortFit(
+    fit = EffortFit(
         kept, levels, populations, method, population, level, len(people), len(learners), tuple(notes)
     )
+    return fit.with_people(learners) if method == "eb" else fit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +151,10 @@ class EffortFit:
         How many people the training part had, and how many were learned from.
     notes : tuple of str
         Which of the paper's channels were left out, and why.
+    alike : tuple of str
+        The channels in which people differ too little to be told apart.
+    kinds : Kinds or None
+        Kinds of people, if there is clearly more than one.
     """
 
     channels: tuple[Channel, ...]
@@ -156,6 +166,8 @@ class EffortFit:
     n_people: int
     n_learned: int
     notes: tuple[str, ...] = ()
+    alike: tuple[str, ...] = ()
+    kinds: Kinds | None = None
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -166,7 +178,17 @@ class EffortFit:
     def warnings(self) -> tuple[str, ...]:
         """What is to be said against the population parameters."""
         found = [warning for learned in self.populations.values() for warning in learned.warnings]
-        return (*self.notes, *found)
+        return (*self.notes, *found, *said_of_people(self.alike, self.kinds))
+
+    def with_people(self, learners: Cohort) -> EffortFit:
+        """Return the same fit, knowing in what people are alike, and whether they are of several kinds."""
+        some = _observations(self.channels, drawn(learners, CHECKED), self.levels)
+        more = _observations(self.channels, drawn(learners, MOST_PEOPLE), self.levels)
+        return replace(
+            self,
+            alike=tuple(alike_in(self.channels, some, self.populations)),
+            kinds=learn_kinds(effort_likelihoods(self.channels, more, self.populations)),
+        )
 
     def profile(self, cohort: Cohort | pl.DataFrame | Any, *, workers: int | None = None) -> Profile:
         """Estimate θ of every person of a cohort, whether or not they were in the training part.
@@ -187,6 +209,9 @@ class EffortFit:
         effort = _observations(self.channels, people, self.levels)
         shared = [self._shared(channel) for channel in self.channels]
         pieces = list(zip(self.channels, effort, shared, strict=True))
+        own: Sequence[OwnKinds | None] = [None] * len(self.channels)
+        if self.kinds is not None and len(people):
+            own = self.kinds.own(effort_likelihoods(self.channels, effort, self.populations))
         found = [
             own_offsets(
                 channel,
@@ -195,8 +220,9 @@ class EffortFit:
                 method=self.method,
                 level=self.level,
                 workers=threads(workers),
+                kinds=kinds,
             )
-            for channel, seen in zip(self.channels, effort, strict=True)
+            for channel, seen, kinds in zip(self.channels, effort, own, strict=True)
         ]
         status = [
             offset_status(*piece, one.se, method=self.method)
@@ -207,7 +233,7 @@ class EffortFit:
             for name in ("estimate", "se", "low", "high")
         }
         statuses = np.stack(status, axis=1)
-        leave_empty(columns, statuses, np.zeros(len(self.channels), dtype=np.bool_))
+        leave_empty(columns, statuses, np.array([name in self.alike for name in self.parameters]))
         unknown = np.full(len(people), np.nan)
         return Profile(
             participants=people.ids,

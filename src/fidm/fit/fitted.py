@@ -16,7 +16,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -30,10 +29,14 @@ from fidm.errors import DataError, FitError
 from fidm.files import whole_file
 from fidm.fit import joint as joints
 from fidm.fit import kinds as kinds_of_people
-from fidm.fit import offsets, sensitivity
+from fidm.fit import sensitivity
 from fidm.fit.common import (
+    CHECKED,
     action_status,
+    alike_in,
+    bare,
     drawn,
+    effort_likelihoods,
     informed,
     leave_empty,
     log_likelihoods,
@@ -41,7 +44,9 @@ from fidm.fit.common import (
     one_of,
     own_offsets,
     population_rows,
+    said_of_people,
     threads,
+    told_apart,
     valid_inferred,
     valid_level,
 )
@@ -75,12 +80,6 @@ Learnt = TypeVar("Learnt", Plausible, PlausiblePriors, Kinds)
 JOINT_PEOPLE = 4_000
 BATCH = 50_000
 """How many people are profiled at a time."""
-
-CHECKED = 400
-"""How many people tell whether a parameter can tell people apart."""
-
-TOLD_APART = 0.1
-"""A parameter whose estimates account for less of the differences among people is not estimated."""
 
 FEWEST_PER_THREAD = 500
 """A thread is not worth its while for fewer people."""
@@ -162,10 +161,7 @@ class Fit:
             noted = []
         found = [*noted, *self.notes]
         found += [warning for learned in self.populations.values() for warning in learned.warnings]
-        found += [
-            f"{name}: people differ too little to be told apart, so nobody has an estimate."
-            for name in self.alike
-        ]
+        found += said_of_people(self.alike, self.kinds)
         if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
             found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
         if self.lapse_se > 0 and self.lapse >= 0.01 and self.lapse > 2 * self.lapse_se:
@@ -178,9 +174,6 @@ class Fit:
                 f"{SENSITIVITY}: about {self.prior.random:.0%} of the people choose as if at random; see the "
                 "status at_random."
             )
-        if self.kinds is not None:
-            shares = " and ".join(f"{share:.0%}" for share in sorted(self.kinds.share, reverse=True))
-            found.append(f"People are of two kinds ({shares}); each is drawn towards their own.")
         return tuple(found)
 
     # ------------------------------------------------------------------ people
@@ -375,9 +368,8 @@ class Fit:
         all_nodes = [WIDE_NODES]
         for channel, seen in zip(self.channels, data.effort, strict=True):
             shared = self._shared(channel)
-            found = offsets.in_chunks(seen, partial(_bare, channel, shared), 1)
-            for column, place in zip(zip(*found, strict=True), (centre, scale, log), strict=True):
-                place.append(np.concatenate(column))
+            for column, place in zip(bare(channel, shared, seen), (centre, scale, log), strict=True):
+                place.append(column)
             all_nodes.append(REPORT_NODES)
         return joints.Likelihoods(tuple(centre), tuple(scale), tuple(all_nodes), tuple(log))
 
@@ -387,13 +379,7 @@ class Fit:
             found = [Likelihood(*sensitivity.likelihood_on_nodes(data.choices, self.prior, self.lapse))]
         else:  # nothing is known of it
             found = [Likelihood(np.linspace(-4, 4, 33), np.ones((len(data.choices), 33)))]
-        for channel, seen in zip(self.channels, data.effort, strict=True):
-            shared = self._shared(channel)
-            parts = offsets.in_chunks(seen, partial(_bare, channel, shared), 1)
-            centre, scale, log = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-            at = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
-            found.append(Likelihood(at, np.exp(log - log.max(axis=1)[:, None]) * scale[:, None]))
-        return found
+        return found + effort_likelihoods(self.channels, data.effort, self.populations)
 
     def with_kinds(self, learners: Cohort) -> Fit:
         """Return the same fit with kinds of people, where there is clearly more than one."""
@@ -412,15 +398,9 @@ class Fit:
             best = replace(self.prior, plausible=None)
             own, _ = sensitivity.posterior(data.choices, best, lapse=self.lapse, level=self.level)
             some = np.diff(data.choices.person_offsets) > 0
-            if _tell_apart(own.log_se[some], best.sd, self.prior.largest_sd()) < TOLD_APART:
+            if not told_apart(own.log_se[some], best.sd, self.prior.largest_sd()):
                 found.append(SENSITIVITY)
-        for channel, seen in zip(self.channels, data.effort, strict=True):
-            learned = self.populations[channel.name]
-            se = offsets.posterior(channel, seen, learned.population, level=self.level)[0].se
-            some, sd = seen.counts > 0, learned.population.sd
-            if _tell_apart(se[some], sd, learned.largest_sd()) < TOLD_APART:
-                found.append(channel.name)
-        return replace(self, alike=tuple(found))
+        return replace(self, alike=(*found, *alike_in(self.channels, data.effort, self.populations)))
 
     def with_joint(self, learners: Cohort) -> Fit:
         """Return the same fit with a joint prior learned on top."""
@@ -504,22 +484,6 @@ class Data:
         effort = observed(channels, cohort, levels, required=need_columns)
         choices = choices_of(tasks, q, cohort, followed, inferred=inferred)
         return cls(choices, effort, *count_inferred(tasks, cohort, followed))
-
-
-def _tell_apart(se: Floats, sd: float, largest: float) -> float:
-    """The share of differences that estimates would account for if people differed by the largest sd.
-
-    ``se`` are posterior sds under a prior of the spread ``sd``; what the prior adds is taken out of them.
-    """
-    information = np.maximum(1 / np.square(se) - 1 / sd**2, 0.0)
-    return float(np.mean(largest**2 * information / (1 + largest**2 * information)))
-
-
-def _bare(channel: Channel, shared: Population, part: Observed) -> tuple[Floats, Floats, Floats]:
-    """Likelihoods on nodes, with the prior that placed the nodes taken out again."""
-    centre, scale, density = offsets.on_nodes(channel, part, shared, REPORT_NODES)
-    away = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
-    return centre, scale, density + 0.5 * away**2
 
 
 FORMAT = "fidm fit"

@@ -372,7 +372,7 @@ def draw_ablation(ablation: pl.DataFrame) -> Axes:
     ax.axvline(0.5, color=QUIET, lw=0.8, ls="--")
     ax.set_yticks(place, [WORDS[name] for name in rows["representation"]])
     ax.set_ylim(-0.5, rows.height - 0.3)
-    ax.set_xlim(min(0.4, float(np.nanmin(low)) - 0.02), 1.02)
+    ax.set_xlim(min(0.4, float(np.nanmin(np.append(low, value))) - 0.02), 1.02)
     ax.set_xlabel("AUC, older against younger (0.5: chance)")
     quieten(ax)
     return ax
