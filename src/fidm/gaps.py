@@ -104,8 +104,8 @@ class Gaps:
         absent, pauseless = np.diff(cohort.episode_offsets) == 0, shows_no_pauses(cohort)
         of_each = (absent, has_copies(cohort), only_in_doubt(cohort), pauseless)
         n_paused = int((~absent & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
-        people = (tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each)
-        return cls(*people, n_paused=n_paused)
+        who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
+        return cls(who[0], who[1], who[2], who[3], n_paused)
 
     def __add__(self, other: Gaps) -> Gaps:
         return Gaps(
