@@ -20,12 +20,17 @@ MOST_NAMED = 10
 """How many people are named."""
 
 
-def with_data(cohort: Cohort) -> Cohort:
-    """Return the people of whom there is any step or segment; everybody where there is nothing of anybody."""
+def has_data(cohort: Cohort) -> Flags:
+    """Return of whom there is any step or segment."""
     steps, segments = (
         np.diff(offsets[cohort.episode_offsets]) for offsets in (cohort.step_offsets, cohort.segment_offsets)
     )
-    has_any = (steps > 0) | (segments > 0)
+    return np.asarray((steps > 0) | (segments > 0))
+
+
+def with_data(cohort: Cohort) -> Cohort:
+    """Return the people of whom there is any step or segment; everybody where there is nothing of anybody."""
+    has_any = has_data(cohort)
     return cohort[np.flatnonzero(has_any)] if has_any.any() and not has_any.all() else cohort
 
 
