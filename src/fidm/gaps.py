@@ -20,12 +20,17 @@ MOST_NAMED = 10
 """How many people are named."""
 
 
-def with_data(cohort: Cohort) -> Cohort:
-    """Return the people of whom there is any step or segment; everybody where there is nothing of anybody."""
+def has_data(cohort: Cohort) -> Flags:
+    """Return of whom there is any step or segment."""
     steps, segments = (
         np.diff(offsets[cohort.episode_offsets]) for offsets in (cohort.step_offsets, cohort.segment_offsets)
     )
-    has_any = (steps > 0) | (segments > 0)
+    return np.asarray((steps > 0) | (segments > 0))
+
+
+def with_data(cohort: Cohort) -> Cohort:
+    """Return the people of whom there is any step or segment; everybody where there is nothing of anybody."""
+    has_any = has_data(cohort)
     return cohort[np.flatnonzero(has_any)] if has_any.any() and not has_any.all() else cohort
 
 
@@ -56,6 +61,18 @@ def only_in_doubt(cohort: Cohort) -> Flags:
     return np.asarray((counts > 0) & (np.bincount(owner[in_doubt], minlength=len(cohort)) == counts))
 
 
+def shows_no_pauses(cohort: Cohort) -> Flags:
+    """Return whose segments have durations but no pauses, not even none: their files cannot show any."""
+    if not {"duration_s", "pause_s"} <= set(cohort.segments.columns):
+        return np.zeros(len(cohort), dtype=np.bool_)
+    owner = np.repeat(np.arange(len(cohort)), np.diff(cohort.segment_offsets[cohort.episode_offsets]))
+    timed, paused = (
+        np.bincount(owner[cohort.segments[name].is_not_null().to_numpy()], minlength=len(cohort)) > 0
+        for name in ("duration_s", "pause_s")
+    )
+    return np.asarray(timed & ~paused)
+
+
 def named(people: Sequence[str]) -> str:
     """Return the first of these people by their names, and how many more there are."""
     more = f" and {len(people) - MOST_NAMED:,} more" if len(people) > MOST_NAMED else ""
@@ -74,20 +91,35 @@ class Gaps:
         People with episodes that are exact copies of each other.
     doubted : tuple of str
         People whose effort rests only on segments that await review.
+    pauseless : tuple of str
+        People whose files cannot show pauses.
+    n_paused : int
+        How many people's files can.
     """
 
     absent: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
+    pauseless: tuple[str, ...] = ()
+    n_paused: int = 0
 
     @classmethod
     def of(cls, cohort: Cohort) -> Gaps:
         """Find them in a cohort."""
-        of_each = (np.diff(cohort.episode_offsets) == 0, has_copies(cohort), only_in_doubt(cohort))
-        return cls(*(tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each))
+        absent, pauseless = np.diff(cohort.episode_offsets) == 0, shows_no_pauses(cohort)
+        of_each = (absent, has_copies(cohort), only_in_doubt(cohort), pauseless)
+        n_paused = int((~absent & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
+        who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
+        return cls(who[0], who[1], who[2], who[3], n_paused)
 
     def __add__(self, other: Gaps) -> Gaps:
-        return Gaps(self.absent + other.absent, self.copied + other.copied, self.doubted + other.doubted)
+        return Gaps(
+            self.absent + other.absent,
+            self.copied + other.copied,
+            self.doubted + other.doubted,
+            self.pauseless + other.pauseless,
+            self.n_paused + other.n_paused,
+        )
 
     def say(self, what: str) -> tuple[str, ...]:
         """Return a sentence for each kind, which names the people.
@@ -114,6 +146,13 @@ class Gaps:
             who = count(len(self.doubted), "participant")
             said.append(
                 f"the effort of {who} rests only on segments that await review: {named(self.doubted)}"
+            )
+        if self.pauseless:
+            mixed = "; those of the others do not, so the two cannot be compared in duration"
+            said.append(
+                f"the files of {count(len(self.pauseless), 'participant')} cannot show pauses, so pause_s is "
+                f"missing and durations include pauses{mixed if self.n_paused else ''}: "
+                f"{named(self.pauseless)}"
             )
         return tuple(said)
 

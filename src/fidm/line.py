@@ -126,12 +126,6 @@ class GroundedStudy:
         silent = self.grounded.checks.filter(pl.col("problem") == NOTHING_SAID).height
         if silent:
             found.append(f"nothing about the way could be read in {count(silent, 'dialog')}")
-        unseen = self._n_without_pauses()
-        if unseen:
-            found.append(
-                f"pauses cannot be seen in {unseen:,} of {count(len(self.grounded.dialogs), 'dialog')}: "
-                "their files show none inside utterances, nor gaps between them; pause_s is missing there"
-            )
         if self.applied is not None and self.applied.n_stale + self.applied.n_lost + self.applied.n_differ:
             found.append("some decisions do not hold any more, or differ; see fidm review")
         if self.not_read:
@@ -139,12 +133,6 @@ class GroundedStudy:
             files = count(len(self.not_read), "file")
             found.append(f"{files} beside the dialogs not read: no known format has {kinds}")
         return tuple(found)
-
-    def _n_without_pauses(self) -> int:
-        """In how many dialogs that have times no pause can be seen."""
-        unseen = pl.col("duration_s").is_not_null().any() & pl.col("pause_s").is_null().all()
-        dialogs = self.grounded.segments.group_by("participant", "episode").agg(unseen=unseen)
-        return dialogs.filter("unseen").height
 
     def doubts(self) -> pl.DataFrame:
         """Return how often each doubt was had, the most frequent first."""

@@ -61,6 +61,7 @@ from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
 from fidm.errors import DataError, FidmError, FitError
 from fidm.experiments import paper
+from fidm.gaps import has_data
 from fidm.model.channels import Channel
 from fidm.record import Record, hash_values
 from fidm.tasks.model import TaskModel
@@ -226,10 +227,7 @@ def run_protocol(
 def _without_data(cohort: Cohort, parts: Mapping[str, tuple[str, ...]]) -> NDArray[np.bool_]:
     """Who has neither a step nor a segment, where what people did is to be judged at all."""
     wanted = any(block in TRACES for made in parts.values() for block in made)
-    first, last = cohort.episode_offsets[:-1], cohort.episode_offsets[1:]
-    empty = np.ones(len(cohort), dtype=np.bool_)
-    for offsets in (cohort.step_offsets, cohort.segment_offsets):
-        empty &= offsets[last] == offsets[first]
+    empty = ~has_data(cohort)
     return empty & (wanted and not empty.all())
 
 

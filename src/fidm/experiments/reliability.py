@@ -39,7 +39,7 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import chi2, rankdata
 
 from fidm.cohort import Cohort
 from fidm.defaults import BOOTSTRAP
@@ -92,8 +92,9 @@ class Reliability:
         A row per parameter and kind (``split-half``, ``retest``, ``model``): people with an estimate in both
         measurements and without, their correlation r, the rank correlation of all, the reliability with its
         interval, the standard error of measurement, and the minimal detectable change, with its interval, of
-        estimates by maximum likelihood; ``mdc_shrunk`` is that of estimates by empirical Bayes. Sensitivity
-        is on the scale of log η.
+        estimates by maximum likelihood; ``mdc_shrunk`` is that of estimates by empirical Bayes. Where nothing
+        can be said of changes in a person they are empty, and ``no_change`` says why. Sensitivity is on the
+        scale of log η.
     notes : tuple of str
         How halves were made, and what could not be done.
     not_learned : mapping of str to str
@@ -135,8 +136,20 @@ class Reliability:
             halves = self.row(name)
             if row["kind"] == "model" and halves is not None and halves["reliability"] is not None:
                 text += f", by split halves {as_printed(halves['reliability'])} ({_people(halves['n'])})"
-            said.append(f"{text}; {why_no_change(row) or _say_change(self._largest_error(row), what)}")
+            said.append(f"{text}; {row['no_change'] or _say_change(self._largest_error(row), what)}")
         return tuple(said)
+
+    def withheld(self) -> Reliability:
+        """Return the same without changes that cannot be spoken of, in any row of a parameter."""
+        rows = []
+        for row in self.table.iter_rows(named=True):
+            best = self._best(row["parameter"])
+            reasons = [why_no_change(one) for one in (best, row) if one and one["reliability"] is not None]
+            why = next((reason for reason in reasons if reason), None)
+            gone = [name for name in row if name.startswith("mdc")] if why else []
+            rows.append(row | dict.fromkeys(gone) | {"no_change": why})
+        schema = {**self.table.schema, "no_change": pl.String()}
+        return replace(self, table=pl.DataFrame(rows, schema=schema))
 
     def _largest_error(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """A row with the larger error of split halves and the model, neither of which knows the truth."""
@@ -178,30 +191,21 @@ class Reliability:
         return "\n".join(self.sentences())
 
 
-def changes(row: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    """Return the smallest detectable change by maximum likelihood and by empirical Bayes.
-
-    None where the reliability is not known, too low or too uncertain to speak of changes in a person, or
-    where estimates hardly differ.
-
-    Parameters
-    ----------
-    row : mapping
-        A row of the table of :class:`Reliability`.
-    """
-    if row["reliability"] is None or why_no_change(row):
-        return None, None
-    return row["mdc"], row["mdc_shrunk"]
-
-
 def why_no_change(row: Mapping[str, Any]) -> str:
-    """Return why nothing is said of changes in a person, of a row with a reliability; empty where it is."""
+    """Return why nothing is said of changes in a person, of a row with a reliability; empty where it is.
+
+    The model's own reliability has no interval; it is as uncertain as the variance among so many people.
+    """
     nothing = "to speak of changes in one person."
     if row["reliability"] < TOO_LOW:
         return f"below {as_printed(TOO_LOW)}, too low {nothing}"
     if row["n"] < FEWEST_FOR_CHANGE:
         return f"of fewer than {FEWEST_FOR_CHANGE} people, too uncertain {nothing}"
-    if row["kind"] != "model" and (row["low"] is None or row["low"] <= TOO_LOW):
+    low = row["low"]
+    if row["kind"] == "model":
+        freedom = row["n"] - 1
+        low = 1 / (1 + (1 / row["reliability"] - 1) * float(chi2.ppf(0.975, freedom)) / freedom)
+    if low is None or low <= TOO_LOW:
         return f"it may be {as_printed(TOO_LOW)} or below, too uncertain {nothing}"
     if row["mdc"] < LEAST_CHANGE:
         return "people's estimates hardly differ, so nothing is said of changes in one person."
@@ -342,7 +346,7 @@ def reliability(
         table=pl.DataFrame(rows, infer_schema_length=None).fill_nan(None),
         notes=(*notes, *_few([row for row in rows if row["parameter"] not in alike])),
         not_learned=failures,
-    )
+    ).withheld()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

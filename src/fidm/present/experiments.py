@@ -15,7 +15,7 @@ from fidm.evidence.localization import FEWEST, Localization
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
 from fidm.experiments.recover import Recovery, as_printed
-from fidm.experiments.reliability import TOO_LOW, Reliability, changes
+from fidm.experiments.reliability import TOO_LOW, Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present.numbers import SHORT, number
@@ -230,7 +230,16 @@ def show_reliability(found: Reliability, console: Console) -> None:
         shares = ("–" if row[k] is None else as_printed(row[k]) for k in ("r", "rank_r", "reliability"))
         ends = "–" if row["low"] is None else f"{as_printed(row['low'])} to {as_printed(row['high'])}"
         rows.append(
-            [name, kind, n, *shares, ends, _one(row, "sem", ".2f"), *(number(x) for x in changes(row))]
+            [
+                name,
+                kind,
+                n,
+                *shares,
+                ends,
+                _one(row, "sem", ".2f"),
+                number(row["mdc"]),
+                number(row["mdc_shrunk"]),
+            ]
         )
     header = ["parameter", "kind", "n", "r", "rank", "rel.", "95 %", "SEM", "MDC", "(eb)"]
     console.print(table_of(header, rows, left=2))

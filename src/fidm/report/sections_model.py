@@ -12,7 +12,7 @@ from fidm.channels import CHANNEL_WORDS, channel_words, parameter_words
 from fidm.errors import FidmError
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
 from fidm.experiments.paper import LOCALIZATION
-from fidm.experiments.reliability import TOO_LOW, changes, reliability
+from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, number_text
 from fidm.present.numbers import FLAGS, MINUS, in_one_way
 from fidm.report.opening import Opened
@@ -205,7 +205,7 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
          column("mdc_shrunk", "smallest detectable change (empirical Bayes)")],
         (
             (parameter_words(row["parameter"]), row["kind"], row["n"], row["r"],
-             row["reliability"], row["low"], row["high"], row["sem"], *changes(row))
+             row["reliability"], row["low"], row["high"], row["sem"], row["mdc"], row["mdc_shrunk"])
             for row in found.table.iter_rows(named=True)
         ),
         note=f"In brackets: 95 % intervals, participants resampled {found.record.settings['bootstrap']:,} "
