@@ -100,7 +100,8 @@ def test_averages_over_groundings(method, level):
                 assert together.log_sensitivity[j] == pytest.approx(mean, rel=1e-12)
                 assert together.log_sensitivity_se[j] == pytest.approx(error, rel=1e-12)
             assert natural(together.estimate[j, k]) == pytest.approx(mean, rel=1e-10, abs=1e-12)
-            assert together.se[j, k] == pytest.approx(slow_average.rubin(raw[0], raw[1])[1], rel=1e-10)
+            scale = together.estimate[j, k] if k == 0 else 1.0
+            assert together.se[j, k] == pytest.approx(scale * error, rel=1e-10)
             assert together.grounding_share[j, k] == pytest.approx(share, rel=1e-9)
             for name, ends, sign in (("low", raw[2], -1), ("high", raw[3], 1)):
                 expected = slow_average.end(estimates, [natural(e) for e in ends], level, sign)

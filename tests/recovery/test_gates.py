@@ -183,7 +183,7 @@ def test_with_twelve_actions_the_joint_prior_does_not_over_shrink():
         with_others, alone = getattr(joint, name), getattr(single, name)
         assert np.array_equal(with_others[:, 0], alone[:, 0])
         assert (with_others[:, 1:] != alone[:, 1:]).any(axis=1).all()  # the others do learn from each other
-    _, _, low, high, _ = fidm.fit.joint.marginals(fit._likelihoods(fit._data(cohort)), fit.joint, 0.95)
+    _, _, low, high = fidm.fit.joint.marginals(fit._likelihoods(fit._data(cohort)), fit.joint, 0.95)
     assert ((low[:, 0] != np.log(joint.low[:, 0])) & (high[:, 0] != np.log(joint.high[:, 0]))).all()
     bare = (low[:, 0] <= truth[:, 0]) & (truth[:, 0] <= high[:, 0])
     print(

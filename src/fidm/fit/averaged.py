@@ -112,8 +112,8 @@ def average_profiles(profiles: Sequence[Profile]) -> Profile:
     """Combine the profiles of the same people under several groundings, by Rubin's rules.
 
     :mod:`fidm.fit.averaged` has the rule, and why it holds for both methods. The standard error of η itself
-    comes from the same rule on its own scale. ``n``, ``n_steps`` and ``n_inferred`` are means over the draws,
-    the first rounded.
+    is η times that of log η, as in each profile. ``n``, ``n_steps`` and ``n_inferred`` are means over the
+    draws, the first rounded.
 
     The status is the one that most draws have; of two that are equally frequent, the later one of
     :data:`fidm.fit.profile.STATUSES`. An ``ok`` becomes ``low_information`` if somebody is at an edge or
@@ -144,8 +144,7 @@ def average_profiles(profiles: Sequence[Profile]) -> Profile:
     log_eta, log_se = together[:2, :, 0].copy()
     with np.errstate(over="ignore"):
         together[[0, 2, 3], :, 0] = np.exp(together[[0, 2, 3], :, 0])
-    together[1, :, 0] = _combined(raw[..., 0], first.level)[1]
-    together[1, np.isnan(log_se), 0] = np.nan
+    together[1, :, 0] = together[0, :, 0] * log_se
     same = _agree(raw).all(axis=0)
     together[:4, same] = raw[:, 0][:, same]
     prior_sd = np.array([profile.prior_sd for profile in profiles])

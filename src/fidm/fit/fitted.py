@@ -427,18 +427,14 @@ class Fit:
         """Replace one-at-a-time posteriors by those under the joint prior, but for the guarded ones."""
         assert self.joint is not None  # noqa: S101
         seen = self._likelihoods(data)
-        mean, sd, low, high, weights = joints.marginals(seen, self.joint, self.level)
+        mean, sd, low, high = joints.marginals(seen, self.joint, self.level)
         for name, found in (("estimate", mean), ("se", sd), ("low", low), ("high", high)):
             columns[name][:, 1:] = found[:, 1:]
         enough = data.choices.n_choices >= FEW_ACTIONS
         log_eta[enough], log_se[enough] = mean[enough, 0], sd[enough, 0]
-        relative = np.exp(seen.at(0) - mean[:, :1])
-        centre = (weights[0] * relative).sum(axis=1)
-        spread = (weights[0] * (relative - centre[:, None]) ** 2).sum(axis=1)
-        raw = sensitivity.raw_error(np.exp(mean[:, 0]) * np.sqrt(spread), np.exp(mean[:, 0]))
         for name, values in (
             ("estimate", np.exp(mean[:, 0])),
-            ("se", raw),
+            ("se", np.exp(mean[:, 0]) * sd[:, 0]),
             ("low", np.exp(low[:, 0])),
             ("high", np.exp(high[:, 0])),
         ):

@@ -131,24 +131,22 @@ def clear(prior: JointPrior, n: int) -> JointPrior | None:
 
 def marginals(
     likelihoods: Likelihoods, prior: JointPrior, level: float
-) -> tuple[Floats, Floats, Floats, Floats, list[Floats]]:
-    """Return posterior mean, sd, low and high of every parameter, [P, D], and the weights on the nodes."""
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return posterior mean, sd, low and high of every parameter, [P, D]."""
     sites, mean, covariance = _propagate(likelihoods, prior, None)
     size = (len(likelihoods), len(prior.mean))
     found = [np.empty(size) for _ in range(4)]
-    weights = []
     tail = 0.5 * (1 - level)
     for k in range(size[1]):
         cavity_mean, cavity_variance = _cavity(mean, covariance, sites, k)
         density = _tilted(likelihoods, k, cavity_mean, cavity_variance)
-        centre, variance, weight = _moments(likelihoods, k, density)
+        centre, variance = _moments(likelihoods, k, density)
         low, high = node_quantiles(
             likelihoods.centre[k], likelihoods.scale[k], density, likelihoods.nodes[k], (tail, 1 - tail)
         )
         for array, values in zip(found, (centre, np.sqrt(variance), low, high), strict=True):
             array[:, k] = values
-        weights.append(weight)
-    return found[0], found[1], found[2], found[3], weights
+    return found[0], found[1], found[2], found[3]
 
 
 def _propagate(
@@ -168,7 +166,7 @@ def _propagate(
         for k in range(width):
             cavity_mean, cavity_variance = _cavity(mean, covariance, sites, k)
             density = _tilted(likelihoods, k, cavity_mean, cavity_variance)
-            centre, variance, _ = _moments(likelihoods, k, density)
+            centre, variance = _moments(likelihoods, k, density)
             sharp = np.maximum(1 / variance - 1 / cavity_variance, 1e-8 * precision[k, k])
             pull = centre * (sharp + 1 / cavity_variance) - cavity_mean / cavity_variance
             new.precision[:, k] += np.where(still, DAMPING * (sharp - sites.precision[:, k]), 0.0)
@@ -199,7 +197,7 @@ def _tilted(likelihoods: Likelihoods, k: int, mean: Floats, variance: Floats) ->
     return likelihoods.log[k] - 0.5 * (likelihoods.at(k) - mean[:, None]) ** 2 / variance[:, None]
 
 
-def _moments(likelihoods: Likelihoods, k: int, density: Floats) -> tuple[Floats, Floats, Floats]:
+def _moments(likelihoods: Likelihoods, k: int, density: Floats) -> tuple[Floats, Floats]:
     weight = np.exp(density - density.max(axis=1)[:, None])
     weight /= weight.sum(axis=1)[:, None]
     nodes = likelihoods.nodes[k]
@@ -207,4 +205,4 @@ def _moments(likelihoods: Likelihoods, k: int, density: Floats) -> tuple[Floats,
     second = (weight * (nodes - first[:, None]) ** 2).sum(axis=1)
     scale, step = likelihoods.scale[k], nodes[1] - nodes[0]
     # what lies between two nodes is not seen, so nothing is known better than that
-    return likelihoods.centre[k] + scale * first, scale**2 * np.maximum(second, step**2 / 12), weight
+    return likelihoods.centre[k] + scale * first, scale**2 * np.maximum(second, step**2 / 12)

@@ -83,10 +83,6 @@ FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 """Where the maximum lies."""
 
 
-LARGEST_ERROR = 2.0
-"""A posterior's sd of η above so many times η says nothing; log-normal ones have it at a sd of log η of 1."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class PlausiblePriors:
     """Priors that a training part leaves possible: mean and sd of log η, lapse rate and weight, [R] each."""
@@ -141,7 +137,7 @@ class Sensitivities:
     estimate, se, low, high : float array [P]
         η, its standard error and its interval.
     log_estimate, log_se : float array [P]
-        The same for log η: its posterior mean and sd, or log η̂ and se/η̂.
+        The same for log η: its posterior mean and sd, or log η̂ and se/η̂. Either way se is η times log_se.
     where : int array [P]
         0 finite, 1 at zero, 2 no finite maximum, 3 undefined; of the likelihood, for both methods.
     random : float array [P] or None
@@ -360,10 +356,10 @@ def posterior(
         where = _place(part, scores, top, lapse)
         return *found.T, where.astype(np.float64)
 
-    mean, sd, low, high, raw_sd, marginal, random, where = over_chunks(choices, chunk, workers)
+    mean, sd, low, high, marginal, random, where = over_chunks(choices, chunk, workers)
     found = Sensitivities(
         np.exp(mean),
-        raw_error(raw_sd, np.exp(mean)),
+        np.exp(mean) * sd,
         np.exp(low),
         np.exp(high),
         mean,
@@ -372,11 +368,6 @@ def posterior(
         random,
     )
     return found, marginal + choices.flat
-
-
-def raw_error(sd: Floats, eta: Floats) -> Floats:
-    """Return the posterior's sd of η, without those that the tail of the posterior makes alone."""
-    return np.where(sd <= LARGEST_ERROR * eta, sd, np.nan)
 
 
 def likelihood_on_nodes(choices: Choices, prior: SensitivityPrior, lapse: float) -> tuple[Floats, Floats]:
@@ -412,7 +403,7 @@ def _integrated(
     at_zero: Floats,
     kinds: OwnKinds | None,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return mean, sd, low and high of log η, sd of η, log marginal likelihood and P(η = 0), [P, 7].
+    """Return mean, sd, low and high of log η, log marginal likelihood and P(η = 0), [P, 6].
 
     Also whose posterior is not over at the ends of the nodes. Marginal likelihoods are the best prior's.
     """
@@ -439,14 +430,10 @@ def _integrated(
         share = (tail - random) / np.maximum(1 - random, 1e-300)
         end = node_quantiles(*_unit(len(table)), density, log_eta, (np.clip(share, 1e-12, 1 - 1e-12),))[0]
         ends.append(np.where(share > 0, end, -np.inf))
-    relative = np.exp(np.minimum(log_eta - moments.mean[:, None], 300.0))
-    centre = (moments.weight * relative).sum(axis=1)
-    spread = (moments.weight * (relative - centre[:, None]) ** 2).sum(axis=1)
-    raw_sd = np.exp(moments.mean) * np.sqrt(spread)
     # Plausible priors may be wide, and are cut off where choices tell nothing.
     beyond = 1e-10 if prior.plausible is None else 1e-6
     edge = np.maximum(moments.weight[:, 0], moments.weight[:, -1]) > beyond
-    return np.column_stack([moments.mean, moments.sd, *ends, raw_sd, log_mass, random]), edge
+    return np.column_stack([moments.mean, moments.sd, *ends, log_mass, random]), edge
 
 
 def _averaged(
