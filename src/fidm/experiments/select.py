@@ -14,7 +14,7 @@ beside it, by folds in which the groups are spread evenly, and can be made the c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,8 +25,10 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError, TaskError
 from fidm.experiments import paper
 from fidm.experiments.shared import FOLDS, fit_learnable, held_out_auc
-from fidm.fit.factorized import Model
-from fidm.fit.fitted import Fit
+from fidm.fit.common import threads
+from fidm.fit.factorized import Model, learn_sensitivity
+from fidm.fit.fitted import Data, Fit
+from fidm.fit.sensitivity import posterior
 from fidm.model.effort import paper_channels
 from fidm.record import Record, hash_values
 from fidm.simulate.structure import PRESENCE
@@ -421,14 +423,21 @@ def _cross_validate(
     tasks: Sequence[TaskModel], values: Sequence[Values], cohort: Cohort, fold: Integers, *, usable: bool
 ) -> tuple[Floats, Integers]:
     """Everybody's log-likelihood when left out, and their number of choices."""
-    log, n = np.full(len(cohort), np.nan), np.zeros(len(cohort), np.int64)
+    together = TaskSet.of(tasks)
+    data = Data.of(together, together.values(values), (), {}, cohort, need_columns=True, inferred=0.0)
+    log, workers = np.full(len(cohort), np.nan), threads(None)
     for number in range(int(fold.max()) + 1):
-        left_out = cohort[np.flatnonzero(fold == number)]
-        fit = _learned(tasks, values, cohort[np.flatnonzero(fold != number)], usable=usable)
-        if fit is not None:
-            log[fold == number] = fit.log_likelihood(left_out, at="prior")["action"].to_numpy()
-            n[fold == number] = fit.profile(left_out).n[:, 0]
-    return log, n
+        inside, notes = fold == number, list[str]()
+        learners = replace(data, choices=data.choices.take(~inside))
+        prior, lapse, _ = learn_sensitivity(
+            learners, "estimate", workers, wanted=True, notes=notes, plausible=False
+        )
+        if np.isfinite(prior.sd):
+            left_out = data.choices.take(inside)
+            log[inside] = posterior(left_out, prior, lapse=lapse, level=0.95, workers=workers)[1]
+        elif usable:  # else one more sign of degeneracy
+            raise FitError(" ".join(notes))
+    return log, data.choices.n_choices
 
 
 def _areas(

@@ -243,11 +243,18 @@ class Model:
 
 
 def learn_sensitivity(
-    data: Data, lapse: float | Literal["estimate"], workers: int, *, wanted: bool, notes: list[str]
+    data: Data,
+    lapse: float | Literal["estimate"],
+    workers: int,
+    *,
+    wanted: bool,
+    notes: list[str],
+    plausible: bool = True,
 ) -> tuple[SensitivityPrior, float, float]:
     """Return the prior of log η, the lapse rate and its standard error; NaN where there is none.
 
-    Where the training part cannot tell how people differ, there is no prior, and ``notes`` says why.
+    Where the training part cannot tell how people differ, there is no prior, and ``notes`` says why. Without
+    ``plausible`` the most probable prior stands alone.
     """
     choices = data.choices
     rate = valid_lapse(lapse)
@@ -268,7 +275,7 @@ def learn_sensitivity(
             f"own maximum likelihood is given instead, with bounds where there is none.{_left_out(data)}"
         )
         return none
-    return sensitivity.learn_prior(choices, lapse=rate, workers=workers)
+    return sensitivity.learn_prior(choices, lapse=rate, workers=workers, plausible=plausible)
 
 
 def _at_chance(choices: Choices) -> list[str]:

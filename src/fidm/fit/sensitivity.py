@@ -538,11 +538,12 @@ def _exact(entries: Entries, eta: Floats, lapse: float) -> Floats:
 
 
 def learn_prior(
-    choices: Choices, *, lapse: float | None, workers: int = 1
+    choices: Choices, *, lapse: float | None, workers: int = 1, plausible: bool = True
 ) -> tuple[SensitivityPrior, float, float]:
     """Return the prior of log η, the lapse rate and its standard error.
 
-    ``lapse=None`` estimates the lapse rate together with the prior.
+    ``lapse=None`` estimates the lapse rate together with the prior. Without ``plausible`` the most probable
+    prior stands alone, which is enough for the probability of choices.
     """
     choices = thinned(choices, MOST_CHOICES)
     learning = few = _Learning(choices, workers)
@@ -564,7 +565,9 @@ def learn_prior(
         ),
         random=float(special.expit(found.best[2])) if random else 0.0,
     )
-    return replace(prior, plausible=learning.plausible(prior, rate, given=lapse is not None)), rate, rate_se
+    if plausible:
+        prior = replace(prior, plausible=learning.plausible(prior, rate, given=lapse is not None))
+    return prior, rate, rate_se
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -596,23 +599,13 @@ def thinned(choices: Choices, most: int) -> Choices:
 
 def _some(choices: Choices, most: int) -> Choices:
     """Return so many people, in any order the same: those whose choices have the smallest hash."""
-    counts = np.diff(choices.person_offsets)
-    owner = np.repeat(np.arange(len(choices)), counts)
+    owner = np.repeat(np.arange(len(choices)), np.diff(choices.person_offsets))
     scattered = (choices.pair.astype(np.uint64) + np.uint64(1)) * np.uint64(11400714819323198485)
     keys = np.zeros(len(choices), dtype=np.uint64)
     np.add.at(keys, owner, scattered >> np.uint64(20))
     chosen = np.zeros(len(choices), dtype=np.bool_)
     chosen[np.argsort(keys, kind="stable")[:most]] = True
-    kept = chosen[owner]
-    return replace(
-        choices,
-        person_offsets=np.concatenate([[0], np.cumsum(counts[chosen])]),
-        row=choices.row[kept],
-        pair=choices.pair[kept],
-        weight=choices.weight[kept],
-        n_choices=choices.n_choices[chosen],
-        flat=choices.flat[chosen],
-    )
+    return choices.take(chosen)
 
 
 class _Learning:
@@ -753,7 +746,9 @@ class _Learning:
         for _ in range(3):  # the whole range first, then closer and closer to where the weight is
             axes = [np.linspace(float(low), float(high), 25) for low, high in ends]
             mean, log_sd = (axis.ravel() for axis in np.meshgrid(*axes))
-            log_weight = np.stack([self._log_weights(mean, log_sd, *known) for known in tables])
+            bells = _bells(self.grid, mean, np.exp(log_sd)).T
+            before = np.array([self.beforehand(np.array(free))[0] for free in zip(mean, log_sd, strict=True)])
+            log_weight = np.stack([_log_likelihood(bells, *known) for known in tables]) + before
             weight = np.exp(log_weight - log_weight.max())
             kept = weight > 1e-4
             some = kept.any(axis=0)
@@ -791,14 +786,12 @@ class _Learning:
         likelihood = (1 - rho) * np.exp(table - top[:, None])
         return likelihood, top, chance, LAPSE_PRIOR * math.log1p(-rate) + log_share
 
-    def _log_weights(
-        self, mean: Floats, log_sd: Floats, likelihood: Floats, top: Floats, chance: Floats, more: float
-    ) -> Floats:
-        """The log-posterior of priors at a lapse rate, up to a constant."""
-        mass = likelihood @ _bells(self.grid, mean, np.exp(log_sd)).T + chance[:, None]
-        before = np.array([self.beforehand(np.array(free))[0] for free in zip(mean, log_sd, strict=True)])
-        said = np.sort(np.log(np.maximum(mass, 1e-300)), axis=0)  # in any order of people the same
-        return np.asarray(said.sum(axis=0) + math.fsum(top) + before + more)
+
+def _log_likelihood(bells: Floats, likelihood: Floats, top: Floats, chance: Floats, more: float) -> Floats:
+    """The log-likelihood of priors, given on nodes [G, R], at a lapse rate, with the rate's log-density."""
+    mass = likelihood @ bells + chance[:, None]
+    said = np.sort(np.log(np.maximum(mass, 1e-300)), axis=0)  # in any order of people the same
+    return np.asarray(said.sum(axis=0) + math.fsum(top) + more)
 
 
 def _learning_grid(choices: Choices) -> Floats:

@@ -89,6 +89,21 @@ class Choices:
             self.flat[first:last],
         )
 
+    def take(self, chosen: NDArray[np.bool_]) -> Choices:
+        """Return the chosen people, [P]."""
+        counts = np.diff(self.person_offsets)
+        kept = np.repeat(chosen, counts)
+        return Choices(
+            self.offsets,
+            self.q,
+            np.concatenate([[0], np.cumsum(counts[chosen])]),
+            self.row[kept],
+            self.pair[kept],
+            self.weight[kept],
+            self.n_choices[chosen],
+            self.flat[chosen],
+        )
+
     def chunks(self) -> Iterator[Choices]:
         """Cut the people into runs of about :data:`CHUNK_STEPS` choices."""
         n, first = len(self), 0
