@@ -103,6 +103,12 @@ def sample(posterior: Posterior, mode: Floats, curvature: Floats) -> tuple[Float
     return best
 
 
+def weighted_sd(points: Floats, weight: Floats) -> Floats:
+    """Return the standard deviation of every column of weighted points, [F]."""
+    away = points - weight @ points
+    return np.asarray(np.sqrt(weight @ away**2))
+
+
 def _proposals(width: int) -> tuple[Floats, Floats]:
     """Points of a standard Student t in so many dimensions, and their log-density up to a constant.
 

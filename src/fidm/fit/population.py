@@ -66,8 +66,9 @@ ENOUGH_PEOPLE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """A channel's population, with standard errors of (coefficients…, log shape, log sd or mean, log sd).
+    """A channel's population, with standard errors of its coefficients, shape, mean and sd.
 
+    The errors are those of :func:`standard_errors`, or how much plausible populations differ if that is more.
     ``plausible`` are the populations that the training part leaves possible, where doubt about the population
     matters to anybody's estimate.
     """
@@ -81,7 +82,8 @@ class Learned:
         """Return how much people may differ: the end of a 95 % interval of their sd."""
         if self.plausible is not None:
             return largest(self.plausible.sd, self.plausible.weight)
-        return self.population.sd + 2 * self.se.get("sd", 0.0)
+        error = self.se.get("sd", 0.0)
+        return self.population.sd + 2 * (error if math.isfinite(error) else 0.0)
 
 
 def largest(sd: Floats, weight: Floats) -> float:
@@ -149,10 +151,9 @@ def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: 
 
     search = _Search(channel, data, at, _Hyperprior(None), workers, learn="prior")
     best, se = search.maximise(np.array([start.mean, np.log(start.sd)]))
-    found = at(best)
-    return Learned(
-        found, {"mean": se[0], "sd": se[1] * found.sd}, _alike(channel, data, found), search.plausible(best)
-    )
+    found, (others, spread) = at(best), search.plausible(best)
+    se = np.fmax(se, spread)
+    return Learned(found, {"mean": se[0], "sd": se[1] * found.sd}, _alike(channel, data, found), others)
 
 
 def random_intercepts(
@@ -200,11 +201,15 @@ def random_intercepts(
     shared = at(best)
     if not errors:
         return Learned(shared, {}, _alike(channel, data, shared))
+    others = None
+    if plausible:
+        others, spread = search.plausible(best)
+        found = np.fmax(found, spread)
     se = dict(zip(names, found[:width], strict=True))
-    if has_shape:
+    if has_shape and shared.shape < HUGE_SHAPE:
         se[channel.shape_name] = found[width] * shared.shape
     se["sd"] = found[-1] * shared.sd
-    return Learned(shared, se, _alike(channel, data, shared), search.plausible(best) if plausible else None)
+    return Learned(shared, se, _alike(channel, data, shared), others)
 
 
 def enough_people(channel: Channel, data: Observed) -> None:
@@ -480,11 +485,15 @@ class _Search:
         self.curvature = curvature_at(self.gradients, best, whiten)
         return best, standard_errors(self.gradients(best)[1], self.curvature)
 
-    def plausible(self, best: Floats) -> Plausible | None:
-        """Return the populations that the training part allows, where others than the best one matter."""
+    def plausible(self, best: Floats) -> tuple[Plausible | None, Floats]:
+        """Return the populations that the training part allows, where others than the best one matter.
+
+        Also the standard deviations of their free numbers, [F]; NaN where there are no others.
+        """
+        nothing = None, np.full(len(best), np.nan)
         many = len(self.data.offsets) - 1 > ENOUGH_PEOPLE
         if many or self.curvature is None or not np.isfinite(self.curvature).all():
-            return None
+            return nothing
         step = 1e-4
         bend = [
             (self.beforehand(best + step * unit)[1] - self.beforehand(best - step * unit)[1]) / (2 * step)
@@ -492,7 +501,7 @@ class _Search:
         ]
         curvature = self.curvature + np.array(bend)
         if self._added(best, plausible.spread_of(curvature)) < plausible.NEGLIGIBLE:
-            return None
+            return nothing
 
         def log_posterior(free: Floats) -> float:
             with np.errstate(all="ignore"):
@@ -500,7 +509,8 @@ class _Search:
             return math.fsum(value) + self.beforehand(free)[0] if np.isfinite(value).all() else -math.inf
 
         points, weight, _ = plausible.sample(log_posterior, best, curvature)
-        return Plausible.of([self.at(point) for point in points], weight)
+        others = Plausible.of([self.at(point) for point in points], weight)
+        return others, plausible.weighted_sd(points, weight)
 
     def _added(self, best: Floats, spread: Floats) -> float:
         """How much doubt about the population adds to the variance of people's estimates, as a share."""
@@ -534,12 +544,15 @@ def curvature_at(gradients: Gradients, best: Floats, scale: Floats) -> Floats:
 def standard_errors(slopes: Floats, curvature: Floats) -> Floats:
     """Return standard errors that hold even where people differ more than the model says, [F].
 
-    They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹: g is a person's slope, H the curvature of the whole.
+    They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹, times n / (n − F): g is the slope of one of n people who
+    were observed, H the curvature of the whole. As many people as numbers to learn have none: the best
+    numbers make their slopes vanish together.
     """
-    if not np.isfinite(curvature).all():
-        return np.full(len(curvature), np.nan)
+    n, width = int(slopes.any(axis=1).sum()), len(curvature)
+    if n <= width or not np.isfinite(curvature).all():
+        return np.full(width, np.nan)
     bread = linalg.pinv(curvature)
-    covariance = bread @ outer_product(slopes) @ bread.T
+    covariance = n / (n - width) * bread @ outer_product(slopes) @ bread.T
     return np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
 

@@ -36,7 +36,7 @@ from scipy import optimize, special
 
 from fidm.errors import FitError
 from fidm.fit.offsets import REPORT_NODES, OwnKinds, node_moments, node_quantiles
-from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior
+from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior, weighted_sd
 from fidm.fit.population import Gradients, curvature_at, largest, standard_errors
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
@@ -565,8 +565,11 @@ def learn_prior(
         ),
         random=float(special.expit(found.best[2])) if random else 0.0,
     )
-    if plausible:
-        prior = replace(prior, plausible=learning.plausible(prior, rate, given=lapse is not None))
+    others = learning.plausible(prior, rate, given=lapse is not None) if plausible else None
+    if others is not None:
+        spread = weighted_sd(np.column_stack([others.mean, np.log(others.sd)]), others.weight)
+        mean_se, sd_se = np.fmax([prior.mean_se, prior.sd_se], spread * [1, sd])
+        prior = replace(prior, mean_se=float(mean_se), sd_se=float(sd_se), plausible=others)
     return prior, rate, rate_se
 
 

@@ -827,6 +827,14 @@ def test_standard_errors_hold_where_people_differ_in_a_slope():
     assert np.std(found) == pytest.approx(np.mean(said), rel=0.3)
 
 
+def test_three_people_have_no_standard_errors_but_what_is_plausible_has():
+    three = fidm.simulate_cohort(task(), 3, seed=4)
+    alone = fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(three, method="mle")
+    assert np.isnan(list(alone.populations["duration"].se.values())).all()
+    shared = fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(three)
+    assert min(shared.populations["duration"].se.values()) > 0.05
+
+
 # ---------------------------------------------------------------------- far from everybody, and other extremes
 
 
