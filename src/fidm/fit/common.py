@@ -7,14 +7,16 @@ The factorized fit and the fit of effort without a task are both made of these p
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from numbers import Real
-from typing import Literal
+from typing import Literal, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController
 
 from fidm.cohort import Cohort
 from fidm.errors import FitError
@@ -40,6 +42,28 @@ from fidm.fit.sensitivity import Sensitivities
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, Observed, design_names
 from fidm.types import Floats
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+
+def plain_algebra(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """Make a function do its linear algebra on one thread.
+
+    Its matrices are small, and people are dealt to threads already: more of them wait for each other.
+    """
+
+    @functools.wraps(function)
+    def plain(*args: Given.args, **options: Given.kwargs) -> Result:
+        with _libraries().limit(limits=1, user_api="blas"):
+            return function(*args, **options)
+
+    return plain
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()  # looks through every library that is loaded
 
 
 def valid_lapse(lapse: float | Literal["estimate"]) -> float | None:

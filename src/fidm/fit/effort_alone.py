@@ -23,6 +23,7 @@ from fidm.fit.common import (
     offset_status,
     one_of,
     own_offsets,
+    plain_algebra,
     population_rows,
     said_of_people,
     threads,
@@ -39,6 +40,7 @@ from fidm.model.effort import Levels, Observed, effort_problems, observed, paper
 from fidm.types import Progress
 
 
+@plain_algebra
 def fit_effort(
     cohort: Cohort | pl.DataFrame | Any,
     channels: Channel | Sequence[Channel] | None = None,

@@ -21,6 +21,7 @@ from fidm.fit.common import (
     drawn,
     learn_population,
     one_of,
+    plain_algebra,
     threads,
     valid_channels,
     valid_inferred,
@@ -99,6 +100,7 @@ class Model:
         self._values = None if values is None else own_values(self.tasks, values)
         self._believes = name_beliefs(self.tasks, believes)
 
+    @plain_algebra
     def fit(
         self,
         cohort: Cohort,
