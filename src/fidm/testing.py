@@ -144,10 +144,27 @@ def _check_slopes(
     ahead, behind = channel.slopes(y, xi + step, shape)[0], channel.slopes(y, xi - step, shape)[0]
     if not np.allclose(information, -(ahead - behind) / (2 * step), rtol=1e-5, atol=1e-5):
         found.add("slopes: the second is not minus the derivative of the first")
+    if not _shapes_apart(channel, y, xi, shape):
+        found.add("varying and slopes do not take a shape for each observation")
     if channel.shape_name:
         up, down = (channel.log_density(y, xi, shape * math.exp(k * step)) for k in (1, -1))
         if not np.allclose(channel.shape_slope(y, xi, shape), (up - down) / (2 * step), rtol=1e-5, atol=1e-5):
             found.add("shape_slope is not the derivative of log_density in log(shape)")
+
+
+def _shapes_apart(channel: Channel, y: NDArray[np.float64], xi: NDArray[np.float64], shape: float) -> bool:
+    """Whether observations may each have a shape of their own, as where populations are tried together."""
+    half, shapes = len(y) // 2, np.full(len(y), shape)
+    shapes[half:] *= 1.5
+    try:
+        together = [channel.varying(y, xi, shapes), *channel.slopes(y, xi, shapes)]  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    for part, one in ((slice(None, half), shape), (slice(half, None), 1.5 * shape)):
+        alone = [channel.varying(y[part], xi[part], one), *channel.slopes(y[part], xi[part], one)]
+        if not all(np.allclose(a[part], b, rtol=1e-12) for a, b in zip(together, alone, strict=True)):
+            return False
+    return True
 
 
 def _has(channel: Channel, method: str) -> bool:

@@ -13,10 +13,10 @@ cutting the people into other batches, or using other numbers of threads, change
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,9 @@ Result = TypeVar("Result")
 
 CHUNK = 4_096
 """How many people are worked on at a time; small enough for the processor's cache."""
+
+AT_ONCE = 60_000
+"""How many observations are worked on at a time where several populations stand side by side."""
 
 MAX_NEWTON = 500
 LONGEST_STEP = 2.0
@@ -60,15 +63,16 @@ class Population:
         κ, or the standard deviation of a log-normal; 1 where the channel has none.
     mean, sd : float
         Mean and spread of θ among people. Under ``population="random"`` the mean is 0, as α holds it.
+        Where several populations are laid :func:`side_by_side`, all of these are arrays.
     carried : float
         How strongly an observation leans on the one before it: the correlation of neighbours beyond what the
         model explains. A person's likelihood counts for less by it, see :func:`own_share`.
     """
 
     coefficients: Floats
-    shape: float
-    mean: float = 0.0
-    sd: float = np.inf
+    shape: Any
+    mean: Any = 0.0
+    sd: Any = np.inf
     carried: float = 0.0
 
 
@@ -93,7 +97,7 @@ class OwnKinds:
         return OwnKinds(self.weight[first:last], self.place, self.spread)
 
 
-def log_prior(theta: Floats, mean: float, sd: float, kinds: OwnKinds | None = None) -> Floats:
+def log_prior(theta: Floats, mean: Any, sd: Any, kinds: OwnKinds | None = None) -> Floats:
     """Return the log-density of offsets, [P] or [P, Q], under one normal prior, or one per kind of person."""
     away = (theta - mean) / sd
     if kinds is None:
@@ -148,6 +152,43 @@ class Plausible:
 
     def __len__(self) -> int:
         return len(self.weight)
+
+    def populations(self, carried: float) -> list[Population]:
+        """Return them one by one."""
+        rows = zip(self.coefficients, self.shape.tolist(), self.mean.tolist(), self.sd.tolist(), strict=True)
+        return [Population(*row, carried) for row in rows]
+
+
+def side_by_side(
+    part: Observed, populations: Sequence[Population]
+) -> Iterator[tuple[Observed, Population, int]]:
+    """Yield the observations repeated for some of the populations, these as one, and how many they are.
+
+    What a population says is then said for each observation or each person, one population after the other:
+    a hundred small tables are worked on as one.
+    """
+    m, n = len(part.y), len(part.offsets) - 1
+    size = max(1, AT_ONCE // max(m, 1))
+    for first in range(0, len(populations), size):
+        some = populations[first : first + size]
+        k = len(some)
+        begins = (np.arange(k)[:, None] * m + part.offsets[:-1]).ravel()
+        repeated = Observed(
+            np.tile(part.y, k), np.tile(part.x, (1, k)), np.append(begins, k * m), np.tile(part.row, k)
+        )
+        shape, mean, sd = (np.array([getattr(one, name) for one in some]) for name in ("shape", "mean", "sd"))
+        coefficients = np.stack([one.coefficients for one in some], axis=1)
+        yield (
+            repeated,
+            Population(
+                np.repeat(coefficients, m, axis=1),
+                np.repeat(shape, m),
+                np.repeat(mean, n),
+                np.repeat(sd, n),
+                some[0].carried,
+            ),
+            k,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,14 +302,20 @@ def integrated(
         theta = centre[:, None] + half[:, None] * FINE_NODES
         places = centre[:, None] + half[:, None] * COARSE_NODES
         mixed = np.zeros((size, len(FINE_NODES)))
-        for r in range(len(plausible)):
-            base = part.predictor(plausible.coefficients[r])
-            coarse = np.empty((size, len(COARSE_NODES)))
+        coarse = np.empty((len(plausible), size, len(COARSE_NODES)))
+        done = 0
+        for repeated, laid, k in side_by_side(part, plausible.populations(shared.carried)):
+            base = repeated.predictor(laid.coefficients)
             for q in range(len(COARSE_NODES)):
-                xi = base + np.repeat(places[:, q], counts)
-                coarse[:, q] = person_sums(channel.varying(part.y, xi, plausible.shape[r]), part.offsets)
+                xi = base + np.tile(np.repeat(places[:, q], counts), k)
+                inside = person_sums(channel.varying(repeated.y, xi, laid.shape), repeated.offsets)
+                coarse[done : done + k, :, q] = inside.reshape(k, size)
+            done += k
+        for r in range(len(plausible)):
             prior = log_prior(theta, float(plausible.mean[r]), float(plausible.sd[r]), own)
-            density = share * np.einsum("pc,cf->pf", coarse, TO_FINE) + prior  # unlike @, each row by itself
+            density = (
+                share * np.einsum("pc,cf->pf", coarse[r], TO_FINE) + prior
+            )  # unlike @, each row by itself
             density = np.exp(density - density.max(axis=1)[:, None])
             mixed += plausible.weight[r] * density / density.sum(axis=1)[:, None]
         with np.errstate(divide="ignore"):

@@ -50,8 +50,8 @@ NEGLIGIBLE = 0.02
 OFFSET_SCALE, SENSITIVITY_SCALE = 1.0, 0.5
 """The scales of the hyperpriors of people's sd, of offsets and of log η."""
 
-Posterior = Callable[[Floats], float]
-"""From free numbers to the logarithm of their posterior, up to a constant."""
+Posterior = Callable[[Floats], Floats]
+"""From points [R, F] to the logarithms of their posterior [R], up to a constant."""
 
 
 def log_sd_prior(log_sd: float, scale: float) -> tuple[float, float]:
@@ -83,7 +83,7 @@ def sample(posterior: Posterior, mode: Floats, curvature: Floats) -> tuple[Float
     best: tuple[Floats, Floats, float] | None = None
     for _ in range(ROUNDS):
         points = centre + standard @ spread.T
-        log_weight = np.array([posterior(point) for point in points]) - log_proposal
+        log_weight = posterior(points) - log_proposal
         log_weight = np.where(np.isfinite(log_weight), log_weight, -np.inf)
         weight = np.exp(log_weight - log_weight.max())
         weight /= weight.sum()

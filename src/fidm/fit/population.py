@@ -35,6 +35,7 @@ from fidm.fit.offsets import (
     node_moments,
     on_nodes,
     own_share,
+    side_by_side,
 )
 from fidm.model.channels import Channel, mean_of, person_sums
 from fidm.model.effort import Observed
@@ -49,7 +50,7 @@ LARGEST_SHAPE, HUGE_SHAPE = 1e6, 1e4
 FEWEST_PEOPLE = 3
 """How people differ cannot be learned from fewer."""
 
-TOLERANCE, NEGLIGIBLE = 1e-8, 0.01
+TOLERANCE, NEAR, NEGLIGIBLE = 1e-8, 1e-6, 0.01
 
 FAR_LAGS = range(5, 9)
 """Observations so far apart are taken to have nothing to do with each other."""
@@ -83,7 +84,7 @@ class Learned:
         if self.plausible is not None:
             return largest(self.plausible.sd, self.plausible.weight)
         error = self.se.get("sd", 0.0)
-        return self.population.sd + 2 * (error if math.isfinite(error) else 0.0)
+        return float(self.population.sd) + 2 * (error if math.isfinite(error) else 0.0)
 
 
 def largest(sd: Floats, weight: Floats) -> float:
@@ -366,17 +367,14 @@ def _marginal(
 ) -> tuple[Floats, Floats]:
     """Return each person's log marginal likelihood [P] and its gradient in the free numbers [P, F].
 
-    ``learn`` says which numbers are free: ``"all"``, those of the ``"prior"``, or ``"nothing"``.
+    ``learn`` says which numbers are free: ``"all"``, or those of the ``"prior"``.
     """
 
     def chunk(part: Observed) -> tuple[Floats, Floats]:
-        exactly = 1e-3 if learn == "nothing" else 1e-12
-        centre, scale, density = on_nodes(channel, part, shared, SEARCH_NODES, converged=exactly)
+        centre, scale, density = on_nodes(channel, part, shared, SEARCH_NODES)
         moments = node_moments(centre, scale, density, SEARCH_NODES)
         share = own_share(part.counts, shared.carried)
         value = moments.log_mass + share * person_sums(channel.fixed(part.y, shared.shape), part.offsets)
-        if learn == "nothing":
-            return value, np.empty((len(value), 0))
         away = (moments.mean - shared.mean) / shared.sd
         spread = away**2 + (moments.sd / shared.sd) ** 2 - 1
         if learn == "prior":
@@ -396,6 +394,21 @@ def _marginal(
 
     found = in_chunks(data, chunk, workers)
     return np.concatenate([value for value, _ in found]), np.concatenate([slope for _, slope in found])
+
+
+def _marginals(channel: Channel, data: Observed, populations: Sequence[Population], workers: int) -> Floats:
+    """Return each person's log marginal likelihood under each of several populations, [R, P]."""
+
+    def chunk(part: Observed) -> Floats:
+        found = []
+        for repeated, laid, k in side_by_side(part, populations):
+            on = on_nodes(channel, repeated, laid, SEARCH_NODES, converged=1e-3)
+            found.append(node_moments(*on, SEARCH_NODES).log_mass.reshape(k, -1))
+        share = own_share(part.counts, populations[0].carried)
+        fixed = [person_sums(channel.fixed(part.y, one.shape), part.offsets) for one in populations]
+        return np.asarray(np.concatenate(found) + share * np.stack(fixed))
+
+    return np.concatenate(in_chunks(data, chunk, workers), axis=1)
 
 
 FARTHEST, FARTHEST_SD = 40.0, 6.0
@@ -468,8 +481,9 @@ class _Search:
             penalty = 0.5 * float(beyond @ beyond)
             return penalty - (math.fsum(value) + before) / n, whiten.T @ (beyond - total / n)
 
+        near = max(tolerance, NEAR)
         result = optimize.minimize(
-            loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": tolerance, "maxiter": 500}
+            loss, np.zeros(len(start)), jac=True, method="BFGS", options={"gtol": near, "maxiter": 500}
         )
         best = start + whiten @ result.x
         best[-1] = max(best[-1], lowest)
@@ -483,7 +497,22 @@ class _Search:
         if not errors:
             return best, np.full(len(best), np.nan)
         self.curvature = curvature_at(self.gradients, best, whiten)
-        return best, standard_errors(self.gradients(best)[1], self.curvature)
+        slopes = self.gradients(best)[1]
+        if best[-1] > lowest and tolerance < near:  # values of the loss are too coarse to come closer by
+            rest = np.array([math.fsum(column) for column in slopes.T]) + self.beforehand(best)[1]
+            step = linalg.pinv(-(self.curvature + self._bend(best))) @ rest
+            if np.abs(step).max() < math.sqrt(near):
+                best = best + step
+                slopes = self.gradients(best)[1]
+        return best, standard_errors(slopes, self.curvature)
+
+    def _bend(self, free: Floats) -> Floats:
+        """The second derivatives of the hyperprior, [F, F]."""
+        step = 1e-4
+        ahead, behind = (
+            [self.beforehand(free + sign * step * unit)[1] for unit in np.eye(len(free))] for sign in (1, -1)
+        )
+        return (np.array(ahead) - np.array(behind)) / (2 * step)
 
     def plausible(self, best: Floats) -> tuple[Plausible | None, Floats]:
         """Return the populations that the training part allows, where others than the best one matter.
@@ -494,19 +523,19 @@ class _Search:
         many = len(self.data.offsets) - 1 > ENOUGH_PEOPLE
         if many or self.curvature is None or not np.isfinite(self.curvature).all():
             return nothing
-        step = 1e-4
-        bend = [
-            (self.beforehand(best + step * unit)[1] - self.beforehand(best - step * unit)[1]) / (2 * step)
-            for unit in np.eye(len(best))
-        ]
-        curvature = self.curvature + np.array(bend)
+        curvature = self.curvature + self._bend(best)
         if self._added(best, plausible.spread_of(curvature)) < plausible.NEGLIGIBLE:
             return nothing
 
-        def log_posterior(free: Floats) -> float:
+        def log_posterior(points: Floats) -> Floats:
             with np.errstate(all="ignore"):
-                value, _ = _marginal(self.channel, self.data, self.at(free), self.workers, learn="nothing")
-            return math.fsum(value) + self.beforehand(free)[0] if np.isfinite(value).all() else -math.inf
+                people = _marginals(self.channel, self.data, [self.at(free) for free in points], self.workers)
+            return np.array(
+                [
+                    math.fsum(value) + self.beforehand(free)[0] if np.isfinite(value).all() else -math.inf
+                    for value, free in zip(people, points, strict=True)
+                ]
+            )
 
         points, weight, _ = plausible.sample(log_posterior, best, curvature)
         others = Plausible.of([self.at(point) for point in points], weight)

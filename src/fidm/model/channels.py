@@ -98,7 +98,10 @@ class Channel(ABC):
 
     @abstractmethod
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        """Return the part of the log-density that depends on ξ."""
+        """Return the part of the log-density that depends on ξ.
+
+        Here and in :meth:`slopes` there may also be a shape for each observation.
+        """
 
     @abstractmethod
     def fixed(self, y: Floats, shape: float) -> Floats:

@@ -371,7 +371,7 @@ class ZeroInflatedPoisson(_ZeroInflated, Poisson):
 def _log_none(xi: Floats, kappa: float) -> Floats:
     """The log-probability of a zero, log f₀, of a negative binomial count; of a Poisson one if κ is ∞."""
     mean = cut_exp(xi)
-    return -mean if math.isinf(kappa) else np.asarray(-kappa * np.log1p(mean / kappa))
+    return -mean if np.isinf(kappa).all() else np.asarray(-kappa * np.log1p(mean / kappa))
 
 
 def _none_slopes(xi: Floats, kappa: float) -> tuple[Floats, Floats]:
