@@ -72,16 +72,24 @@ def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     why : str
         Why nothing was observed, where more is known than that.
     """
-    status = STATUSES[profile.status[row, k]]
+    status, name, n = STATUSES[profile.status[row, k]], profile.parameters[k], int(profile.n[row, k])
     if status == "no_observation":
-        return sentence(not_estimated(profile.parameters[k], int(profile.n[row, k]), why))
-    said = AGAINST.get(status)
-    if said is not None and profile.method == "eb" and np.isfinite(profile.estimate[row, k]):
+        return sentence(not_estimated(name, n, why))
+    said, few = AGAINST.get(status), profile.is_few[row, k]
+    leans = profile.method == "eb" and np.isfinite(profile.estimate[row, k])
+    error = profile.log_sensitivity_se[row] if name == SENSITIVITY else profile.se[row, k]
+    if few and leans and error**2 > profile.prior_sd[k] ** 2 / 2:
+        return (
+            f"With only {rests_on(name, n)} of this person, the estimate and its interval rest mostly on "
+            "what the other people are like."
+        )
+    if said is not None and leans:
         if status == "at_random":
             said = said.replace("at random.", f"at random (probability {percent_text(profile.random[row])}).")
         said += FROM_OTHERS.get(status, "")
-    if said is not None and profile.is_few[row, k]:
-        said += f" From {rests_on(profile.parameters[k], int(profile.n[row, k]))} only."
+    if said is not None and few:
+        others = ", and in part from what the other people are like" if leans else ""
+        said += f" From {rests_on(name, n)} only{others}."
     return said
 
 
@@ -118,8 +126,9 @@ def column_words(name: str) -> str:
     return COLUMNS.get(name, name.replace("_", " "))
 
 
-LOW, HIGH, FLAG = "low", "high", "flag"
-"""What a column can be to another one, in whose cells the page shows it: an end of an interval, a remark."""
+LOW, HIGH, FLAG, FEW = "low", "high", "flag", "few"
+"""What a column can be to another one, in whose cells the page shows it: an end of an interval, a remark, and
+whether there are few observations, too."""
 
 
 def section(
@@ -146,9 +155,16 @@ def column(name: str, words: str = "", *, unit: str | None = None, align: str = 
 
 
 def with_interval(
-    name: str, words: str = "", *, low: str = "", high: str = "", flag: str = "", unit: str | None = None
+    name: str,
+    words: str = "",
+    *,
+    low: str = "",
+    high: str = "",
+    flag: str = "",
+    few: str = "",
+    unit: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the columns of a number, its interval and, if named, its flag; a page shows them as one.
+    """Return the columns of a number, its interval and, if named, its flags; a page shows them as one.
 
     Parameters
     ----------
@@ -156,14 +172,15 @@ def with_interval(
         As in :func:`column`.
     low, high : str
         What the columns of the ends are called; by default the name with ``_low`` and ``_high``.
-    flag : str
-        What the column with a remark's code is called, if there is one.
+    flag, few : str
+        What the columns with a remark's code, and with whether there are few observations, are called.
     """
     whole = column(name, words, unit=unit)
     ends = [(low or f"{name}_low", LOW, "from"), (high or f"{name}_high", HIGH, "to")]
-    if flag:
-        ends.append((flag, FLAG, "remark"))
-    parts = ({**column(own, said, unit=unit), "within": name, "role": role} for own, role, said in ends)
+    ends += [(flag, FLAG, "remark"), (few, FEW, "few observations")]
+    parts = (
+        {**column(own, said, unit=unit), "within": name, "role": role} for own, role, said in ends if own
+    )
     return [whole, *parts]
 
 

@@ -607,6 +607,22 @@ def test_few_observations_are_counted_whatever_else_is_said():
     assert against(profile, 3, 0) is None
 
 
+def test_few_observations_under_eb_are_said_to_rest_on_the_others():
+    codes = [STATUSES.index(name) for name in ("no_maximum", "at_zero", "few_observations", "no_maximum")]
+    more = {"method": "eb", "prior_sd": np.array([1.0])}
+    profile = made_up(("action_sensitivity",), [[20, 5, 18, 40]], [codes], [[1, 2, 16, 44]], **more)
+    profile = replace(profile, log_sensitivity_se=np.array([0.95, 0.9, 0.4, 0.6]))
+    mostly = "of this person, the estimate and its interval rest mostly on what the other people are like."
+    assert against(profile, 0, 0) == f"With only 1 step {mostly}"  # and not: the data give a lower bound
+    assert against(profile, 1, 0) == f"With only 2 steps {mostly}"
+    assert against(profile, 2, 0).endswith(
+        "From 16 steps only, and in part from what the other people are like."
+    )
+    assert against(profile, 3, 0).startswith(
+        "Every choice was a best action, so the data give only a lower bound."
+    )
+
+
 @pytest.mark.parametrize("joint", [False, True])
 def test_the_error_of_sensitivity_does_not_rest_on_the_far_tail(joint):
     wide = fidm.simulate_cohort(task(), 60, seed=2, people=People(log_sensitivity_sd=1.5))

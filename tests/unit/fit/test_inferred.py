@@ -296,11 +296,14 @@ def test_both_ways_in_numbers():
         "action_sensitivity_all_moves_high",
         "action_sensitivity_all_moves_status",
     ]
-    assert "inferred moves left" in str(ways)
+    assert "with inferred moves left out, " in str(ways)
+    assert str(ways).endswith(
+        f"inferred moves counted, too; rank correlation {ways.rank_correlation:.2f} (n = {len(mine)})"
+    )
     turned = BothWays(others, mine)
     assert turned.name == "action_sensitivity_stated_moves"
     with pytest.raises(fidm.DataError, match="of different people"):
         BothWays(mine, fitted(1.0).profile(flagged()[:3]))
-    one = BothWays(fitted().profile(flagged()[:1]), fitted(1.0).profile(flagged()[:1]))
-    assert np.isnan(one.rank_correlation)
-    assert "rank correlation unknown" in str(one)
+    few = BothWays(fitted().profile(flagged()[:9]), fitted(1.0).profile(flagged()[:9]))
+    assert np.isnan(few.rank_correlation)  # of so few people it says nothing
+    assert "correlation" not in str(few)
