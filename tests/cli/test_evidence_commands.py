@@ -168,6 +168,18 @@ def test_who_has_no_steps_has_no_figure_and_no_sensitivity(tmp_path, cohort, cap
     assert not list((tmp_path / "results").glob("*.png"))
 
 
+def test_nothing_is_said_of_pauses_that_were_not_recorded(tmp_path, cohort, capsys):
+    who = cohort.ids[0]
+    table = cohort.segment_table()
+    unknown = table.with_columns(pause_s=pl.when(pl.col("participant") != who).then("pause_s"))
+    fidm.write_cohort(cohort.with_segments(unknown), tmp_path / "study", tasks=["grocery_small"])
+    assert run("evidence", tmp_path / "study", "--participant", who) == 0
+    out = capsys.readouterr().out
+    assert "! pause and pause presence: not estimated: not recorded" in out
+    assert "in pause" not in out
+    assert "in duration" in out
+
+
 def test_actions_not_counted_are_told_by_cause(spoken, capsys):
     run("evidence", spoken)
     out = capsys.readouterr().out

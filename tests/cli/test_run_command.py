@@ -157,7 +157,7 @@ def test_a_run_shows_what_a_reader_must_not_miss(messy, capsys):
     study, first = messy
     warned = {line for line in first.splitlines() if line.startswith("! ")}
     assert "! 1 participant has no dialog: D06" in warned
-    assert "! nothing about the way could be read in 1 dialog" in warned
+    assert "! no moves were read in dialogs of 1 participant; look at them in fidm review: D01" in warned
     assert any(line.startswith("! the files of ") and "cannot show pauses" in line for line in warned)
     assert any("pause" in line and "left out" in line for line in warned)  # of the fit
     assert main(["run", str(study), "--workers", "1"]) == 0
@@ -171,7 +171,7 @@ def test_few_people_with_detours_are_not_called_a_success(messy):
     assert "1 person with detours and other actions: too few to judge" in localize
 
 
-def test_the_page_says_why_nothing_is_estimated(messy):
+def test_the_page_says_why_nothing_is_estimated(messy, capsys):
     study, _ = messy
     page = json.loads((study / "report.json").read_text("utf-8"))
     said = {
@@ -180,13 +180,19 @@ def test_the_page_says_why_nothing_is_estimated(messy):
         for one in person["profile"]
     }
     assert said["D06", "action_sensitivity"] == said["D06", "duration"] == "Not estimated: no dialog."
-    awaits = "Not estimated: what was said awaits review."
-    assert said["D01", "action_sensitivity"] == said["D01", "duration"] == awaits
-    assert said["C05", "action_sensitivity"] == awaits
+    assert (
+        said["D01", "action_sensitivity"] == said["D01", "duration"] == "Not estimated: no moves were read."
+    )
+    assert said["C05", "action_sensitivity"] == "Not estimated: what was said awaits review."
     assert said["C05", "duration"].endswith("It rests only on segments that await review.")
     assert "awaits" not in str([why for (who, _), why in said.items() if who == "C01"])
     overview = page["sections"][0]["paragraphs"]
     assert "1 participant has no dialog: D06." in overview
+    assert "No moves were read in dialogs of 1 participant; look at them in fidm review: D01." in overview
+    counted = "12 of 15 segments count; in the others no moves were read, or they were rejected"
+    assert f"{counted}." in overview
+    assert main(["ground", str(study)]) == 0
+    assert counted in " ".join(capsys.readouterr().out.split())
     assert "The effort of 1 participant rests only on segments that await review: C05." in overview
     html = (study / "report.html").read_text("utf-8")
     assert "η: not estimated: no dialog" in html
@@ -195,9 +201,14 @@ def test_the_page_says_why_nothing_is_estimated(messy):
 
 def test_evidence_of_somebody_without_segments_judges_none(messy, capsys):
     study, _ = messy
+    for who, why in (("D06", "no dialog"), ("D01", "no moves were read")):
+        assert main(["evidence", str(study), "--participant", who]) == 0
+        out = capsys.readouterr().out
+        assert f"! η, duration and characters: not estimated: {why}" in out
+    assert main(["evidence", str(study), "--participant", "C05"]) == 0
+    assert "! η: not estimated: what was said awaits review" in capsys.readouterr().out
     assert main(["evidence", str(study), "--participant", "D06"]) == 0
     out = capsys.readouterr().out
-    assert "This person has no segment of speech that counts." in out
     assert "than expected" not in out
 
 
