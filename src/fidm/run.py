@@ -46,9 +46,6 @@ from fidm.types import Progress
 STATE = "run.json"
 SCHEMA = 1
 
-FEWEST_JUDGED = 5
-"""What an AUC of fewer people is, nobody can judge."""
-
 Outcome = Literal["done", "up to date", "left out"]
 
 
@@ -251,7 +248,7 @@ class _Line:
         row = found.row("route_divergence")
         said = f"{count(row['n_people'], 'person', 'people')} with detours and other actions: "
         said += "too few to judge whether the unexpected ones are detours"
-        if row["n_people"] >= FEWEST_JUDGED:
+        if row["auc"] is not None:
             said = f"unexpected actions point at detours with an AUC of {row['auc']:.3f}"
         return Done(said, write_with_figures(found, self.results))
 

@@ -432,8 +432,9 @@ def test_one_person_has_no_interval(tmp_path, study, cohort, capsys):
     fidm.write_cohort(cohort.select([who]), tmp_path / "one", tasks=["grocery_small"])
     capsys.readouterr()
     assert run("localize", tmp_path / "one", "--use", tmp_path / "fit.json") == 0
-    assert "too few people" in capsys.readouterr().out
-    assert pl.read_csv(tmp_path / "one" / "results" / "localize.csv")["auc_low"].null_count() == 8
+    assert "1 of 1 person has both kinds: too few to judge." in " ".join(capsys.readouterr().out.split())
+    written = pl.read_csv(tmp_path / "one" / "results" / "localize.csv")
+    assert written["auc"].null_count() == written["pooled_enrichment"].null_count() == 8
     assert run("evidence", tmp_path / "one", "--use", tmp_path / "fit.json") == 0
 
 

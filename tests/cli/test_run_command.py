@@ -166,9 +166,16 @@ def test_a_run_shows_what_a_reader_must_not_miss(messy, capsys):
 
 
 def test_few_people_with_detours_are_not_called_a_success(messy):
-    _, said = messy
+    study, said = messy
     (localize,) = (line for line in said.splitlines() if "localize" in line)
     assert "1 person with detours and other actions: too few to judge" in localize
+    page = json.loads((study / "report.json").read_text("utf-8"))
+    (shown,) = (one for one in page["sections"] if one["id"] == "localisation")
+    assert "1 person has both such events and other actions: too few to judge." in shown["paragraphs"][1]
+    assert "AUC" not in " ".join(shown["paragraphs"])
+    (table,) = shown["tables"]
+    assert not any(row[3] for row in table["rows"])
+    assert table["note"] == ""  # no interval stands in brackets
 
 
 def test_the_page_says_why_nothing_is_estimated(messy, capsys):

@@ -33,7 +33,7 @@ from fidm.io.study import read_cohort
 from fidm.line import FittedStudy, GroundedStudy
 from fidm.model.action import TIE
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.numbers import SHORT, not_estimated
+from fidm.present.numbers import DASH, SHORT, not_estimated, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import listed
 from fidm.record import Record
@@ -534,11 +534,11 @@ def _show_localization(astray: Localization, console: Console) -> None:
     rows = []
     for anchor, words in ANCHORS.items():
         row, paper = astray.row(anchor), LOCALIZATION[anchor]
-        interval = f"{row['auc']:.3f}"
+        own = DASH if row["auc"] is None else f"{row['auc']:.3f}"
         if row["auc_low"] is not None:
-            interval += f" [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
+            own += f" [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
         rows.append(
-            [words, interval, f"{paper['auc']:.3f}", f"{row['enrichment']:.2f}", f"{paper['enrichment']:.2f}"]
+            [words, own, f"{paper['auc']:.3f}", number(row["enrichment"]), f"{paper['enrichment']:.2f}"]
         )
     console.print(table_of(["", "AUC within a person", "paper", "enrichment", "paper"], rows))
     note(

@@ -196,15 +196,17 @@ def table(
     rows: Iterable[Sequence[Any]],
     *,
     note: str = "",
+    brackets: str = "",
 ) -> dict[str, Any]:
-    """Return a table; its cells are raw values, rounded to six significant digits."""
-    return {
-        "id": name,
-        "title": title,
-        "columns": list(columns),
-        "rows": [[raw(cell) for cell in row] for row in rows],
-        "note": note,
-    }
+    """Return a table; its cells are raw values, rounded to six significant digits.
+
+    ``brackets`` says what intervals it has; that stands in its note only if it has any.
+    """
+    cells = [[raw(cell) for cell in row] for row in rows]
+    ends = [i for i, one in enumerate(columns) if one.get("role") in (LOW, HIGH)]
+    if brackets and any(row[i] is not None for row in cells for i in ends):
+        note = f"In brackets: {brackets}. {note}".strip()
+    return {"id": name, "title": title, "columns": list(columns), "rows": cells, "note": note}
 
 
 def table_of(

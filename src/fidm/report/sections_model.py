@@ -174,7 +174,7 @@ def _people_table(opened: Opened) -> dict[str, Any]:
         "Everybody's estimates",
         columns,
         rows if known.is_deidentified else sorted(rows, key=lambda row: str(row[0])),
-        note=f"In brackets: {profile.level * 100:g} % intervals.",
+        brackets=f"{profile.level * 100:g} % intervals",
     )
 
 
@@ -210,8 +210,9 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
              row["reliability"], row["low"], row["high"], row["sem"], row["mdc"], row["mdc_shrunk"])
             for row in found.table.iter_rows(named=True)
         ),
-        note=f"In brackets: 95 % intervals, participants resampled {found.record.settings['bootstrap']:,} "
-        "times. Errors and changes are of log η and θ. Estimates by empirical "
+        brackets="95 % intervals, participants resampled "
+        f"{found.record.settings['bootstrap']:,} times",
+        note="Errors and changes are of log η and θ. Estimates by empirical "
         "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
         "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
         f"standard error is about. –: with a reliability that is or may be {TOO_LOW:.2f} or below, or of few "
@@ -295,6 +296,6 @@ def _localisation_table(found: Localization) -> dict[str, Any]:
          column("n_events", "events"), column("n_steps", "of steps"), column("paper_auc", "AUC in the paper"),
          column("paper_enrichment", "enrichment in the paper")],
         rows,
-        note=f"In brackets: {found.record.settings['level'] * 100:g} % intervals, participants resampled "
-        f"{found.record.settings['bootstrap']:,} times.",
+        brackets=f"{found.record.settings['level'] * 100:g} % intervals, participants resampled "
+        f"{found.record.settings['bootstrap']:,} times",
     )  # fmt: skip

@@ -459,7 +459,10 @@ def test_an_interval_stands_in_the_cell_of_its_number():
         ("c", None, None, None, "ok", False),
         ("d", 1.0, 0.5, 2.0, "few_observations", True),
     ]
-    shown = laid_out(parts.table("t", "T", columns, rows))
+    shown = parts.table("t", "T", columns, rows, brackets="95 % intervals")
+    assert shown["note"] == "In brackets: 95 % intervals."
+    assert parts.table("t", "T", columns, rows[2:3], brackets="95 % intervals")["note"] == ""
+    shown = laid_out(shown)
     assert [column["name"] for column in shown["columns"]] == ["who", "x"]
     assert [(row[1]["text"], row[1]["more"], row[1]["mark"]) for row in shown["rows"]] == [
         ("1.00", "(0.500 to 2.00)", ""),
@@ -852,7 +855,7 @@ def test_moves_in_doubt_count_as_the_grounding_says(opened, weighing, words):
 def test_how_often_people_were_drawn_stands_below_the_tables(built):
     tables = {table["id"]: table for section in built.data["sections"] for table in section["tables"]}
     assert "participants resampled 1,000 times" in tables["reliability-table"]["note"]
-    assert "participants resampled 2,000 times" in tables["localisation-table"]["note"]
+    assert tables["localisation-table"]["note"] == ""  # which has no interval
 
 
 def test_groups_by_the_split_itself(opened):
