@@ -131,7 +131,7 @@ class Gaps:
         of_each = (absent, unread, has_copies(cohort), only_in_doubt(cohort), pauseless)
         n_paused = int((~absent & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
         who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
-        return cls(*who, n_paused=n_paused)
+        return cls(who[0], who[1], who[2], who[3], who[4], n_paused)
 
     def __add__(self, other: Gaps) -> Gaps:
         return Gaps(

@@ -225,7 +225,8 @@ class _Line:
         found = fit_study(
             self.folder, skip_bad=self.skip_bad, workers=self.workers, on_progress=self.on_progress
         )
-        said = f"{len(found.profile):,} participants, learned from {found.fit.n_learned:,} ({found.part})"
+        who = count(len(found.profile), "participant")
+        said = f"{who}, learned from {found.fit.n_learned:,} ({found.part})"
         return Done(said, [self.folder / name for name in found.files], found.warnings)
 
     def evidence(self) -> Done:
@@ -238,7 +239,8 @@ class _Line:
             pictures = [self.results / "evidence.png", self.results / "evidence.pdf"]
             save_figure(evidence_figure(found, shown, self.opened.tasks, self.opened.cohort), pictures)
             written += pictures
-        return Done(f"{found.actions.height:,} actions, {found.segments.height:,} segments", written)
+        said = f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}"
+        return Done(said, written)
 
     def localize(self) -> Done:
         """Test whether unexpected actions are where people went astray."""
@@ -272,7 +274,8 @@ class _Line:
         made = classify_study(self.opened, protocol, skip_bad=self.skip_bad, on_progress=self.on_progress)
         summary = write_summary(made.found, self.results, simulated=self.opened.is_simulated)
         learned, held_out = made.found.flow.n("train"), made.found.flow.n("held-out")
-        said = f"{len(made.found.representations)} representations; {learned:,} participants cross-validated"
+        said = f"{count(len(made.found.representations), 'representation')}; "
+        said += f"{count(learned, 'participant')} cross-validated"
         said += f", {held_out:,} held out" if held_out else ""
         return Done(said, [*write_with_figures(made.found, self.results), summary])
 

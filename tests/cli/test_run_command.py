@@ -203,7 +203,7 @@ def test_the_page_says_why_nothing_is_estimated(messy, capsys):
     assert "The effort of 1 participant rests only on segments that await review: C05." in overview
     html = (study / "report.html").read_text("utf-8")
     assert "η: not estimated: no dialog" in html
-    assert "has a pause_s" in html
+    assert "nobody has a recorded pause length" in html
 
 
 def test_evidence_of_somebody_without_segments_judges_none(messy, capsys):

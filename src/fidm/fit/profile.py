@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.types import Floats, read_only
 
 if TYPE_CHECKING:
@@ -303,7 +303,8 @@ class Profile:
         return tuple(notes)
 
     def __repr__(self) -> str:
-        return f"Profile({len(self):,} participants × {', '.join(self.parameters)}; method={self.method!r})"
+        who = count(len(self), "participant")
+        return f"Profile({who} × {', '.join(self.parameters)}; method={self.method!r})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -356,7 +357,7 @@ class ProfileSummary:
         header, rows, notes = self.lines()
         widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
         how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(self.method, self.method)
-        text = [f"{self.participants:,} participants, {how}, {self.level:.0%} intervals", ""]
+        text = [f"{count(self.participants, 'participant')}, {how}, {self.level:.0%} intervals", ""]
         for line in [header, *rows]:
             cells = [
                 line[0].ljust(widths[0]),
@@ -376,7 +377,7 @@ class ProfileSummary:
         head = "".join(f"<th>{name}</th>" for name in header)
         more = "".join(f"<br>{note}" for note in notes)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"{table}{self.participants:,} participants{more}"
+        return f"{table}{count(self.participants, 'participant')}{more}"
 
 
 def _quantiles(known: Floats) -> tuple[float, float, float]:

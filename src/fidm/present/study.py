@@ -95,7 +95,7 @@ NARROWEST = 11
 CLEARLY = 0.05
 """A segment whose residual is not larger, about 5 %, cost what was expected."""
 
-NO_WORSE = "no other action was worse than the best one"
+NO_WORSE = "every counted action was a best one"
 
 WHAT_RESIDUALS_ARE = (
     "residuals are the paper's: the logarithm of observed over expected given the moves, 1 added to counts "
@@ -320,7 +320,8 @@ def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> Non
     fitted = found.fit
     how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
     joint = ", joint prior" if fitted.joint is not None else ""
-    console.print(f"[bold]{len(found.profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
+    who = count(len(found.profile), "participant")
+    console.print(f"[bold]{who}[/], {how}{joint}, {fitted.level:.0%} intervals")
     dim = [f"what people share was learned from {fitted.n_learned:,} ({found.part}){_say_learned(found)}"]
     if found.reviewed is not None:
         dim.append(_say_reviewed(found.reviewed))
