@@ -127,9 +127,9 @@ class Gaps:
     def of(cls, cohort: Cohort) -> Gaps:
         """Find them in a cohort."""
         absent, pauseless = np.diff(cohort.episode_offsets) == 0, shows_no_pauses(cohort)
-        unread = ~absent & ~has_data(cohort)
-        of_each = (absent, unread, has_copies(cohort), only_in_doubt(cohort), pauseless)
-        n_paused = int((~absent & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
+        known = has_data(cohort)
+        of_each = (absent, ~absent & ~known, has_copies(cohort), only_in_doubt(cohort), pauseless)
+        n_paused = int((known & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
         who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
         return cls(who[0], who[1], who[2], who[3], who[4], n_paused)
 
@@ -175,11 +175,10 @@ class Gaps:
                 f"the effort of {who} rests only on segments that await review: {named(self.doubted)}"
             )
         if self.pauseless:
-            mixed = "; those of the others do not, so the two cannot be compared in duration"
+            mixed = "; durations of the others leave pauses out, so the two cannot be compared in duration"
             said.append(
-                f"the files of {count(len(self.pauseless), 'participant')} cannot show pauses, so pause_s is "
-                f"missing and durations include pauses{mixed if self.n_paused else ''}: "
-                f"{named(self.pauseless)}"
+                f"the files of {count(len(self.pauseless), 'participant')} cannot show pauses, so these are "
+                f"unknown and part of the durations{mixed if self.n_paused else ''}: {named(self.pauseless)}"
             )
         return tuple(said)
 

@@ -286,8 +286,9 @@ class Profile:
                 how = "left out of" if self.inferred == 0.0 else "counted like any other in"
                 how += f" action sensitivity (weight {self.inferred:g})"
             share = 100 * inferred / float(np.nansum(self.n_steps))
+            which = "count" if self.inferred else "would count"
             notes.append(
-                f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of the moves that count, {how}"
+                f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of the moves that {which}, {how}"
             )
         if self.grounding_share is not None:
             known = [column[np.isfinite(column)] for column in self.grounding_share.T]

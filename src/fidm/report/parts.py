@@ -34,7 +34,7 @@ AGAINST: Mapping[str, str] = {
 }
 """What is to be said against an estimate."""
 
-IN_DOUBT = "It rests only on segments that await review."
+IN_DOUBT = "All segments behind it await review."
 """What is added where nobody has looked at any segment behind an estimate of effort, and all need it."""
 
 FROM_OTHERS: Mapping[str, str] = {
@@ -88,8 +88,9 @@ def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
             said = said.replace("at random.", f"at random (probability {percent_text(profile.random[row])}).")
         said += FROM_OTHERS.get(status, "")
     if said is not None and few:
-        others = ", and in part from what the other people are like" if leans else ""
-        said += f" From {rests_on(name, n)} only{others}."
+        others = ", and in part on what the other people are like" if leans else ""
+        rests = f"It rests on {rests_on(name, n)} only{others}."
+        said = rests if status == "few_observations" else f"{said} {rests}"
     return said
 
 

@@ -602,8 +602,9 @@ def test_few_observations_are_counted_whatever_else_is_said():
     profile = made_up(names, [[1, 2, 3, 4]] * 2, [codes, nothing], [[1, 19, 19, 20], [0] * 4])
     assert profile.is_few.T.tolist() == [[True, True, True, False], [False] * 4]
     assert profile.summary().table["few_observations"].to_list() == [3, 0]
-    assert against(profile, 0, 0).endswith("so the data give only a lower bound. From 1 step only.")
-    assert against(profile, 1, 0).endswith("no better than chance. From 19 steps only.")
+    assert against(profile, 0, 0).endswith("so the data give only a lower bound. It rests on 1 step only.")
+    assert against(profile, 1, 0).endswith("no better than chance. It rests on 19 steps only.")
+    assert against(profile, 2, 0) == "It rests on 19 steps only."
     assert against(profile, 3, 0) is None
 
 
@@ -615,9 +616,8 @@ def test_few_observations_under_eb_are_said_to_rest_on_the_others():
     mostly = "of this person, the estimate and its interval rest mostly on what the other people are like."
     assert against(profile, 0, 0) == f"With only 1 step {mostly}"  # and not: the data give a lower bound
     assert against(profile, 1, 0) == f"With only 2 steps {mostly}"
-    assert against(profile, 2, 0).endswith(
-        "From 16 steps only, and in part from what the other people are like."
-    )
+    partly = "It rests on 16 steps only, and in part on what the other people are like."
+    assert against(profile, 2, 0) == partly
     assert against(profile, 3, 0).startswith(
         "Every choice was a best action, so the data give only a lower bound."
     )

@@ -242,13 +242,13 @@ def test_steps_that_never_count_are_in_no_share():
 
 
 def test_the_summary_says_what_became_of_inferred_moves():
-    share = f"{100 * flagged().inferred.mean():.0f} % of the moves that count"
+    share = f"{100 * flagged().inferred.mean():.0f} % of the moves that"
     for weight, how in (
-        (0.0, "left out of action sensitivity (weight 0)"),
-        (0.5, "counted with weight 0.5 in action sensitivity"),
-        (1.0, "counted like any other in action sensitivity (weight 1)"),
+        (0.0, "would count, left out of action sensitivity (weight 0)"),
+        (0.5, "count, counted with weight 0.5 in action sensitivity"),
+        (1.0, "count, counted like any other in action sensitivity (weight 1)"),
     ):
-        assert f"inferred moves: {share}, {how}" in str(fitted(weight).profile(flagged()).summary())
+        assert f"inferred moves: {share} {how}" in str(fitted(weight).profile(flagged()).summary())
     assert "inferred" not in str(fitted().profile(plain()).summary())
     none = replace(plain(), inferred=np.zeros(plain().n_steps, bool))
     assert "inferred" not in str(fitted().profile(none).summary())
