@@ -215,7 +215,9 @@ class _Line:
         """Ground the dialogs."""
         found = ground_study(self.folder, skip_bad=self.skip_bad, on_progress=self.on_progress)
         review = found.grounded.shares().get("needs_review", 0.0)
-        said = f"{len(found.grounded.dialogs):,} dialogs, {found.grounded.segments.height:,} segments"
+        counted, total = found.grounded.cohort.n_segments, found.grounded.segments.height
+        said = f"{count(len(found.grounded.dialogs), 'dialog')}, {count(total, 'segment')}"
+        said += f" ({counted:,} count)" if counted < total else ""
         tables = [path for one in TABLES for path in self.folder.glob(f"{one}.parquet")]
         wrote = [self.folder / FOLDER / "provenance.json", *tables]
         return Done(f"{said}, {review:.1%} marked for review", wrote, found.warnings)

@@ -157,6 +157,7 @@ def test_a_run_shows_what_a_reader_must_not_miss(messy, capsys):
     study, first = messy
     warned = {line for line in first.splitlines() if line.startswith("! ")}
     assert "! 1 participant has no dialog: D06" in warned
+    assert "6 dialogs, 15 segments (12 count), " in first
     assert "! no moves were read in dialogs of 1 participant; look at them in fidm review: D01" in warned
     unknown = (
         "! the files of 5 participants cannot show pauses, so these are unknown and part of the durations: "

@@ -179,7 +179,7 @@ def laid_out(table: Mapping[str, Any]) -> dict[str, Any]:
         if FLAG in own and LOW in own:
             text = estimate_text(row[i], row[own[LOW]], row[own[HIGH]], row[own[FLAG]])
         is_bare = text == DASH and more
-        mark = ",".join(marks[flag] for flag in flags(row, own))
+        mark = ",".join(sorted(marks[flag] for flag in flags(row, own)))
         return {"text": "" if is_bare else text, "more": more, "mark": mark}
 
     return {

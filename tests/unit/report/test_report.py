@@ -466,7 +466,7 @@ def test_an_interval_stands_in_the_cell_of_its_number():
     assert [column["name"] for column in shown["columns"]] == ["who", "x"]
     assert [(row[1]["text"], row[1]["more"], row[1]["mark"]) for row in shown["rows"]] == [
         ("1.00", "(0.500 to 2.00)", ""),
-        ("∞", "(from 3.00)", "b,a"),
+        ("∞", "(from 3.00)", "a,b"),
         ("–", "", ""),
         ("1.00", "(0.500 to 2.00)", "a"),
     ]
