@@ -37,6 +37,12 @@ def with_data(cohort: Cohort) -> Cohort:
     return cohort[np.flatnonzero(has_any)] if has_any.any() and not has_any.all() else cohort
 
 
+def learners_of(cohort: Cohort, said: str) -> tuple[Cohort, str]:
+    """Return those of a part who have data, and what they are called: the part, or those of it with data."""
+    known = with_data(cohort)
+    return known, said if len(known) == len(cohort) else f"{said} with data"
+
+
 def say_counted(n: int, of: int) -> str:
     """Return how many of the segments of dialogs count, and which do not; empty where all do.
 

@@ -34,7 +34,7 @@ from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
 from fidm.folder import StudyFolder, choose_part, read_talks, study_channels, study_tasks
-from fidm.gaps import Gaps, with_data
+from fidm.gaps import Gaps, learners_of
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
@@ -531,7 +531,7 @@ def _learners(
     if not parts:
         raise DataError("Nobody to learn from is left.", source=str(study.folder))
     learners = parts[0] if len(parts) == 1 else Cohort.concat(parts)
-    return with_data(learners), part
+    return learners_of(learners, part)
 
 
 def _checked(study: Study, model: Model, skip_bad: bool, only: pl.Series | None = None) -> Iterator[Cohort]:

@@ -233,7 +233,7 @@ def test_small_talk_is_no_effort_and_whoever_has_no_data_is_not_learned_from(tmp
     learned = found["learned_from"]["parameters"]
     assert (learned["action_sensitivity"], learned["duration"]) == (4, 5)
     assert main(["fit", str(study)]) == 0
-    assert "was learned from 5 (everybody): choices of 4, speech of 5" in capsys.readouterr().out
+    assert "was learned from 5 (everybody with data): choices of 4, speech of 5" in capsys.readouterr().out
     profile = pl.read_csv(study / "profile.csv").filter(participant="D01").row(0, named=True)
     assert (profile["duration"], profile["duration_status"]) == (None, "no_observation")
 
