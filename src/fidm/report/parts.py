@@ -78,7 +78,7 @@ def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     said, few = AGAINST.get(status), profile.is_few[row, k]
     leans = profile.method == "eb" and np.isfinite(profile.estimate[row, k])
     error = profile.log_sensitivity_se[row] if name == SENSITIVITY else profile.se[row, k]
-    if few and leans and error**2 > profile.prior_sd[k] ** 2 / 2:
+    if few and leans and status != "at_random" and error**2 > profile.prior_sd[k] ** 2 / 2:
         return (
             f"With only {rests_on(name, n)} of this person, the estimate and its interval rest mostly on "
             "what the other people are like."

@@ -616,6 +616,8 @@ def test_few_observations_under_eb_are_said_to_rest_on_the_others():
     mostly = "of this person, the estimate and its interval rest mostly on what the other people are like."
     assert against(profile, 0, 0) == f"With only 1 step {mostly}"  # and not: the data give a lower bound
     assert against(profile, 1, 0) == f"With only 2 steps {mostly}"
+    random = np.full(profile.status.shape, STATUSES.index("at_random"), np.int8)
+    assert "chooses at random" in against(replace(profile, status=random, random=np.full(4, 0.97)), 1, 0)
     partly = "It rests on 16 steps only, and in part on what the other people are like."
     assert against(profile, 2, 0) == partly
     assert against(profile, 3, 0).startswith(
