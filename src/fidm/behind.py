@@ -9,9 +9,11 @@ from typing import Any
 
 import polars as pl
 
+from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.files import whole_file
+from fidm.gaps import NO_MOVES
 from fidm.grounding.store import FOLDER, has_grounding
 from fidm.record import write_result
 
@@ -93,6 +95,39 @@ class Behind:
     segments: pl.DataFrame
     words: Words | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """What people's data come from."""
+        return "episode" if self.words is None else "dialog"
+
+    def why_nothing(self, cohort: Cohort, row: int, column: str | None = None) -> str:
+        """Return why nothing was observed of a person; empty where there is no other reason.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The people.
+        row : int
+            The person.
+        column : str, optional
+            What was not observed, a column of the segments; choices by default.
+        """
+        first, last = cohort.episode_offsets[row : row + 2]
+        if first == last:
+            return f"no {self.source}"
+        steps, segments = (slice(of[first], of[last]) for of in (cohort.step_offsets, cohort.segment_offsets))
+        n = segments.stop - segments.start
+        if not n and steps.start == steps.stop:
+            return NO_MOVES
+        if column is not None and n:
+            return "not recorded" if cohort.segments[column][segments].null_count() == n else ""
+        is_stated = column is not None or cohort.inferred is None or not cohort.inferred[steps].all()
+        in_doubt = (
+            self.words is not None
+            and not self.words.segments.filter(participant=cohort.ids[row], status="needs_review").is_empty()
+        )
+        return "what was said awaits review" if is_stated and in_doubt else ""
 
 
 def places_behind(study: Path, found: Evidence, *, names: Mapping[str, str] | None = None) -> Behind:

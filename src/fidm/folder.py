@@ -24,7 +24,7 @@ from fidm.experiments.reliability import Reliability, learned_numbers
 from fidm.experiments.shared import fit_learnable
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
-from fidm.gaps import with_data
+from fidm.gaps import learners_of
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.io.columns import count_reasons
@@ -138,8 +138,8 @@ class StudyFolder:
         """
         ids, said = choose_part(self.cohort.participants, split, source=str(self.path))
         if ids is None:
-            return with_data(self.cohort), said
-        return with_data(self.cohort[np.flatnonzero(self.cohort.ids.is_in(ids.implode()).to_numpy())]), said
+            return learners_of(self.cohort, said)
+        return learners_of(self.cohort[np.flatnonzero(self.cohort.ids.is_in(ids.implode()).to_numpy())], said)
 
     def fit(
         self, use: Path | None = None, *, name_file: bool = True, one_by_one: bool = False

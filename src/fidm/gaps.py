@@ -16,6 +16,9 @@ from fidm.types import Flags
 FEWEST_VALUES = 3
 """Episodes with fewer different measured values may be alike by chance."""
 
+NO_MOVES = "no moves were read"
+"""Why somebody with an episode has no data."""
+
 MOST_NAMED = 10
 """How many people are named."""
 
@@ -32,6 +35,26 @@ def with_data(cohort: Cohort) -> Cohort:
     """Return the people of whom there is any step or segment; everybody where there is nothing of anybody."""
     has_any = has_data(cohort)
     return cohort[np.flatnonzero(has_any)] if has_any.any() and not has_any.all() else cohort
+
+
+def learners_of(cohort: Cohort, said: str) -> tuple[Cohort, str]:
+    """Return those of a part who have data, and what they are called: the part, or those of it with data."""
+    known = with_data(cohort)
+    return known, said if len(known) == len(cohort) else f"{said} with data"
+
+
+def say_counted(n: int, of: int) -> str:
+    """Return how many of the segments of dialogs count, and which do not; empty where all do.
+
+    Examples
+    --------
+    >>> say_counted(61, 72)
+    '61 of 72 segments count; in the others no moves were read, or they were rejected'
+    >>> say_counted(5, 5)
+    ''
+    """
+    said = f"{n:,} of {count(of, 'segment')} count; in the others {NO_MOVES}, or they were rejected"
+    return said if n < of else ""
 
 
 def has_copies(cohort: Cohort) -> Flags:
@@ -87,6 +110,8 @@ class Gaps:
     ----------
     absent : tuple of str
         People without an episode.
+    unread : tuple of str
+        People with an episode of which there is no step and no segment.
     copied : tuple of str
         People with episodes that are exact copies of each other.
     doubted : tuple of str
@@ -98,6 +123,7 @@ class Gaps:
     """
 
     absent: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     copied: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
     pauseless: tuple[str, ...] = ()
@@ -107,14 +133,16 @@ class Gaps:
     def of(cls, cohort: Cohort) -> Gaps:
         """Find them in a cohort."""
         absent, pauseless = np.diff(cohort.episode_offsets) == 0, shows_no_pauses(cohort)
-        of_each = (absent, has_copies(cohort), only_in_doubt(cohort), pauseless)
-        n_paused = int((~absent & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
+        known = has_data(cohort)
+        of_each = (absent, ~absent & ~known, has_copies(cohort), only_in_doubt(cohort), pauseless)
+        n_paused = int((known & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
         who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
-        return cls(who[0], who[1], who[2], who[3], n_paused)
+        return cls(who[0], who[1], who[2], who[3], who[4], n_paused)
 
     def __add__(self, other: Gaps) -> Gaps:
         return Gaps(
             self.absent + other.absent,
+            self.unread + other.unread,
             self.copied + other.copied,
             self.doubted + other.doubted,
             self.pauseless + other.pauseless,
@@ -137,10 +165,15 @@ class Gaps:
         said = []
         if self.absent:
             said.append(f"{_have(self.absent)} no {what}: {named(self.absent)}")
+        if self.unread:
+            now = "; look at them in fidm review" if what == "dialog" else ""
+            who = count(len(self.unread), "participant")
+            said.append(f"{NO_MOVES} in {what}s of {who}{now}: {named(self.unread)}")
         if self.copied:
             said.append(
-                f"{_have(self.copied)} episodes that are exact copies of each other (are files duplicated?): "
-                f"{named(self.copied)}"
+                f"{_have(self.copied)} episodes that are exact copies of each other: {named(self.copied)}. "
+                "A copy counts once more, so intervals are too narrow: delete the copied files and run fidm "
+                "again"
             )
         if self.doubted:
             who = count(len(self.doubted), "participant")
@@ -148,11 +181,10 @@ class Gaps:
                 f"the effort of {who} rests only on segments that await review: {named(self.doubted)}"
             )
         if self.pauseless:
-            mixed = "; those of the others do not, so the two cannot be compared in duration"
+            mixed = "; durations of the others leave pauses out, so the two cannot be compared in duration"
             said.append(
-                f"the files of {count(len(self.pauseless), 'participant')} cannot show pauses, so pause_s is "
-                f"missing and durations include pauses{mixed if self.n_paused else ''}: "
-                f"{named(self.pauseless)}"
+                f"the files of {count(len(self.pauseless), 'participant')} cannot show pauses, so these are "
+                f"unknown and part of the durations{mixed if self.n_paused else ''}: {named(self.pauseless)}"
             )
         return tuple(said)
 

@@ -34,7 +34,7 @@ from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
 from fidm.folder import StudyFolder, choose_part, read_talks, study_channels, study_tasks
-from fidm.gaps import Gaps, with_data
+from fidm.gaps import Gaps, learners_of
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
@@ -123,9 +123,6 @@ class GroundedStudy:
         if self.problems.height:
             left_out = count(self.problems["table"].n_unique(), "file")
             found.append(f"{left_out} left out; see grounding/problems.csv")
-        silent = self.grounded.checks.filter(pl.col("problem") == NOTHING_SAID).height
-        if silent:
-            found.append(f"nothing about the way could be read in {count(silent, 'dialog')}")
         if self.applied is not None and self.applied.n_stale + self.applied.n_lost + self.applied.n_differ:
             found.append("some decisions do not hold any more, or differ; see fidm review")
         if self.not_read:
@@ -224,9 +221,17 @@ def ground_study(
         on_progress("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
         applied = apply_review(study, on_progress=on_progress, is_alone=True)
+    final = grounded if applied is None else applied.grounded
+    silent = final.checks.filter(problem=NOTHING_SAID)["participant"].unique(maintain_order=True)
+    gaps = replace(
+        Gaps.of(grounded.cohort),
+        absent=_absent(people, grounded, excluded),
+        unread=tuple(silent.to_list()),
+        doubted=(),
+    )
     return GroundedStudy(
         study=study,
-        grounded=grounded if applied is None else applied.grounded,
+        grounded=final,
         by=chosen.by,
         problems=dialogs.problems,
         reasons=count_reasons(excluded),
@@ -234,9 +239,7 @@ def ground_study(
         applied=applied,
         not_read=_not_read(place),
         was_interrupted=was_interrupted,
-        gaps=replace(Gaps.of(grounded.cohort), absent=_absent(people, grounded, excluded), doubted=()).say(
-            "dialog"
-        ),
+        gaps=gaps.say("dialog"),
     )
 
 
@@ -528,7 +531,7 @@ def _learners(
     if not parts:
         raise DataError("Nobody to learn from is left.", source=str(study.folder))
     learners = parts[0] if len(parts) == 1 else Cohort.concat(parts)
-    return with_data(learners), part
+    return learners_of(learners, part)
 
 
 def _checked(study: Study, model: Model, skip_bad: bool, only: pl.Series | None = None) -> Iterator[Cohort]:

@@ -46,9 +46,6 @@ from fidm.types import Progress
 STATE = "run.json"
 SCHEMA = 1
 
-FEWEST_JUDGED = 5
-"""What an AUC of fewer people is, nobody can judge."""
-
 Outcome = Literal["done", "up to date", "left out"]
 
 
@@ -218,7 +215,9 @@ class _Line:
         """Ground the dialogs."""
         found = ground_study(self.folder, skip_bad=self.skip_bad, on_progress=self.on_progress)
         review = found.grounded.shares().get("needs_review", 0.0)
-        said = f"{len(found.grounded.dialogs):,} dialogs, {found.grounded.segments.height:,} segments"
+        counted, total = found.grounded.cohort.n_segments, found.grounded.segments.height
+        said = f"{count(len(found.grounded.dialogs), 'dialog')}, {count(total, 'segment')}"
+        said += f" ({counted:,} count)" if counted < total else ""
         tables = [path for one in TABLES for path in self.folder.glob(f"{one}.parquet")]
         wrote = [self.folder / FOLDER / "provenance.json", *tables]
         return Done(f"{said}, {review:.1%} marked for review", wrote, found.warnings)
@@ -228,7 +227,8 @@ class _Line:
         found = fit_study(
             self.folder, skip_bad=self.skip_bad, workers=self.workers, on_progress=self.on_progress
         )
-        said = f"{len(found.profile):,} participants, learned from {found.fit.n_learned:,} ({found.part})"
+        who = count(len(found.profile), "participant")
+        said = f"{who}, learned from {found.fit.n_learned:,} ({found.part})"
         return Done(said, [self.folder / name for name in found.files], found.warnings)
 
     def evidence(self) -> Done:
@@ -241,7 +241,8 @@ class _Line:
             pictures = [self.results / "evidence.png", self.results / "evidence.pdf"]
             save_figure(evidence_figure(found, shown, self.opened.tasks, self.opened.cohort), pictures)
             written += pictures
-        return Done(f"{found.actions.height:,} actions, {found.segments.height:,} segments", written)
+        said = f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}"
+        return Done(said, written)
 
     def localize(self) -> Done:
         """Test whether unexpected actions are where people went astray."""
@@ -251,7 +252,7 @@ class _Line:
         row = found.row("route_divergence")
         said = f"{count(row['n_people'], 'person', 'people')} with detours and other actions: "
         said += "too few to judge whether the unexpected ones are detours"
-        if row["n_people"] >= FEWEST_JUDGED:
+        if row["auc"] is not None:
             said = f"unexpected actions point at detours with an AUC of {row['auc']:.3f}"
         return Done(said, write_with_figures(found, self.results))
 
@@ -275,7 +276,8 @@ class _Line:
         made = classify_study(self.opened, protocol, skip_bad=self.skip_bad, on_progress=self.on_progress)
         summary = write_summary(made.found, self.results, simulated=self.opened.is_simulated)
         learned, held_out = made.found.flow.n("train"), made.found.flow.n("held-out")
-        said = f"{len(made.found.representations)} representations; {learned:,} participants cross-validated"
+        said = f"{count(len(made.found.representations), 'representation')}; "
+        said += f"{count(learned, 'participant')} cross-validated"
         said += f", {held_out:,} held out" if held_out else ""
         return Done(said, [*write_with_figures(made.found, self.results), summary])
 

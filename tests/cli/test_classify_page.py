@@ -243,3 +243,11 @@ def test_markup_in_a_study_is_shown_as_it_is(monkeypatch):
     assert re.search(r"^ \[red\]x\[/\] +20 +9", text, re.M)
     assert "normal against [red]x[/];" in text
     assert "left out: 1 ([b]y), " in text
+
+
+def test_nothing_is_said_of_intervals_that_are_not_there(monkeypatch):
+    found = make_classification()
+    assert "intervals are widened" in printed(found, monkeypatch)
+    none = pl.lit(None, pl.Float64)
+    bare = with_tables(found, scores=found.scores.with_columns(se=none, low=none, high=none))
+    assert "intervals are widened" not in printed(bare, monkeypatch)

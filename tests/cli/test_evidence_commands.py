@@ -145,7 +145,7 @@ def test_who_always_did_the_best_is_said_to_have_no_worse_action(tmp_path, cohor
     for more in ((), ("--participant", "best")):
         assert run("evidence", tmp_path / "one", "--use", tmp_path / "fit.json", *more) == 0
         out = capsys.readouterr().out
-        assert "no other action" in out
+        assert "every counted action was a best one" in out
         assert "Most unexpected actions" not in out
 
 
@@ -166,6 +166,18 @@ def test_who_has_no_steps_has_no_figure_and_no_sensitivity(tmp_path, cohort, cap
     assert run("evidence", tmp_path, "--participant", cohort.ids[2]) == 0
     assert f"{cohort.ids[2]}: η not estimated, 0 counted actions" in capsys.readouterr().out
     assert not list((tmp_path / "results").glob("*.png"))
+
+
+def test_nothing_is_said_of_pauses_that_were_not_recorded(tmp_path, cohort, capsys):
+    who = cohort.ids[0]
+    table = cohort.segment_table()
+    unknown = table.with_columns(pause_s=pl.when(pl.col("participant") != who).then("pause_s"))
+    fidm.write_cohort(cohort.with_segments(unknown), tmp_path / "study", tasks=["grocery_small"])
+    assert run("evidence", tmp_path / "study", "--participant", who) == 0
+    out = capsys.readouterr().out
+    assert "! pause and pause presence: not estimated: not recorded" in out
+    assert "in pause" not in out
+    assert "in duration" in out
 
 
 def test_actions_not_counted_are_told_by_cause(spoken, capsys):
@@ -420,8 +432,9 @@ def test_one_person_has_no_interval(tmp_path, study, cohort, capsys):
     fidm.write_cohort(cohort.select([who]), tmp_path / "one", tasks=["grocery_small"])
     capsys.readouterr()
     assert run("localize", tmp_path / "one", "--use", tmp_path / "fit.json") == 0
-    assert "too few people" in capsys.readouterr().out
-    assert pl.read_csv(tmp_path / "one" / "results" / "localize.csv")["auc_low"].null_count() == 8
+    assert "1 of 1 person has both kinds: too few to judge." in " ".join(capsys.readouterr().out.split())
+    written = pl.read_csv(tmp_path / "one" / "results" / "localize.csv")
+    assert written["auc"].null_count() == written["pooled_enrichment"].null_count() == 8
     assert run("evidence", tmp_path / "one", "--use", tmp_path / "fit.json") == 0
 
 

@@ -157,8 +157,12 @@ def test_a_run_shows_what_a_reader_must_not_miss(messy, capsys):
     study, first = messy
     warned = {line for line in first.splitlines() if line.startswith("! ")}
     assert "! 1 participant has no dialog: D06" in warned
-    assert "! nothing about the way could be read in 1 dialog" in warned
-    assert any(line.startswith("! the files of ") and "cannot show pauses" in line for line in warned)
+    assert "6 dialogs, 15 segments (12 count), " in first
+    assert "! no moves were read in dialogs of 1 participant; look at them in fidm review: D01" in warned
+    unknown = (
+        "! the files of 5 participants cannot show pauses, so these are unknown and part of the durations: "
+    )
+    assert any(line.startswith(unknown) for line in warned)
     assert any("pause" in line and "left out" in line for line in warned)  # of the fit
     assert main(["run", str(study), "--workers", "1"]) == 0
     again = capsys.readouterr().out
@@ -166,12 +170,19 @@ def test_a_run_shows_what_a_reader_must_not_miss(messy, capsys):
 
 
 def test_few_people_with_detours_are_not_called_a_success(messy):
-    _, said = messy
+    study, said = messy
     (localize,) = (line for line in said.splitlines() if "localize" in line)
     assert "1 person with detours and other actions: too few to judge" in localize
+    page = json.loads((study / "report.json").read_text("utf-8"))
+    (shown,) = (one for one in page["sections"] if one["id"] == "localisation")
+    assert "1 person has both such events and other actions: too few to judge." in shown["paragraphs"][1]
+    assert "AUC" not in " ".join(shown["paragraphs"])
+    (table,) = shown["tables"]
+    assert not any(row[3] for row in table["rows"])
+    assert table["note"] == ""  # no interval stands in brackets
 
 
-def test_the_page_says_why_nothing_is_estimated(messy):
+def test_the_page_says_why_nothing_is_estimated(messy, capsys):
     study, _ = messy
     page = json.loads((study / "report.json").read_text("utf-8"))
     said = {
@@ -180,24 +191,35 @@ def test_the_page_says_why_nothing_is_estimated(messy):
         for one in person["profile"]
     }
     assert said["D06", "action_sensitivity"] == said["D06", "duration"] == "Not estimated: no dialog."
-    awaits = "Not estimated: what was said awaits review."
-    assert said["D01", "action_sensitivity"] == said["D01", "duration"] == awaits
-    assert said["C05", "action_sensitivity"] == awaits
-    assert said["C05", "duration"].endswith("It rests only on segments that await review.")
+    assert (
+        said["D01", "action_sensitivity"] == said["D01", "duration"] == "Not estimated: no moves were read."
+    )
+    assert said["C05", "action_sensitivity"] == "Not estimated: what was said awaits review."
+    assert said["C05", "duration"].endswith("All segments behind it await review.")
     assert "awaits" not in str([why for (who, _), why in said.items() if who == "C01"])
     overview = page["sections"][0]["paragraphs"]
     assert "1 participant has no dialog: D06." in overview
+    assert "No moves were read in dialogs of 1 participant; look at them in fidm review: D01." in overview
+    counted = "12 of 15 segments count; in the others no moves were read, or they were rejected"
+    assert f"{counted}." in overview
+    assert main(["ground", str(study)]) == 0
+    assert counted in " ".join(capsys.readouterr().out.split())
     assert "The effort of 1 participant rests only on segments that await review: C05." in overview
     html = (study / "report.html").read_text("utf-8")
     assert "η: not estimated: no dialog" in html
-    assert "has a pause_s" in html
+    assert "nobody has a recorded pause length" in html
 
 
 def test_evidence_of_somebody_without_segments_judges_none(messy, capsys):
     study, _ = messy
+    for who, why in (("D06", "no dialog"), ("D01", "no moves were read")):
+        assert main(["evidence", str(study), "--participant", who]) == 0
+        out = capsys.readouterr().out
+        assert f"! η, duration and characters: not estimated: {why}" in out
+    assert main(["evidence", str(study), "--participant", "C05"]) == 0
+    assert "! η: not estimated: what was said awaits review" in capsys.readouterr().out
     assert main(["evidence", str(study), "--participant", "D06"]) == 0
     out = capsys.readouterr().out
-    assert "This person has no segment of speech that counts." in out
     assert "than expected" not in out
 
 
@@ -211,7 +233,7 @@ def test_small_talk_is_no_effort_and_whoever_has_no_data_is_not_learned_from(tmp
     learned = found["learned_from"]["parameters"]
     assert (learned["action_sensitivity"], learned["duration"]) == (4, 5)
     assert main(["fit", str(study)]) == 0
-    assert "was learned from 5 (everybody): choices of 4, speech of 5" in capsys.readouterr().out
+    assert "was learned from 5 (everybody with data): choices of 4, speech of 5" in capsys.readouterr().out
     profile = pl.read_csv(study / "profile.csv").filter(participant="D01").row(0, named=True)
     assert (profile["duration"], profile["duration_status"]) == (None, "no_observation")
 

@@ -61,7 +61,10 @@ def test_exact_copies_are_found_and_repetitions_are_not() -> None:
     bare = replace(bare, segments=bare.segments.select("segment", "n_moves"))
     assert not has_copies(bare).any()  # the same way twice may be chance
     (said,) = Gaps.of(twice(PEOPLE)).say("dialog")
-    assert said.startswith("4 participants have episodes that are exact copies of each other")
+    assert said.startswith("4 participants have episodes that are exact copies of each other: ")
+    assert said.endswith(
+        ". A copy counts once more, so intervals are too narrow: delete the copied files and run fidm again"
+    )
 
 
 def test_effort_that_rests_on_doubtful_segments_alone_is_named() -> None:

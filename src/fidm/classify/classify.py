@@ -41,7 +41,6 @@ from fidm.classify.subgroups import cut_people
 from fidm.classify.tables import (
     BINARY,
     CV,
-    FEWEST,
     FEWEST_FOLDED,
     HELD_OUT,
     MULTICLASS,
@@ -51,6 +50,7 @@ from fidm.classify.tables import (
     coefficient_table,
     curve_tables,
     difference_table,
+    has_error,
     missing_table,
     prediction_table,
     score,
@@ -438,16 +438,13 @@ def _note_few(question: Question, scored: Mapping[Key, Scored], notes: list[str]
             setting: one.estimate.smallest for (setting, where, *_), one in scored.items() if where == part
         }
         name, n = question.smallest(rows)
-        if min(few.values(), default=FEWEST) < FEWEST:
-            notes.append(
-                f"no intervals where a class has fewer than {FEWEST} people: {name!r} has {n} ({part})"
-            )
-        if min(few.values(), default=FEWEST_FOLDED) < FEWEST_FOLDED:
+        smallest = min(few.values(), default=FEWEST_FOLDED)
+        if smallest < FEWEST_FOLDED:
             whom = (
                 f"{few[BINARY]} in the smaller class" if few[BINARY] < FEWEST_FOLDED else f"{n} are {name!r}"
             )
             which = "the classes" if few[BINARY] < FEWEST_FOLDED else "all classes"
-            none = "for an interval of the AUC, and " if part == CV else ""
+            none = "" if has_error(part, smallest) else "for intervals, and "
             notes.append(
                 f"{whom} ({words}): too few people {none}to judge how well {which} are distinguished"
             )

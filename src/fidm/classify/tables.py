@@ -49,9 +49,9 @@ Papers = Callable[[str, str, str, str], float | None]
 """Gives what the paper reports of a representation, setting, part and metric; None where it is silent."""
 
 FEWEST, FEWEST_FOLDED = 3, 10
-"""With fewer people of a class a score has no error: any score, and an AUC by cross-validation.
+"""With fewer people of a class a score has no error: in the held-out part, and in cross-validation.
 
-Nothing shows how much fewer than three people differ. In a fold with one or two people of a class an AUC has
+Nothing shows how much fewer than three people differ. In a fold with one or two people of a class a score has
 few values, and its interval on the logit scale then reaches from next to 0 to 1.
 """
 
@@ -140,9 +140,9 @@ def _measure(question: Question, setting: str, metric: str, said: Prediction) ->
     return balanced_accuracy(said.probability.argmax(axis=1), label, len(question.classes))
 
 
-def has_error(part: str, metric: str, smallest: int) -> bool:
+def has_error(part: str, smallest: int) -> bool:
     """Return whether the smallest class has enough people for an error and an interval."""
-    return smallest >= (FEWEST_FOLDED if part == CV and metric == "auc" else FEWEST)
+    return smallest >= (FEWEST_FOLDED if part == CV else FEWEST)
 
 
 def score_table(
@@ -154,7 +154,7 @@ def score_table(
     """
     rows = []
     for (setting, part, name, metric), one in scored.items():
-        sure, repeats = has_error(part, metric, one.estimate.smallest), one.repeats
+        sure, repeats = has_error(part, one.estimate.smallest), one.repeats
         error = (one.estimate.se, *one.estimate.interval()) if sure else (None, None, None)
         spread = float(np.std(repeats, ddof=1)) if part == CV and len(repeats) > 1 else None
         first = repeats[0] if part == CV else None
@@ -172,7 +172,7 @@ def difference_table(
     for setting, part, metric in dict.fromkeys((key[0], key[1], key[3]) for key in scored):
         for one, other in pairs:
             gain = difference(*(scored[setting, part, name, metric].estimate for name in (one, other)))
-            sure = has_error(part, metric, gain.smallest)
+            sure = has_error(part, gain.smallest)
             error = (gain.se, *gain.interval(bounded=False), gain.p_value()) if sure else (None,) * 4
             a, b = (papers(name, setting, part, metric) for name in (one, other))
             told = None if a is None or b is None else a - b

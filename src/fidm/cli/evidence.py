@@ -54,7 +54,7 @@ def evidence(
     from fidm.evidence.evidence import find_evidence
     from fidm.plot.evidence import evidence_figure
     from fidm.plot.save import save_figure
-    from fidm.present.study import Person, show_evidence
+    from fidm.present.study import Person, say_lacking, show_evidence
 
     if top < 1:
         raise DataError(f"--top is {top}; it must be 1 or more.")
@@ -63,7 +63,8 @@ def evidence(
         if participant is not None:
             _require(participant, opened.cohort.ids.to_list())
         fitted, source = reading.fit(opened, bars)
-        found = find_evidence(fitted, opened.cohort, workers=workers, on_progress=bars.step)
+        profile = fitted.profile(opened.cohort, workers=workers, on_progress=bars.step)
+        found = find_evidence(fitted, opened.cohort, profile=profile, workers=workers, on_progress=bars.step)
         bars.step("writing", 0, 1)
         behind = places_behind(study, found)
         target = writing.target(study)
@@ -81,7 +82,8 @@ def evidence(
         print_result(found if participant is None else Person(found, behind, participant, top))
         return 0
     console = page()
-    show_evidence(found, behind, console, participant=participant, top=top, source=source)
+    why = {} if participant is None else say_lacking(profile, fitted, opened.cohort, behind, participant)
+    show_evidence(found, behind, console, participant=participant, top=top, source=source, why=why)
     if shown is not None:
         note(console, f"the figure shows {shown}")
     finish(console, written, target, opened)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fidm.cli.shared import ReadingFit, Writing
 from fidm.defaults import BOOTSTRAP
+from fidm.errors import count
 from fidm.present.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def reliability(
         written = writing.write(found, study)
 
     def show(page: Console) -> None:
-        page.print(f"[bold]{len(opened.cohort):,} participants[/]")
+        page.print(f"[bold]{count(len(opened.cohort), 'participant')}[/]")
         source = f"learned earlier, {path}" if has_fit else f"learned now from {len(learners):,} ({part})"
         page.print(f"what people share was {source}", style="dim", soft_wrap=True, markup=False)
         show_reliability(found, page)

@@ -47,7 +47,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, TaskError
+from fidm.errors import DataError, TaskError, count
 from fidm.evidence.evidence import Evidence, step_keys
 from fidm.record import Record
 from fidm.tasks.grid import Grid, GridStates
@@ -249,8 +249,8 @@ CIRCULAR = (
 )
 NUMBERS = ("auc", "top_rate", "baseline", "enrichment")
 
-FEWEST = 10
-"""An interval from drawing people again needs at least so many people who count."""
+FEWEST, FEWEST_JUDGED = 10, 5
+"""An interval from drawing people again, and any number at all, needs at least so many people who count."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,7 +261,8 @@ class Localization:
     ----------
     table : DataFrame
         A row per anchor (see :data:`DENOMINATORS`) and score: ``auc``, ``top_rate``, ``baseline``,
-        ``enrichment``, each with ``_low`` and ``_high`` (null with fewer than ten people who count);
+        ``enrichment`` (null with fewer than five people who count), each with ``_low`` and ``_high`` (null
+        with fewer than ten);
         ``n_people`` (who have both kinds of actions, and whom the numbers are about), ``n_people_all`` (who
         have any action of the denominator), ``n_events`` and ``n_steps`` of the former; and
         ``pooled_top_rate``, ``pooled_baseline`` and ``pooled_enrichment``, in which every action of all of
@@ -302,7 +303,9 @@ class Localization:
             row = self.row(anchor)
             what = f"{SAID[anchor]}, among {among}"
             if row["auc"] is None:
-                said.append(f"{what}: nobody has both such events and other actions.")
+                who = _have(row["n_people"]) if row["n_people"] else "nobody has"
+                few = ": too few to judge" if row["n_people"] else ""
+                said.append(f"{what}: {who} both such events and other actions{few}.")
                 continue
             low, high = row["auc_low"], row["auc_high"]
             interval = "" if low is None else f" [{low:.3f}, {high:.3f}]"
@@ -489,14 +492,14 @@ def _numbers(people: pl.DataFrame, stream: list[int], bootstrap: int, level: flo
     n = len(values)
     found: dict[str, Any] = {"n_people": n, "n_people_all": people.height}
     found |= {"n_events": int(both["n_events"].sum()), "n_steps": int(both["n_steps"].sum())}
+    if n < FEWEST_JUDGED:
+        return found
     places = np.ceil(TOP * people["n_steps"].to_numpy() - 1e-9)
     total, events = int(people["n_steps"].sum()), int(people["n_events"].sum())
     pooled = float((people["top_rate"].to_numpy() * places).sum() / places.sum()) if total else math.nan
     base = events / total if total else math.nan
     found |= {"pooled_top_rate": pooled, "pooled_baseline": base}
     found["pooled_enrichment"] = pooled / base if events else math.nan
-    if not n:
-        return found
     centre = values.mean(axis=0)
     found |= dict(zip(NUMBERS, (*centre.tolist(), centre[1] / centre[2]), strict=True))
     if n < FEWEST:
@@ -524,11 +527,16 @@ def _notes(table: pl.DataFrame) -> tuple[str, ...]:
     notes = [CIRCULAR]
     for row in table.filter(pl.col("score") == SCORES[0]).iter_rows(named=True):
         what = f"{row['anchor']} among {row['denominator']}"
-        if not row["n_people"]:
+        n, of = row["n_people"], count(row["n_people_all"], "person", "people")
+        if not n:
             notes.append(f"{what}: nobody has both such events and other actions, so nothing can be said.")
-            continue
-        said = (
-            f"{what}: {row['n_people']:,} of {row['n_people_all']:,} people have both kinds and are counted"
-        )
-        notes.append(said + (": too few people for an interval." if row["n_people"] < FEWEST else "."))
+        elif n < FEWEST_JUDGED:
+            notes.append(f"{what}: {n:,} of {of} {'has' if n == 1 else 'have'} both kinds: too few to judge.")
+        else:
+            few = ": too few people for an interval" if n < FEWEST else ""
+            notes.append(f"{what}: {n:,} of {of} have both kinds and are counted{few}.")
     return tuple(notes)
+
+
+def _have(n: int) -> str:
+    return f"{count(n, 'person', 'people')} {'has' if n == 1 else 'have'}"

@@ -131,7 +131,7 @@ class Reliability:
             known = row["low"] is not None
             interval = f"{as_printed(row['low'])} to {as_printed(row['high'])}, " if known else ""
             interval = f" ({interval}{_people(row['n'])})"
-            kind = "by the model's own reckoning, its" if row["kind"] == "model" else row["kind"]
+            kind = "by the model's own estimate, its" if row["kind"] == "model" else row["kind"]
             text = f"{label}: {kind} reliability is {as_printed(row['reliability'])}{interval}"
             halves = self.row(name)
             if row["kind"] == "model" and halves is not None and halves["reliability"] is not None:
@@ -693,8 +693,9 @@ def _few(rows: list[dict[str, Any]]) -> list[str]:
         elif row["without"]:
             share = row["without"] / (row["n"] + row["without"])
             more = ", which is too many to rely on it; see the rank correlation" if share > MANY else ""
+            have, are = ("has", "is") if row["without"] == 1 else ("have", "are")
             said.append(
-                f"{row['kind']}: {_people(row['without'])} left out for want of a {label} in one of the "
-                f"{where}{more}"
+                f"{row['kind']}: {_people(row['without'])} {have} no finite estimate of "
+                f"{label_of(row['parameter'])} in one of the {where} and {are} left out{more}"
             )
     return said

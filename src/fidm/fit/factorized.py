@@ -14,7 +14,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
-from fidm.errors import FitError
+from fidm.errors import FitError, count
 from fidm.fit import sensitivity
 from fidm.fit.common import (
     default_lapse,
@@ -272,9 +272,10 @@ def learn_sensitivity(
     told = int(sensitivity.has_maximum(choices).sum())
     if told < FEWEST_PEOPLE:
         notes.append(
-            f"{SENSITIVITY}: {told} participants of the training part made choices that are neither all best "
-            f"nor no better than chance; {FEWEST_PEOPLE} are needed to learn how people differ. Everybody's "
-            f"own maximum likelihood is given instead, with bounds where there is none.{_left_out(data)}"
+            f"{SENSITIVITY}: {count(told, 'participant')} of the training part made choices that are neither "
+            f"all best nor no better than chance; {FEWEST_PEOPLE} are needed to learn how people differ. "
+            "Everybody's own maximum likelihood is given instead, with bounds where there is none."
+            f"{_left_out(data)}"
         )
         return none
     return sensitivity.learn_prior(choices, lapse=rate, workers=workers, plausible=plausible)

@@ -22,6 +22,9 @@ from fidm.fit.fitted import Data, Fit
 from fidm.fit.profile import SENSITIVITY, Profile, number_text
 from fidm.types import Floats
 
+FEWEST = 10
+"""A rank correlation of fewer people says nothing."""
+
 
 def other_way(
     fit: Fit,
@@ -92,9 +95,9 @@ class BothWays:
 
     @property
     def rank_correlation(self) -> float:
-        """Spearman's rank correlation of the two; NaN where it is not defined."""
+        """Spearman's rank correlation of the two; NaN where it is not defined, or of fewer than 10 people."""
         mine, others = (stats.rankdata(values) for values in self._pairs())
-        if len(mine) < 2 or not (np.ptp(mine) and np.ptp(others)):
+        if len(mine) < FEWEST or not (np.ptp(mine) and np.ptp(others)):
             return np.nan
         return float(np.corrcoef(mine, others)[0, 1])
 
@@ -117,16 +120,23 @@ class BothWays:
 
     def __str__(self) -> str:
         (mine, others), together = self.median, self.rank_correlation
-        correlation = f"{together:.2f}" if np.isfinite(together) else "unknown"
+        known = f"; rank correlation {together:.2f} (n = {len(self._pairs()[0]):,})"
         return (
-            f"median η {number_text(mine)} with {_way(self.profile.inferred)}, "
-            f"{number_text(others)} with {_way(self.other.inferred)}; rank correlation {correlation}"
-        )
+            f"median η {number_text(mine)} with {say_way(self.profile.inferred)}, "
+            f"{number_text(others)} with {say_way(self.other.inferred)}"
+        ) + (known if np.isfinite(together) else "")
 
 
-def _way(inferred: float) -> str:
+def say_way(inferred: float) -> str:
+    """Return how inferred moves are treated, by how much they count.
+
+    Examples
+    --------
+    >>> say_way(0.0), say_way(0.5), say_way(1.0)
+    ('inferred moves left out', 'inferred moves counted 0.5', 'inferred moves counted, too')
+    """
     if inferred in (0.0, 1.0):
-        return "inferred moves left out" if inferred == 0.0 else "all moves counted"
+        return f"inferred moves {'left out' if inferred == 0.0 else 'counted, too'}"
     return f"inferred moves counted {inferred:g}"
 
 

@@ -24,7 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, optimize, stats
 
-from fidm.errors import FitError
+from fidm.channels import channel_words
+from fidm.errors import FitError, count
 from fidm.fit import plausible
 from fidm.fit.offsets import (
     SEARCH_NODES,
@@ -218,8 +219,8 @@ def enough_people(channel: Channel, data: Observed) -> None:
     people = int((data.counts > 0).sum())
     if people < FEWEST_PEOPLE:
         raise FitError(
-            f"{people} participants of the training part have a {channel.column}; {FEWEST_PEOPLE} are needed "
-            f"to learn how people differ in {channel.name}."
+            f"only {count(people, 'participant')} {'has' if people == 1 else 'have'} a recorded "
+            f"{channel_words(channel).name}; {FEWEST_PEOPLE} are needed to learn how people differ in it."
         )
 
 
@@ -267,16 +268,16 @@ def carried_over(channel: Channel, data: Observed, shared: Population) -> float:
 
 
 def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> None:
-    if not len(data.y):
-        raise FitError(
-            f"Nobody in the training part has a {channel.column}, so {channel.name} cannot be fitted."
-        )
+    n, (words, _, things) = len(data.y), channel_words(channel)
+    if not n:
+        raise FitError(f"nobody has a recorded {words}, so there is nothing to learn from it.")
+    if n == 1:
+        raise FitError(f"there is only one {words}, and nothing to learn from it.")
     if (data.y == data.y[0]).all():
         value = float(channel.record(data.y[:1])[0])
-        what = "positive" if channel.kind == "bernoulli" and value else f"{value:g}"
-        often = "the one observation" if len(data.y) == 1 else f"all {len(data.y):,} observations"
+        what = ("yes" if value else "no") if channel.kind == "bernoulli" else f"{value:g}"
         raise FitError(
-            f"{channel.column} is {what} in {often} of the training part, so {channel.name} cannot be fitted."
+            f"all {n:,} {things} have the same {words} ({what}), so there is nothing to learn from it."
         )
     scale = np.sqrt((data.x**2).mean(axis=1))
     columns = (data.x / np.where(scale > 0, scale, 1.0)[:, None]).T
@@ -289,10 +290,8 @@ def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> Non
             f"{channel.name} is conditioned on {odd}, which in the training part is constant or follows from "
             "its other design columns. Leave it out of the channel's design."
         )
-    if len(data.y) <= data.x.shape[0]:
-        raise FitError(
-            f"{len(data.y)} observations of {channel.column} are too few for {data.x.shape[0]} coefficients."
-        )
+    if n <= data.x.shape[0]:
+        raise FitError(f"only {n} {things} have a {words}; {data.x.shape[0] + 1} or more are needed.")
 
 
 def _scoring(channel: Channel, data: Observed, coefficients: Floats, shape: float) -> Floats:
@@ -491,8 +490,9 @@ class _Search:
         left = 0.5 * n * float(np.sum(np.square(result.jac)))
         if not np.isfinite(best).all() or (left > NEGLIGIBLE and best[-1] > lowest + 1e-6):
             raise FitError(
-                f"The population of {name} could not be fitted: its log-likelihood could still rise by about "
-                f"{left:.1g} after {result.nit} steps. Are there enough people, and do its values make sense?"
+                f"what people share in {channel_words(self.channel).name} could not be estimated: after "
+                f"{result.nit} steps the log-likelihood could still rise by about {left:.1g}. Are there "
+                "enough people, and do its values make sense?"
             )
         if not errors:
             return best, np.full(len(best), np.nan)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.errors import DataError
+from fidm.errors import DataError, count
 from fidm.types import Floats, read_only
 
 if TYPE_CHECKING:
@@ -286,8 +286,9 @@ class Profile:
                 how = "left out of" if self.inferred == 0.0 else "counted like any other in"
                 how += f" action sensitivity (weight {self.inferred:g})"
             share = 100 * inferred / float(np.nansum(self.n_steps))
+            which = "count" if self.inferred else "would count"
             notes.append(
-                f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of the moves that count, {how}"
+                f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of the moves that {which}, {how}"
             )
         if self.grounding_share is not None:
             known = [column[np.isfinite(column)] for column in self.grounding_share.T]
@@ -303,7 +304,8 @@ class Profile:
         return tuple(notes)
 
     def __repr__(self) -> str:
-        return f"Profile({len(self):,} participants × {', '.join(self.parameters)}; method={self.method!r})"
+        who = count(len(self), "participant")
+        return f"Profile({who} × {', '.join(self.parameters)}; method={self.method!r})"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -356,7 +358,7 @@ class ProfileSummary:
         header, rows, notes = self.lines()
         widths = [max(len(line[i]) for line in [header, *rows]) for i in range(len(header))]
         how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(self.method, self.method)
-        text = [f"{self.participants:,} participants, {how}, {self.level:.0%} intervals", ""]
+        text = [f"{count(self.participants, 'participant')}, {how}, {self.level:.0%} intervals", ""]
         for line in [header, *rows]:
             cells = [
                 line[0].ljust(widths[0]),
@@ -376,7 +378,7 @@ class ProfileSummary:
         head = "".join(f"<th>{name}</th>" for name in header)
         more = "".join(f"<br>{note}" for note in notes)
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return f"{table}{self.participants:,} participants{more}"
+        return f"{table}{count(self.participants, 'participant')}{more}"
 
 
 def _quantiles(known: Floats) -> tuple[float, float, float]:

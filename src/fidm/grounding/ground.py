@@ -38,7 +38,7 @@ from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet, follow, trace_problems
 from fidm.types import Progress
 
-NOTHING_SAID = "Nothing was grounded."
+NOTHING_SAID = "No moves were read."
 """What is said of a dialog without a single action."""
 
 

@@ -495,7 +495,9 @@ def _say_notes(found: Classification, console: Console, *, full: bool) -> None:
         said.append("nobody is held out: there is only cross-validation")
     once = "; the paper cut its people once" if has_paper(found) else ""
     folds, repeats = (settings.get(name, DASH) for name in ("folds", "repeats"))
-    said += [f"cross-validation: {folds} folds, {times(repeats)}{once}", say_widened(found)]
+    said.append(f"cross-validation: {folds} folds, {times(repeats)}{once}")
+    if found.scores.filter(part="cv")["low"].count():
+        said.append(say_widened(found))
     if has_paper(found):
         said.append(
             "the paper's figures are of its own 400 people and map, which are not public: agreement proves "

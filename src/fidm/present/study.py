@@ -21,9 +21,11 @@ from fidm.errors import count
 from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
 from fidm.evidence.localization import Localization
 from fidm.experiments.paper import LOCALIZATION
+from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays
-from fidm.fit.profile import SENSITIVITY, Profile, number_text
+from fidm.fit.profile import NO_OBSERVATION, SENSITIVITY, Profile, number_text
 from fidm.folder import StudyFolder
+from fidm.gaps import say_counted
 from fidm.grounding.ground import NOTHING_SAID
 from fidm.grounding.store import read_grounding
 from fidm.io.columns import say_reasons
@@ -31,7 +33,9 @@ from fidm.io.study import read_cohort
 from fidm.line import FittedStudy, GroundedStudy
 from fidm.model.action import TIE
 from fidm.present import NOT_A_DIAGNOSIS
+from fidm.present.numbers import DASH, SHORT, not_estimated, number
 from fidm.present.terminal import note, table_of, warn
+from fidm.present.wording import listed
 from fidm.record import Record
 from fidm.simulate.twin import TRUTH
 
@@ -91,7 +95,7 @@ NARROWEST = 11
 CLEARLY = 0.05
 """A segment whose residual is not larger, about 5 %, cost what was expected."""
 
-NO_WORSE = "no other action was worse than the best one"
+NO_WORSE = "every counted action was a best one"
 
 WHAT_RESIDUALS_ARE = (
     "residuals are the paper's: the logarithm of observed over expected given the moves, 1 added to counts "
@@ -101,7 +105,14 @@ WHAT_RESIDUALS_ARE = (
 
 
 def show_evidence(
-    found: Evidence, behind: Behind, console: Console, *, participant: str | None, top: int, source: str
+    found: Evidence,
+    behind: Behind,
+    console: Console,
+    *,
+    participant: str | None,
+    top: int,
+    source: str,
+    why: Mapping[str, str],
 ) -> None:
     """Print everybody's evidence, or one person's with the words behind it.
 
@@ -119,6 +130,8 @@ def show_evidence(
         How many actions and segments.
     source : str
         Where what people share comes from, in words.
+    why : mapping of str to str
+        Why this person has no estimate of a parameter, by its name.
     """
     console.print(
         f"[bold]Evidence for {count(len(found.participants), 'participant')}[/]: "
@@ -129,7 +142,7 @@ def show_evidence(
     if participant is None:
         show_everybody(found, top, console)
     else:
-        show_person(found, behind, participant, top, console)
+        show_person(found, behind, participant, top, console, why)
     if not found.channels:
         warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
     warn(console, *behind.warnings)
@@ -165,7 +178,9 @@ def show_everybody(found: Evidence, top: int, console: Console) -> None:
     )
 
 
-def show_person(found: Evidence, behind: Behind, participant: str, top: int, console: Console) -> None:
+def show_person(
+    found: Evidence, behind: Behind, participant: str, top: int, console: Console, why: Mapping[str, str]
+) -> None:
     """Print one person's most unexpected actions and heaviest segments, with the words if they are known."""
     row = found.people.filter(pl.col("participant") == participant).row(0, named=True)
     own = row["action_sensitivity"]
@@ -189,17 +204,31 @@ def show_person(found: Evidence, behind: Behind, participant: str, top: int, con
         console.print(_fitted(table_of(header, cells, left=5), wraps=("best", *said)))
     elif row["n_actions"]:
         note(console, NO_WORSE)
-    else:
-        warn(console, "None of this person's actions counts.")
-    has_segments = found.segments.filter(pl.col("participant") == participant).height > 0
-    if not has_segments:
-        warn(console, "This person has no segment of speech that counts.")
-    for channel in found.channels if has_segments else ():
+    for reason in dict.fromkeys(why.values()):
+        names = [SHORT.get(name, name) for name, own in why.items() if own == reason]
+        warn(console, f"{listed(names)}: {reason}")
+    channels = [name for name in found.channels if name not in why]
+    for channel in channels:
         _show_segments(found, behind, participant, channel, top, console)
-    if found.channels and has_segments:
+    if channels:
         note(console, WHAT_RESIDUALS_ARE)
     if behind.words is not None:
         note(console, "words are shown here only; no file holds them")
+
+
+def say_lacking(
+    profile: Profile, fit: Fit, cohort: Cohort, behind: Behind, participant: str
+) -> dict[str, str]:
+    """Return why a person has no estimate, by the names of the parameters they have none of."""
+    row, found = profile.participants.to_list().index(participant), {}
+    columns = {channel.name: channel.column for channel in fit.channels}
+    for k, name in enumerate(profile.parameters):
+        if profile.status[row, k] == NO_OBSERVATION:
+            n = int(profile.n[row, k])
+            found[name] = not_estimated(
+                name, n, "" if n else behind.why_nothing(cohort, row, columns.get(name))
+            )
+    return found
 
 
 def worse_actions(found: Evidence, top: int, *, participant: str | None = None) -> pl.DataFrame:
@@ -291,7 +320,8 @@ def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> Non
     fitted = found.fit
     how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
     joint = ", joint prior" if fitted.joint is not None else ""
-    console.print(f"[bold]{len(found.profile):,} participants[/], {how}{joint}, {fitted.level:.0%} intervals")
+    who = count(len(found.profile), "participant")
+    console.print(f"[bold]{who}[/], {how}{joint}, {fitted.level:.0%} intervals")
     dim = [f"what people share was learned from {fitted.n_learned:,} ({found.part}){_say_learned(found)}"]
     if found.reviewed is not None:
         dim.append(_say_reviewed(found.reviewed))
@@ -379,6 +409,7 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
         if n or status not in ("reviewed", "rejected"):
             rows.append([words, f"{n:,}", f"{n / max(1, table.height):.1%}"])
     console.print(table_of(["segments", "number", "share"], rows))
+    note(console, *filter(None, [say_counted(grounded.cohort.n_segments, table.height)]))
     _show_doubts(found, console)
     warn(console, *found.warnings)
     faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()
@@ -504,11 +535,11 @@ def _show_localization(astray: Localization, console: Console) -> None:
     rows = []
     for anchor, words in ANCHORS.items():
         row, paper = astray.row(anchor), LOCALIZATION[anchor]
-        interval = f"{row['auc']:.3f}"
+        own = DASH if row["auc"] is None else f"{row['auc']:.3f}"
         if row["auc_low"] is not None:
-            interval += f" [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
+            own += f" [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
         rows.append(
-            [words, interval, f"{paper['auc']:.3f}", f"{row['enrichment']:.2f}", f"{paper['enrichment']:.2f}"]
+            [words, own, f"{paper['auc']:.3f}", number(row["enrichment"]), f"{paper['enrichment']:.2f}"]
         )
     console.print(table_of(["", "AUC within a person", "paper", "enrichment", "paper"], rows))
     note(

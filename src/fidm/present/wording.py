@@ -163,17 +163,27 @@ def lacking(result: Classification) -> pl.DataFrame:
 def say_missing(result: Classification) -> list[str]:
     """Return which features people lack, in a line; nothing where nobody lacks any."""
     alike = ["representation", "part", "n", "n_missing"]
+    of_each = result.missing.group_by("feature", maintain_order=True).agg(pl.col("n", "n_missing").sum())
+    gone = of_each.filter(pl.col("n") == pl.col("n_missing"))["feature"].to_list()
     said = [
         f"{features[0] if len(features) == 1 else f'{len(features):,} features of {briefly(name)}'} "
         f"for {lack:,} of {n:,} {'held-out people' if part == 'held-out' else 'people'}"
         for name, part, n, lack, features in lacking(result)
+        .filter(~pl.col("feature").is_in(gone))
         .group_by(alike, maintain_order=True)
         .agg("feature")
         .iter_rows()
     ]
     more = f", and {len(said) - MOST_LACKING:,} more" if len(said) > MOST_LACKING else ""
     shown = ", ".join(said[:MOST_LACKING])
-    return [f"missing, and replaced by the median: {shown}{more} (classify-missing.csv)"] if said else []
+    return [
+        *(
+            [f"missing for everybody, and of no use: {', '.join(gone)} (classify-missing.csv)"]
+            if gone
+            else []
+        ),
+        *([f"missing, and replaced by the median: {shown}{more} (classify-missing.csv)"] if said else []),
+    ]
 
 
 # ---------------------------------------------------------------------- which rows

@@ -19,7 +19,7 @@ from fidm.errors import count
 from fidm.fit.profile import SENSITIVITY
 from fidm.pages import csp_hash, read_asset, script_json
 from fidm.present.numbers import DASH, FLAGS, cell_text, estimate_text, flag_text, interval_text
-from fidm.report.parts import FLAG, HIGH, LOW
+from fidm.report.parts import FEW, FLAG, HIGH, LOW
 
 STYLES = ("report.css",)
 SCRIPTS = ("charts.js", "links.js", "tables.js", "person.js", "report.js")
@@ -153,18 +153,23 @@ def laid_out(table: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``columns``, ``rows`` of cells (``text``, ``more`` for the interval, ``mark`` for the remark), and
+        ``columns``, ``rows`` of cells (``text``, ``more`` for the interval, ``mark`` for the remarks), and
         ``marks``: what each mark means.
     """
     columns = table["columns"]
     shown = [i for i, one in enumerate(columns) if not one.get("within")]
     parts: dict[str, dict[str, int]] = {}
+
+    def flags(row: Sequence[Any], own: Mapping[str, int]) -> list[str]:
+        few = "few_observations" if FEW in own and row[own[FEW]] else None
+        said = (row[own[FLAG]], few) if FLAG in own else ()
+        return [flag for flag in dict.fromkeys(said) if flag in FLAGS]
+
     for i, one in enumerate(columns):
         if one.get("within"):
             parts.setdefault(one["within"], {})[one["role"]] = i
     of = [parts.get(columns[i]["name"], {}) for i in shown]
-    flagged = [own[FLAG] for own in of if FLAG in own]
-    found = {row[i] for row in table["rows"] for i in flagged} & set(FLAGS)
+    found = {flag for row in table["rows"] for own in of for flag in flags(row, own)}
     marks = dict(zip((one for one in FLAGS if one in found), MARKS, strict=False))
 
     def cell(row: Sequence[Any], i: int, own: Mapping[str, int]) -> dict[str, str]:
@@ -174,7 +179,7 @@ def laid_out(table: Mapping[str, Any]) -> dict[str, Any]:
         if FLAG in own and LOW in own:
             text = estimate_text(row[i], row[own[LOW]], row[own[HIGH]], row[own[FLAG]])
         is_bare = text == DASH and more
-        mark = marks.get(row[own[FLAG]], "") if FLAG in own else ""
+        mark = ",".join(sorted(marks[flag] for flag in flags(row, own)))
         return {"text": "" if is_bare else text, "more": more, "mark": mark}
 
     return {

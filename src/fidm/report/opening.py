@@ -169,8 +169,6 @@ class Known:
         What reviewers decided, by participant, episode and segment.
     gaps : Gaps
         Who has no data, whose episodes are copies, and whose effort awaits review.
-    awaiting : frozenset of str
-        Who said something that awaits review.
     other_way : DataFrame or None
         Everybody's η with inferred moves treated the other way, with its ends and status, as ``fidm fit``
         wrote it beside the same estimates; None where it did not.
@@ -187,13 +185,7 @@ class Known:
     is_deidentified: bool = False
     reviews: Mapping[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=Gaps)
-    awaiting: frozenset[str] = frozenset()
     other_way: pl.DataFrame | None = None
-
-    @property
-    def source(self) -> str:
-        """What people's data come from."""
-        return "episode" if self.behind.words is None else "dialog"
 
     def why_not(self, row: int, k: int) -> str:
         """Return why nothing was observed of a person in a parameter; empty where there is no other reason.
@@ -203,18 +195,8 @@ class Known:
         row, k : int
             The person, and the parameter.
         """
-        cohort, who = self.cohort, self.cohort.ids[row]
-        first, last = cohort.episode_offsets[row : row + 2]
-        if first == last:
-            return f"no {self.source}"
-        kind = cohort.step_offsets if k == 0 else cohort.segment_offsets
-        own = slice(kind[first], kind[last])
-        n = own.stop - own.start
-        if k and n:
-            column = self.fit.channels[k - 1].column
-            return "not recorded" if cohort.segments[column][own].null_count() == n else ""
-        is_stated = n == 0 or cohort.inferred is None or not cohort.inferred[own].all()
-        return "what was said awaits review" if is_stated and who in self.awaiting else ""
+        column = self.fit.channels[k - 1].column if k else None
+        return self.behind.why_nothing(self.cohort, row, column)
 
 
 COLUMNS = ("participant", "shown_as")
@@ -418,7 +400,6 @@ def open_for_report(folder: Path, asked: ReportOptions) -> Opened:
         deidentify,
         reviews,
         Gaps.of(cohort),
-        frozenset() if said is None else frozenset(said.filter(status="needs_review")["participant"]),
         _other_way(folder / "profile.parquet", profile, names),
     )
     grounded = None

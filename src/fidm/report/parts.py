@@ -34,7 +34,7 @@ AGAINST: Mapping[str, str] = {
 }
 """What is to be said against an estimate."""
 
-IN_DOUBT = "It rests only on segments that await review."
+IN_DOUBT = "All segments behind it await review."
 """What is added where nobody has looked at any segment behind an estimate of effort, and all need it."""
 
 FROM_OTHERS: Mapping[str, str] = {
@@ -72,16 +72,25 @@ def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     why : str
         Why nothing was observed, where more is known than that.
     """
-    status = STATUSES[profile.status[row, k]]
+    status, name, n = STATUSES[profile.status[row, k]], profile.parameters[k], int(profile.n[row, k])
     if status == "no_observation":
-        return sentence(not_estimated(profile.parameters[k], int(profile.n[row, k]), why))
-    said = AGAINST.get(status)
-    if said is not None and profile.method == "eb" and np.isfinite(profile.estimate[row, k]):
+        return sentence(not_estimated(name, n, why))
+    said, few = AGAINST.get(status), profile.is_few[row, k]
+    leans = profile.method == "eb" and np.isfinite(profile.estimate[row, k])
+    error = profile.log_sensitivity_se[row] if name == SENSITIVITY else profile.se[row, k]
+    if few and leans and status != "at_random" and error**2 > profile.prior_sd[k] ** 2 / 2:
+        return (
+            f"With only {rests_on(name, n)} of this person, the estimate and its interval rest mostly on "
+            "what the other people are like."
+        )
+    if said is not None and leans:
         if status == "at_random":
             said = said.replace("at random.", f"at random (probability {percent_text(profile.random[row])}).")
         said += FROM_OTHERS.get(status, "")
-    if said is not None and profile.is_few[row, k]:
-        said += f" From {rests_on(profile.parameters[k], int(profile.n[row, k]))} only."
+    if said is not None and few:
+        others = ", and in part on what the other people are like" if leans else ""
+        rests = f"It rests on {rests_on(name, n)} only{others}."
+        said = rests if status == "few_observations" else f"{said} {rests}"
     return said
 
 
@@ -118,8 +127,9 @@ def column_words(name: str) -> str:
     return COLUMNS.get(name, name.replace("_", " "))
 
 
-LOW, HIGH, FLAG = "low", "high", "flag"
-"""What a column can be to another one, in whose cells the page shows it: an end of an interval, a remark."""
+LOW, HIGH, FLAG, FEW = "low", "high", "flag", "few"
+"""What a column can be to another one, in whose cells the page shows it: an end of an interval, a remark, and
+whether there are few observations, too."""
 
 
 def section(
@@ -146,9 +156,16 @@ def column(name: str, words: str = "", *, unit: str | None = None, align: str = 
 
 
 def with_interval(
-    name: str, words: str = "", *, low: str = "", high: str = "", flag: str = "", unit: str | None = None
+    name: str,
+    words: str = "",
+    *,
+    low: str = "",
+    high: str = "",
+    flag: str = "",
+    few: str = "",
+    unit: str | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the columns of a number, its interval and, if named, its flag; a page shows them as one.
+    """Return the columns of a number, its interval and, if named, its flags; a page shows them as one.
 
     Parameters
     ----------
@@ -156,14 +173,15 @@ def with_interval(
         As in :func:`column`.
     low, high : str
         What the columns of the ends are called; by default the name with ``_low`` and ``_high``.
-    flag : str
-        What the column with a remark's code is called, if there is one.
+    flag, few : str
+        What the columns with a remark's code, and with whether there are few observations, are called.
     """
     whole = column(name, words, unit=unit)
     ends = [(low or f"{name}_low", LOW, "from"), (high or f"{name}_high", HIGH, "to")]
-    if flag:
-        ends.append((flag, FLAG, "remark"))
-    parts = ({**column(own, said, unit=unit), "within": name, "role": role} for own, role, said in ends)
+    ends += [(flag, FLAG, "remark"), (few, FEW, "few observations")]
+    parts = (
+        {**column(own, said, unit=unit), "within": name, "role": role} for own, role, said in ends if own
+    )
     return [whole, *parts]
 
 
@@ -179,15 +197,17 @@ def table(
     rows: Iterable[Sequence[Any]],
     *,
     note: str = "",
+    brackets: str = "",
 ) -> dict[str, Any]:
-    """Return a table; its cells are raw values, rounded to six significant digits."""
-    return {
-        "id": name,
-        "title": title,
-        "columns": list(columns),
-        "rows": [[raw(cell) for cell in row] for row in rows],
-        "note": note,
-    }
+    """Return a table; its cells are raw values, rounded to six significant digits.
+
+    ``brackets`` says what intervals it has; that stands in its note only if it has any.
+    """
+    cells = [[raw(cell) for cell in row] for row in rows]
+    ends = [i for i, one in enumerate(columns) if one.get("role") in (LOW, HIGH)]
+    if brackets and any(row[i] is not None for row in cells for i in ends):
+        note = f"In brackets: {brackets}. {note}".strip()
+    return {"id": name, "title": title, "columns": list(columns), "rows": cells, "note": note}
 
 
 def table_of(

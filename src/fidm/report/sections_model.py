@@ -13,7 +13,8 @@ from fidm.errors import FidmError
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
 from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, reliability
-from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, number_text
+from fidm.fit.inferred import say_way
+from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
 from fidm.present.numbers import FLAGS, MINUS, in_one_way
 from fidm.report.opening import Opened
 from fidm.report.parts import (
@@ -154,25 +155,26 @@ def _people_table(opened: Opened) -> dict[str, Any]:
         columns.append(text_column(label, column_words(label)))
     other = known.other_way
     for name in (profile.parameters[k] for k in shown):
-        columns += with_interval(name, parameter_words(name), flag=f"{name}_status")
+        columns += with_interval(name, parameter_words(name), flag=f"{name}_status", few=f"{name}_few")
         if name == SENSITIVITY and other is not None:
-            which = "all moves counted" if other.columns[0].endswith("all_moves") else "stated moves only"
-            words = f"{parameter_words(name)}, {which}"
-            columns += with_interval(other.columns[0], words, flag=f"{other.columns[0]}_status")
+            second, counts = other.columns[0], float(other.columns[0].endswith("all_moves"))
+            words = f"{parameter_words(name)}, {say_way(counts)}"
+            columns += with_interval(second, words, flag=f"{second}_status", few=f"{second}_few")
+            n_other = profile.n_steps - (1 - counts) * profile.n_inferred
     labels = [] if label is None else known.cohort.participants[label].cast(pl.String).to_list()
     cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).tolist()
     rows = []
     for i, name in enumerate(profile.participants):
-        own = [(*cells[i][k], STATUSES[profile.status[i, k]]) for k in shown]
+        own = [(*cells[i][k], STATUSES[profile.status[i, k]], bool(profile.is_few[i, k])) for k in shown]
         if other is not None and shown[0] == 0:
-            own.insert(1, other.row(i))
+            own.insert(1, (*other.row(i), bool(0 < n_other[i] < fewest(SENSITIVITY))))
         rows.append((name, *([] if label is None else [labels[i]]), *(cell for one in own for cell in one)))
     return table(
         "estimates",
         "Everybody's estimates",
         columns,
         rows if known.is_deidentified else sorted(rows, key=lambda row: str(row[0])),
-        note=f"In brackets: {profile.level * 100:g} % intervals.",
+        brackets=f"{profile.level * 100:g} % intervals",
     )
 
 
@@ -208,8 +210,9 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
              row["reliability"], row["low"], row["high"], row["sem"], row["mdc"], row["mdc_shrunk"])
             for row in found.table.iter_rows(named=True)
         ),
-        note=f"In brackets: 95 % intervals, participants resampled {found.record.settings['bootstrap']:,} "
-        "times. Errors and changes are of log η and θ. Estimates by empirical "
+        brackets="95 % intervals, participants resampled "
+        f"{found.record.settings['bootstrap']:,} times",
+        note="Errors and changes are of log η and θ. Estimates by empirical "
         "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
         "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
         f"standard error is about. –: with a reliability that is or may be {TOO_LOW:.2f} or below, or of few "
@@ -293,6 +296,6 @@ def _localisation_table(found: Localization) -> dict[str, Any]:
          column("n_events", "events"), column("n_steps", "of steps"), column("paper_auc", "AUC in the paper"),
          column("paper_enrichment", "enrichment in the paper")],
         rows,
-        note=f"In brackets: {found.record.settings['level'] * 100:g} % intervals, participants resampled "
-        f"{found.record.settings['bootstrap']:,} times.",
+        brackets=f"{found.record.settings['level'] * 100:g} % intervals, participants resampled "
+        f"{found.record.settings['bootstrap']:,} times",
     )  # fmt: skip

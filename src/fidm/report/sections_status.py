@@ -129,7 +129,8 @@ def _class_tables(found: Classification) -> list[dict[str, Any]]:
          *with_interval("balanced_accuracy", unit=PERCENT),
          column("balanced_accuracy_paper", "balanced accuracy in the paper", unit=PERCENT)],
         _score_rows(found.scores.filter(setting="binary")),
-        note="In brackets: 95 % intervals. The paper's numbers are about its own people.",
+        brackets="95 % intervals",
+        note="The paper's numbers are about its own people.",
     )  # fmt: skip
     roc = table(
         "roc-points",
@@ -153,7 +154,7 @@ def _class_tables(found: Classification) -> list[dict[str, Any]]:
              row["low"], row["high"])
             for row in _of(found.calibration, calibrated)
         ),
-        note="In brackets: 95 % intervals.",
+        brackets="95 % intervals",
     )  # fmt: skip
     return [scores, roc, calibration]
 

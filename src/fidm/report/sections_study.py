@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from fidm.errors import FidmError, count
-from fidm.gaps import named
+from fidm.gaps import named, say_counted
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail
@@ -225,7 +225,9 @@ def _left_out(opened: Opened) -> list[str]:
     n_bad = opened.known.cohort.problems["participant"].n_unique()
     if n_bad:
         said.append(f"{count(n_bad, 'participant')} left out because of problems in their data.")
-    return [*said, *(sentence(text) for text in opened.known.gaps.say(opened.known.source))]
+    if opened.grounded is not None:
+        said.append(sentence(say_counted(opened.known.cohort.n_segments, opened.grounded.height)))
+    return [*said, *(sentence(text) for text in opened.known.gaps.say(opened.known.behind.source))]
 
 
 def _groups(opened: Opened) -> dict[str, Any] | None:

@@ -632,7 +632,7 @@ def test_a_class_of_two_has_no_interval():
     assert few["value"].null_count() == 0
     assert few["low"].null_count() == few["se"].null_count() == few.height
     assert result.differences.filter(setting="multiclass", part="held-out")["p"].null_count() == 4
-    assert any("'major' has 2" in note for note in result.notes)
+    assert any("2 are 'major' (held-out part): too few people for intervals" in note for note in result.notes)
 
 
 def test_own_transformers_may_be_plain_objects():
@@ -710,15 +710,18 @@ def test_a_channel_that_one_fold_cannot_learn_is_left_out_of_all():
     assert "=" not in said  # no option of Python's, which the command line does not have
 
 
-def test_an_auc_with_a_small_class_has_no_interval():
+def test_a_score_with_a_small_class_has_no_interval_nor_has_a_difference():
     task, cohort = setting()
     ids = cohort.participants.with_row_index()
     rows = [*ids.filter(diagnosis="normal")["index"][:20], *ids.filter(diagnosis="mci")["index"][:9]]
     small = cohort[np.sort(rows)]
     small = small.with_participants(small.participants.drop("split"))
-    found = fidm.study.classify(task, small, representations=["score", "trajectory"], permutations=0)
+    found = fidm.study.classify(
+        task, small, representations=["score", "action", "score+action"], permutations=0
+    )
     for table in (found.scores, found.differences):
-        assert table.filter(metric="auc")["low"].null_count() == table.filter(metric="auc").height
-        assert table.filter(metric="balanced_accuracy")["low"].null_count() == 0
+        assert 0 < table["low"].null_count() == table["se"].null_count() == table.height
     (said,) = [note for note in found.notes if "too few people" in note]
-    assert said.startswith("9 in the smaller class (cross-validation)")
+    assert said.startswith(
+        "9 in the smaller class (cross-validation): too few people for intervals, and to judge"
+    )

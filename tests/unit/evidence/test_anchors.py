@@ -313,16 +313,22 @@ def test_clear_stretches_hold_no_bypass(located):
     assert people["n_events"].sum() == clear["route_divergence"].sum()
 
 
-def test_one_person_has_no_interval(located):
+def test_few_people_have_no_interval_and_fewer_no_number(located):
     evidence, cohort, result = located
-    who = result.people.filter((pl.col("anchor") == "bypass") & pl.col("auc").is_not_null())["participant"][0]
+    who = result.people.filter((pl.col("anchor") == "bypass") & pl.col("auc").is_not_null())["participant"]
     fit = fidm.Model(evidence.tasks.tasks).fit(cohort)
-    one = cohort.select([who])
-    row = localize(find_evidence(fit, one), one).row("bypass")
+    five, four = (cohort.select(who[:n].to_list()) for n in (5, 4))
+    found = localize(find_evidence(fit, five), five)
+    row = found.row("bypass")
     assert row["auc"] is not None
     assert row["auc_low"] is None
     assert row["enrichment_high"] is None
-    assert any("too few people" in n for n in localize(find_evidence(fit, one), one).notes)
+    assert any("too few people" in n for n in found.notes)
+    found = localize(find_evidence(fit, four), four)
+    row = found.row("bypass")
+    assert (row["auc"], row["enrichment"], row["pooled_enrichment"], row["n_people"]) == (None, None, None, 4)
+    said = "Passed a target by, among opportunity steps: 4 people have both such events and other actions"
+    assert f"{said}: too few to judge." in found.sentences()
 
 
 def binomial_people(n):
@@ -373,12 +379,12 @@ def test_pooled_numbers_by_hand():
             "baseline": [0.1, 0.25, 0.0],
         }
     )
-    row = _numbers(people, [1, 0], 10, 0.95)
+    row = _numbers(pl.concat([people] * 3), [1, 0], 10, 0.95)
     assert row["pooled_top_rate"] == pytest.approx((1 + 3 + 0) / (2 + 4 + 1))
     assert row["pooled_baseline"] == pytest.approx(12 / 70)
     assert row["pooled_enrichment"] == pytest.approx((4 / 7) / (12 / 70))
-    assert row["enrichment"] == pytest.approx(0.625 / 0.175)  # means over the two who have both kinds
-    assert (row["n_people"], row["n_events"], row["n_steps"]) == (2, 12, 60)
+    assert row["enrichment"] == pytest.approx(0.625 / 0.175)  # means over those who have both kinds
+    assert (row["n_people"], row["n_events"], row["n_steps"]) == (6, 36, 180)
 
 
 def test_it_is_told_in_sentences(located, corridor):

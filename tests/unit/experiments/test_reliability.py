@@ -134,7 +134,7 @@ def test_people_without_a_finite_estimate_are_counted(found, cohort):
     assert row["n"] + row["without"] == len(cohort)
     assert row["without"] > 0
     assert row["rank_r"] is not None
-    assert any("a finite η" in note for note in found.notes)
+    assert any("no finite estimate of action sensitivity η" in note for note in found.notes)
 
 
 def test_when_many_are_left_out_the_sentence_relies_on_the_model(task):
@@ -142,7 +142,11 @@ def test_when_many_are_left_out_the_sentence_relies_on_the_model(task):
     found = reliability(task, short, bootstrap=50)
     row = found.row("action_sensitivity")
     assert row["without"] > 0.2 * 40
-    assert "own reckoning" in found.sentences()[0]
+    assert "by the model's own estimate, its reliability is" in found.sentences()[0]
+    said = (
+        "people have no finite estimate of pause length in one of the halves and are left out, which is too"
+    )
+    assert any(said in note for note in found.notes)
 
 
 def test_several_traces_give_a_retest():

@@ -452,13 +452,13 @@ def test_channels_left_out_are_those_without_a_column():
 
 def test_channels_that_cannot_be_fitted_say_why():
     always = with_segments(cohort(), pause_s=pl.lit(1.5))
-    with pytest.raises(fidm.FitError, match="so pause_presence"):
+    with pytest.raises(fidm.FitError, match=r"the same pause presence \(yes\)"):
         fidm.Model(task(), channels=[Bernoulli("pause_presence", "pause_s")]).fit(always)
     never = with_segments(cohort(), n_turns=pl.lit(0))
-    with pytest.raises(fidm.FitError, match="n_turns is 0 in all"):
+    with pytest.raises(fidm.FitError, match=r"all .* segments have the same turn count \(0\)"):
         fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(never)
     nothing = with_segments(cohort(), n_turns=pl.lit(None, dtype=pl.Float64))
-    with pytest.raises(fidm.FitError, match="has a n_turns"):
+    with pytest.raises(fidm.FitError, match="nobody has a recorded turn count"):
         fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns")]).fit(nothing)
 
 
@@ -468,14 +468,14 @@ def test_a_channel_that_never_varies_is_left_out_whatever_the_method(method, pop
     few = with_segments(cohort()[:10], n_turns=pl.lit(1), duration_s=pl.lit(2.5))
     fit = fidm.Model(task()).fit(few, method=method, population=population)
     assert {"turns", "duration"}.isdisjoint(fit.parameters)
-    observations = f"in all {few.n_segments} observations of the training part"
-    for said in (f"turns is left out: n_turns is 1 {observations}", f"duration_s is 2.5 {observations}"):
-        assert any(said in warning for warning in fit.warnings)
+    alike = f"all {few.n_segments} segments have the same"
+    for said in (f"turns is left out: {alike} turn count (1)", f"{alike} speech duration (2.5)"):
+        assert any(f"{said}, so there is nothing to learn from it." in warning for warning in fit.warnings)
     effort = fidm.fit_effort(few, method=method, population=population)
     assert effort.parameters == fit.parameters[1:]
-    assert any(f"n_turns is 1 {observations}" in warning for warning in effort.warnings)
+    assert any(f"{alike} turn count (1)" in warning for warning in effort.warnings)
     for channel in (NegativeBinomial("turns", "n_turns"), Gamma("duration", "duration_s")):
-        with pytest.raises(fidm.FitError, match=f"{channel.column} is .* {observations}") as refused:
+        with pytest.raises(fidm.FitError, match=f"{alike} .*, so there is nothing to learn") as refused:
             fidm.Model(task(), channels=[channel]).fit(few, method=method, population=population)
         assert refused.value.channel == channel.name
 
@@ -602,9 +602,27 @@ def test_few_observations_are_counted_whatever_else_is_said():
     profile = made_up(names, [[1, 2, 3, 4]] * 2, [codes, nothing], [[1, 19, 19, 20], [0] * 4])
     assert profile.is_few.T.tolist() == [[True, True, True, False], [False] * 4]
     assert profile.summary().table["few_observations"].to_list() == [3, 0]
-    assert against(profile, 0, 0).endswith("so the data give only a lower bound. From 1 step only.")
-    assert against(profile, 1, 0).endswith("no better than chance. From 19 steps only.")
+    assert against(profile, 0, 0).endswith("so the data give only a lower bound. It rests on 1 step only.")
+    assert against(profile, 1, 0).endswith("no better than chance. It rests on 19 steps only.")
+    assert against(profile, 2, 0) == "It rests on 19 steps only."
     assert against(profile, 3, 0) is None
+
+
+def test_few_observations_under_eb_are_said_to_rest_on_the_others():
+    codes = [STATUSES.index(name) for name in ("no_maximum", "at_zero", "few_observations", "no_maximum")]
+    more = {"method": "eb", "prior_sd": np.array([1.0])}
+    profile = made_up(("action_sensitivity",), [[20, 5, 18, 40]], [codes], [[1, 2, 16, 44]], **more)
+    profile = replace(profile, log_sensitivity_se=np.array([0.95, 0.9, 0.4, 0.6]))
+    mostly = "of this person, the estimate and its interval rest mostly on what the other people are like."
+    assert against(profile, 0, 0) == f"With only 1 step {mostly}"  # and not: the data give a lower bound
+    assert against(profile, 1, 0) == f"With only 2 steps {mostly}"
+    random = np.full(profile.status.shape, STATUSES.index("at_random"), np.int8)
+    assert "chooses at random" in against(replace(profile, status=random, random=np.full(4, 0.97)), 1, 0)
+    partly = "It rests on 16 steps only, and in part on what the other people are like."
+    assert against(profile, 2, 0) == partly
+    assert against(profile, 3, 0).startswith(
+        "Every choice was a best action, so the data give only a lower bound."
+    )
 
 
 @pytest.mark.parametrize("joint", [False, True])
@@ -621,6 +639,7 @@ def test_the_summary_reads_well():
     text = str(fitted().profile(cohort()).summary())
     lines = text.splitlines()
     assert lines[0] == "80 participants, empirical Bayes, 95% intervals"
+    assert str(made_up(("pause",), [[1]], [[0]], [[5]]).summary()).startswith("1 participant, maximum")
     assert lines[2].split() == [
         "parameter",
         "median",
@@ -724,7 +743,7 @@ def test_one_person_can_be_fitted_as_in_the_paper_but_not_shrunk(tmp_path):
     with pytest.raises(fidm.FitError, match="no prior of"):
         fit.log_likelihood(one, at="prior")
     for few in (1, 2):
-        with pytest.raises(fidm.FitError, match=f"{few} participants"):
+        with pytest.raises(fidm.FitError, match=f"{few} participant"):
             fidm.Model(task()).fit(cohort()[:few])
 
 

@@ -192,7 +192,7 @@ def test_where_everything_is_inferred_the_error_says_so():
     with pytest.raises(fidm.FitError, match="100% of the counted"):
         fidm.Model(task(), channels=()).fit(everything)
     two = replace(plain(), inferred=np.arange(plain().n_steps) >= plain()[:2].n_steps)
-    with pytest.raises(fidm.FitError, match=r"participants .* are inferred"):
+    with pytest.raises(fidm.FitError, match=r"participants? .* are inferred"):
         fidm.Model(task(), channels=()).fit(two)
     assert fidm.Model(task(), channels=(), inferred=1).fit(everything).n_learned == 40
     profile = fidm.Model(task(), channels=()).fit(everything, method="mle").profile(everything)
@@ -242,13 +242,13 @@ def test_steps_that_never_count_are_in_no_share():
 
 
 def test_the_summary_says_what_became_of_inferred_moves():
-    share = f"{100 * flagged().inferred.mean():.0f} % of the moves that count"
+    share = f"{100 * flagged().inferred.mean():.0f} % of the moves that"
     for weight, how in (
-        (0.0, "left out of action sensitivity (weight 0)"),
-        (0.5, "counted with weight 0.5 in action sensitivity"),
-        (1.0, "counted like any other in action sensitivity (weight 1)"),
+        (0.0, "would count, left out of action sensitivity (weight 0)"),
+        (0.5, "count, counted with weight 0.5 in action sensitivity"),
+        (1.0, "count, counted like any other in action sensitivity (weight 1)"),
     ):
-        assert f"inferred moves: {share}, {how}" in str(fitted(weight).profile(flagged()).summary())
+        assert f"inferred moves: {share} {how}" in str(fitted(weight).profile(flagged()).summary())
     assert "inferred" not in str(fitted().profile(plain()).summary())
     none = replace(plain(), inferred=np.zeros(plain().n_steps, bool))
     assert "inferred" not in str(fitted().profile(none).summary())
@@ -296,11 +296,14 @@ def test_both_ways_in_numbers():
         "action_sensitivity_all_moves_high",
         "action_sensitivity_all_moves_status",
     ]
-    assert "inferred moves left" in str(ways)
+    assert "with inferred moves left out, " in str(ways)
+    assert str(ways).endswith(
+        f"inferred moves counted, too; rank correlation {ways.rank_correlation:.2f} (n = {len(mine)})"
+    )
     turned = BothWays(others, mine)
     assert turned.name == "action_sensitivity_stated_moves"
     with pytest.raises(fidm.DataError, match="of different people"):
         BothWays(mine, fitted(1.0).profile(flagged()[:3]))
-    one = BothWays(fitted().profile(flagged()[:1]), fitted(1.0).profile(flagged()[:1]))
-    assert np.isnan(one.rank_correlation)
-    assert "rank correlation unknown" in str(one)
+    few = BothWays(fitted().profile(flagged()[:9]), fitted(1.0).profile(flagged()[:9]))
+    assert np.isnan(few.rank_correlation)  # of so few people it says nothing
+    assert "correlation" not in str(few)

@@ -404,7 +404,7 @@ def test_an_empty_dialog_is_a_person_without_moves() -> None:
     assert found.cohort.ids.to_list() == ["P0", "P1", "P2"]
     assert np.diff(found.cohort.step_offsets).tolist() == [0, 1, 0]
     assert sorted(found.checks["participant"].to_list()) == ["P0", "P2"]
-    assert set(found.checks["problem"].to_list()) == {"Nothing was grounded."}
+    assert set(found.checks["problem"].to_list()) == {"No moves were read."}
     assert len(next(iter(found.draws(1, seed=0)))) == 3
 
 

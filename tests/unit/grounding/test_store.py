@@ -334,7 +334,7 @@ def test_problems_appear_and_disappear(tmp_path: Path) -> None:
     write_grounding(tmp_path, made(good), tasks=["grocery"])
     assert not problems.exists()
     write_grounding(tmp_path, made(good, bad), tasks=["grocery"])
-    assert "Nothing was grounded." in problems.read_text("utf-8")
+    assert "No moves were read." in problems.read_text("utf-8")
     unread = pl.DataFrame(
         [("P7.cha", 3, "P7", "The turn has no times.", "")],
         schema=fidm.cohort.PROBLEM_SCHEMA, orient="row",

@@ -344,6 +344,11 @@ def test_what_is_imputed_is_said_by_feature_or_by_representation():
         "2 features of trajectory for 1 of 12 people (classify-missing.csv)"
     ]
     assert say_missing(with_tables(found, missing=found.missing.with_columns(n_missing=0))) == []
+    rows = [("action", "eta", "train", 12, 12), ("action", "eta", "held-out", 4, 4)]
+    gone = pl.DataFrame(rows, schema=MISSING, orient="row")
+    assert say_missing(with_tables(found, missing=gone)) == [
+        "missing for everybody, and of no use: eta (classify-missing.csv)"
+    ]
 
 
 def test_the_least_p_is_only_a_bound():

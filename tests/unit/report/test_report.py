@@ -354,10 +354,11 @@ def test_the_words_became_moves(opened):
 
 
 def test_estimates_stand_in_a_table(opened):
-    found = parameters_section(opened)
+    profile = opened.known.profile
+    profile = replace(profile, n=np.minimum(profile.n, 2))  # few, whatever else is said of them
+    found = parameters_section(replace(opened, known=replace(opened.known, profile=profile)))
     estimates = next(table for table in found["tables"] if table["id"] == "estimates")
     rows = {row[0]: row for row in estimates["rows"]}
-    profile = opened.known.profile
     for i, name in enumerate(profile.participants):
         assert rows[name][2] == pytest.approx(profile.estimate[i, 0], rel=1e-5)
         assert rows[name][3:5] == pytest.approx([profile.low[i, 0], profile.high[i, 0]], rel=1e-5)
@@ -367,8 +368,14 @@ def test_estimates_stand_in_a_table(opened):
     letters = {words: letter for letter, words in shown["marks"]}
     cells = {row[0]["text"]: row[2:] for row in shown["rows"]}
     for i, name in enumerate(profile.participants):
-        flags = [FLAGS.get(STATUSES[code]) for code in profile.status[i]]
-        assert [cell["mark"] for cell in cells[name]] == [letters[flag] if flag else "" for flag in flags]
+        flags = [{FLAGS.get(STATUSES[code])} - {None} for code in profile.status[i]]
+        flags = [
+            own | ({FLAGS["few_observations"]} if few else set())
+            for own, few in zip(flags, profile.is_few[i], strict=True)
+        ]
+        assert [set(filter(None, cell["mark"].split(","))) for cell in cells[name]] == [
+            {letters[flag] for flag in own} for own in flags
+        ]
         eta, low, high = (
             number_text(rounded(x[i, 0])) for x in (profile.estimate, profile.low, profile.high)
         )
@@ -445,16 +452,25 @@ def test_sentences_of_the_package_are_written_as_the_report_writes():
 
 
 def test_an_interval_stands_in_the_cell_of_its_number():
-    columns = [text_column("who"), *with_interval("x", flag="x_status")]
-    rows = [("a", 1.0, 0.5, 2.0, "ok"), ("b", None, 3.0, None, "no_maximum"), ("c", None, None, None, "ok")]
-    shown = laid_out(parts.table("t", "T", columns, rows))
+    columns = [text_column("who"), *with_interval("x", flag="x_status", few="x_few")]
+    rows = [
+        ("a", 1.0, 0.5, 2.0, "ok", False),
+        ("b", None, 3.0, None, "no_maximum", True),
+        ("c", None, None, None, "ok", False),
+        ("d", 1.0, 0.5, 2.0, "few_observations", True),
+    ]
+    shown = parts.table("t", "T", columns, rows, brackets="95 % intervals")
+    assert shown["note"] == "In brackets: 95 % intervals."
+    assert parts.table("t", "T", columns, rows[2:3], brackets="95 % intervals")["note"] == ""
+    shown = laid_out(shown)
     assert [column["name"] for column in shown["columns"]] == ["who", "x"]
     assert [(row[1]["text"], row[1]["more"], row[1]["mark"]) for row in shown["rows"]] == [
         ("1.00", "(0.500 to 2.00)", ""),
-        ("∞", "(from 3.00)", "a"),
+        ("∞", "(from 3.00)", "a,b"),
         ("–", "", ""),
+        ("1.00", "(0.500 to 2.00)", "a"),
     ]
-    assert shown["marks"] == [("a", "data give a lower bound only")]
+    assert shown["marks"] == [("a", "few observations"), ("b", "data give a lower bound only")]
 
 
 def test_what_cannot_be_told_says_why(opened, monkeypatch):
@@ -839,7 +855,7 @@ def test_moves_in_doubt_count_as_the_grounding_says(opened, weighing, words):
 def test_how_often_people_were_drawn_stands_below_the_tables(built):
     tables = {table["id"]: table for section in built.data["sections"] for table in section["tables"]}
     assert "participants resampled 1,000 times" in tables["reliability-table"]["note"]
-    assert "participants resampled 2,000 times" in tables["localisation-table"]["note"]
+    assert tables["localisation-table"]["note"] == ""  # which has no interval
 
 
 def test_groups_by_the_split_itself(opened):

@@ -490,7 +490,7 @@ def test_missing_packages_are_named(tmp_path, monkeypatch, capsys):
 def test_what_is_wrong_with_a_dialog_as_a_whole_is_said(tmp_path):
     desk = Desk(make_study(tmp_path / "s", {"P1": ["go left one square"], "P2": ["hello there"]}))
     assert desk.dialog("Ada", "P1", "1")["problems"] == []
-    assert desk.dialog("Ada", "P2", "1")["problems"] == ["Nothing was grounded."]
+    assert desk.dialog("Ada", "P2", "1")["problems"] == ["No moves were read."]
     seen = desk.dialog("Ada", "P2", "1")["segments"][0]["seen"]
     judged = {"participant": "P2", "episode": "1", "segment": "1", "seen": seen, "kind": "edit", "text": "W"}
     assert desk.judge("Ada", Judged.model_validate(judged))["dialog"]["problems"] == []
