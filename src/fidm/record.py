@@ -27,8 +27,8 @@ from fidm.files import whole_file
 if TYPE_CHECKING:
     from fidm.tasks.model import TaskModel
 
-SCHEMA = 1
-"""The version of the files' layout."""
+SCHEMA = 2
+"""The version of the files' layout; results of another one are not read, but made again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,7 +44,7 @@ from fidm.tasks.spec import builtin_tasks, builtin_text
 from fidm.types import Progress
 
 STATE = "run.json"
-SCHEMA = 1
+SCHEMA = 2
 
 Outcome = Literal["done", "up to date", "left out"]
 
