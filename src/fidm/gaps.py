@@ -96,6 +96,21 @@ def shows_no_pauses(cohort: Cohort) -> Flags:
     return np.asarray(timed & ~paused)
 
 
+def has_longer_segments(cohort: Cohort) -> Flags:
+    """Return whose every segment has more moves than any of the others': nothing is known at their length."""
+    found = np.zeros(len(cohort), dtype=np.bool_)
+    if "n_moves" not in cohort.segments.columns:
+        return found
+    owner = np.repeat(np.arange(len(cohort)), np.diff(cohort.segment_offsets[cohort.episode_offsets]))
+    moves = cohort.segments["n_moves"].cast(pl.Float64).fill_null(np.nan).to_numpy()
+    seen = ~np.isnan(moves)
+    if seen.any():
+        longest = owner[seen][np.argmax(moves[seen])]
+        own, others = moves[seen & (owner == longest)], moves[seen & (owner != longest)]
+        found[longest] = len(others) > 0 and own.min() > others.max()
+    return found
+
+
 def named(people: Sequence[str]) -> str:
     """Return the first of these people by their names, and how many more there are."""
     more = f" and {len(people) - MOST_NAMED:,} more" if len(people) > MOST_NAMED else ""
@@ -120,6 +135,8 @@ class Gaps:
         People whose files cannot show pauses.
     n_paused : int
         How many people's files can.
+    longer : tuple of str
+        People whose every segment has more moves than any segment of the others.
     """
 
     absent: tuple[str, ...] = ()
@@ -128,16 +145,24 @@ class Gaps:
     doubted: tuple[str, ...] = ()
     pauseless: tuple[str, ...] = ()
     n_paused: int = 0
+    longer: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, cohort: Cohort) -> Gaps:
         """Find them in a cohort."""
         absent, pauseless = np.diff(cohort.episode_offsets) == 0, shows_no_pauses(cohort)
         known = has_data(cohort)
-        of_each = (absent, ~absent & ~known, has_copies(cohort), only_in_doubt(cohort), pauseless)
+        of_each = (
+            absent,
+            ~absent & ~known,
+            has_copies(cohort),
+            only_in_doubt(cohort),
+            pauseless,
+            has_longer_segments(cohort),
+        )
         n_paused = int((known & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
         who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
-        return cls(who[0], who[1], who[2], who[3], who[4], n_paused)
+        return cls(who[0], who[1], who[2], who[3], who[4], n_paused, who[5])
 
     def __add__(self, other: Gaps) -> Gaps:
         return Gaps(
@@ -147,6 +172,7 @@ class Gaps:
             self.doubted + other.doubted,
             self.pauseless + other.pauseless,
             self.n_paused + other.n_paused,
+            self.longer + other.longer,
         )
 
     def say(self, what: str) -> tuple[str, ...]:
@@ -179,6 +205,12 @@ class Gaps:
             who = count(len(self.doubted), "participant")
             said.append(
                 f"the effort of {who} rests only on segments that await review: {named(self.doubted)}"
+            )
+        if self.longer:
+            said.append(
+                f"every segment of {named(self.longer)} has more moves than any segment of the others: their "
+                "effort cannot be compared, and moves what is learned of everybody. Look at them in fidm "
+                "review, or exclude them"
             )
         if self.pauseless:
             mixed = "; durations of the others leave pauses out, so the two cannot be compared in duration"

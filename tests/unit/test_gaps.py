@@ -80,3 +80,18 @@ def test_effort_that_rests_on_doubtful_segments_alone_is_named() -> None:
 
 def test_only_the_first_of_many_are_named() -> None:
     assert named([str(i) for i in range(12)]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
+
+
+def test_whoever_has_only_longer_segments_than_the_others_is_named():
+    segments = pl.DataFrame(
+        {
+            "participant": ["a", "a", "b", "b", "c"],
+            "segment": [1, 2, 1, 2, 1],
+            "n_moves": [3, 12, 5, 16, 41],
+            "duration_s": [2.0, 5.0, 3.0, 6.0, 41.0],
+        }
+    )
+    (said,) = Gaps.of(fidm.Cohort.from_segments(segments)).say("episode")
+    assert said.startswith("every segment of c has more moves than any segment of the others")
+    among = segments.with_columns(n_moves=pl.Series([3, 12, 5, 44, 41]))
+    assert not Gaps.of(fidm.Cohort.from_segments(among)).longer

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from fidm.cohort import Cohort
-from fidm.errors import FitError
+from fidm.errors import FitError, count
 from fidm.fit import offsets, sensitivity
 from fidm.fit.kinds import Kinds, Likelihood
 from fidm.fit.offsets import REPORT_NODES, Estimates, OwnKinds, Population
@@ -343,11 +343,23 @@ def bare(channel: Channel, shared: Population, seen: Observed) -> list[Floats]:
     return [np.concatenate(column) for column in zip(*offsets.in_chunks(seen, chunk, 1), strict=True)]
 
 
-def said_of_people(alike: Sequence[str], kinds: Kinds | None) -> list[str]:
-    """Return what is to be said where people are alike, or of two kinds."""
+FEW_LEARNERS = 30
+"""Below so many people, what they share is known too badly to be taken as known."""
+
+
+def said_of_people(
+    alike: Sequence[str], kinds: Kinds | None, *, method: str, channels: Sequence[Channel], n: int
+) -> list[str]:
+    """Return what is to be said where people are alike, of two kinds, or too few for maximum likelihood."""
     found = [
         f"{name}: people differ too little to be told apart, so nobody has an estimate." for name in alike
     ]
+    if method == "mle" and channels and n < FEW_LEARNERS:
+        found.append(
+            "By maximum likelihood intervals of effort take what people share as known. Learned from "
+            f"{count(n, 'person', 'people')}, it is not, and they are too narrow; empirical Bayes allows for "
+            "that."
+        )
     if kinds is not None:
         shares = " and ".join(f"{share:.0%}" for share in sorted(kinds.share, reverse=True))
         found.append(f"People are of two kinds ({shares}); each is drawn towards their own.")

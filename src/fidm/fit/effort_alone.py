@@ -180,7 +180,13 @@ class EffortFit:
     def warnings(self) -> tuple[str, ...]:
         """What is to be said against the population parameters."""
         found = [warning for learned in self.populations.values() for warning in learned.warnings]
-        return (*self.notes, *found, *said_of_people(self.alike, self.kinds))
+        return (
+            *self.notes,
+            *found,
+            *said_of_people(
+                self.alike, self.kinds, method=self.method, channels=self.channels, n=self.n_learned
+            ),
+        )
 
     def with_people(self, learners: Cohort) -> EffortFit:
         """Return the same fit, knowing in what people are alike, and whether they are of several kinds."""

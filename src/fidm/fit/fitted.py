@@ -161,7 +161,9 @@ class Fit:
             noted = []
         found = [*noted, *self.notes]
         found += [warning for learned in self.populations.values() for warning in learned.warnings]
-        found += said_of_people(self.alike, self.kinds)
+        found += said_of_people(
+            self.alike, self.kinds, method=self.method, channels=self.channels, n=self.n_learned
+        )
         if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
             found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
         if self.lapse_se > 0 and self.lapse >= 0.01 and self.lapse > 2 * self.lapse_se:

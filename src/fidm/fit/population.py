@@ -138,7 +138,8 @@ def pooled_errors(
         return np.zeros(0), np.stack(columns, axis=1)
 
     best = np.append(shared.coefficients, [math.log(shared.shape)] if has_shape else [])
-    se = standard_errors(slopes(best)[1], curvature_at(slopes, best, np.eye(len(best))))
+    curvature = curvature_at(slopes, best, np.eye(len(best)))
+    se = standard_errors(slopes(best)[1], curvature, int((data.counts > 0).sum()))
     found = dict(zip(names, se[:width].tolist(), strict=True))
     return {**found, channel.shape_name: float(se[width]) * shared.shape} if has_shape else found
 
@@ -504,7 +505,7 @@ class _Search:
             if np.abs(step).max() < math.sqrt(near):
                 best = best + step
                 slopes = self.gradients(best)[1]
-        return best, standard_errors(slopes, self.curvature)
+        return best, standard_errors(slopes, self.curvature, int((self.data.counts > 0).sum()))
 
     def _bend(self, free: Floats) -> Floats:
         """The second derivatives of the hyperprior, [F, F]."""
@@ -570,14 +571,14 @@ def curvature_at(gradients: Gradients, best: Floats, scale: Floats) -> Floats:
     return np.asarray(along @ linalg.inv(scale))
 
 
-def standard_errors(slopes: Floats, curvature: Floats) -> Floats:
+def standard_errors(slopes: Floats, curvature: Floats, n: int) -> Floats:
     """Return standard errors that hold even where people differ more than the model says, [F].
 
     They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹, times n / (n − F): g is the slope of one of n people who
     were observed, H the curvature of the whole. As many people as numbers to learn have none: the best
     numbers make their slopes vanish together.
     """
-    n, width = int(slopes.any(axis=1).sum()), len(curvature)
+    width = len(curvature)
     if n <= width or not np.isfinite(curvature).all():
         return np.full(width, np.nan)
     bread = linalg.pinv(curvature)

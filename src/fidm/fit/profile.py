@@ -43,6 +43,9 @@ STATUSES = (
 FEW_ACTIONS, FEW_SEGMENTS = 20, 3
 """Fewer choices, or fewer observed segments, are called few."""
 
+FEWEST_FOR_SHARES = 10
+"""Tenths of people, places among them and reliabilities are given of so many people."""
+
 PER_PERSON = (
     "estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se", "random",
     "n_steps", "n_inferred",
@@ -253,7 +256,7 @@ class Profile:
             low, middle, high = _quantiles(known)
             spread = self.prior_sd[k]
             reliability = math.nan
-            if self.method == "eb" and spread > 0 and len(errors):
+            if self.method == "eb" and spread > 0 and len(errors) >= FEWEST_FOR_SHARES:
                 reliability = max(0.0, 1 - float(np.mean(errors**2)) / spread**2)
             rows.append(
                 {
@@ -343,7 +346,9 @@ class ProfileSummary:
                 [
                     row["parameter"],
                     number_text(row["median"]),
-                    f"{number_text(row['p10'])} to {number_text(row['p90'])}",
+                    "–"
+                    if math.isnan(row["p10"])
+                    else f"{number_text(row['p10'])} to {number_text(row['p90'])}",
                     error,
                     f"{row['reliability']:.2f}" if math.isfinite(row["reliability"]) else "–",
                     f"{row['ok']:,}",
@@ -382,7 +387,10 @@ class ProfileSummary:
 
 
 def _quantiles(known: Floats) -> tuple[float, float, float]:
-    """The tenth, fiftieth and ninetieth percentile; between a finite and an infinite value it is infinite."""
+    """The tenth, fiftieth and ninetieth percentile; between a finite and an infinite value it is infinite.
+
+    Fewer than ten people have no tenth of their number, so only the one in the middle is given.
+    """
     if not len(known):
         return math.nan, math.nan, math.nan
     shares = np.array([0.1, 0.5, 0.9])
@@ -394,6 +402,8 @@ def _quantiles(known: Floats) -> tuple[float, float, float]:
         part = place - np.floor(place)
         with np.errstate(invalid="ignore"):
             low, middle, high = np.where(below == above, below, (1 - part) * below + part * above)
+    if len(known) < FEWEST_FOR_SHARES:
+        return math.nan, float(middle), math.nan
     return float(low), float(middle), float(high)
 
 

@@ -681,7 +681,7 @@ class _Learning:
         curvature = curvature_at(gradients, best, np.eye(len(best)))
         return _Best(
             best,
-            standard_errors(slopes, curvature),
+            standard_errors(slopes, curvature, int((np.diff(self.choices.person_offsets) > 0).sum())),
             1 / np.sqrt(np.maximum(-np.diag(curvature), 0.4)),
             more - float(result.fun) * len(value),
         )

@@ -272,7 +272,8 @@ def _spreads(found: Evidence) -> Table:
     for row in found.summary().iter_rows(named=True):
         is_action = row["quantity"] == "unexpectedness"
         name = row["quantity"] if is_action else f"{row['quantity'].replace('_', ' ')} residual"
-        span = f"{_number(row['p10'])} to {_number(row['p90'])}"
+        known = not math.isnan(row["p10"])
+        span = f"{_number(row['p10'])} to {_number(row['p90'])}" if known else "–"
         numbers = (_number(row[key]) for key in ("mean", "median", "sd"))
         rows.append([name, f"{row['n']:,}", *numbers, span])
     return table_of(header, rows)

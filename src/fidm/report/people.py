@@ -27,7 +27,7 @@ from scipy.stats import rankdata
 from fidm.behind import KEYS, Words
 from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
-from fidm.fit.profile import SENSITIVITY, STATUSES, Profile
+from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, STATUSES, Profile
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.pages import map_scene
 from fidm.present.numbers import DIGITS, flag_text, rounded
@@ -304,6 +304,8 @@ def _spreads(profile: Profile) -> list[dict[str, Any]]:
         low, p10, middle, p90, high = (
             np.quantile(finite, (0, 0.1, 0.5, 0.9, 1)) if len(finite) else np.full(5, np.nan)
         )
+        if len(finite) < FEWEST_FOR_SHARES:
+            p10 = p90 = np.nan
         rows.append(
             {
                 "parameter": name,
@@ -374,7 +376,7 @@ def _places(profile: Profile) -> NDArray[np.float64]:
     found = np.full(profile.estimate.shape, np.nan)
     for k in range(profile.estimate.shape[1]):
         is_known = ~np.isnan(profile.estimate[:, k])
-        if is_known.sum() > 1:
+        if is_known.sum() >= FEWEST_FOR_SHARES:
             below = rankdata(profile.estimate[is_known, k]) - 1  # ties count half
             found[is_known, k] = 100 * below / (is_known.sum() - 1)
     return found

@@ -582,10 +582,14 @@ def made_up(parameters, columns, status, n, **more):
 @pytest.mark.parametrize(
     ("values", "quantiles", "shown"),
     [
-        ([1, 2, 3, 4, 5, 6, 7, 8, math.inf], (1.8, 5, math.inf), ["5.00", "1.80", "to", "∞"]),
+        ([*range(1, 10), math.inf], (1.9, 5.5, math.inf), ["5.50", "1.90", "to", "∞"]),
         ([-math.inf] * 6 + [1, 2, 3, 4, 5], (-math.inf, -math.inf, 4), ["-∞", "-∞", "to", "4.00"]),
-        ([-math.inf, 1, 2, math.inf], (-math.inf, 1.5, math.inf), ["1.50", "-∞", "to", "∞"]),
-        ([1, math.inf], (math.inf,) * 3, ["∞", "∞", "to", "∞"]),
+        (
+            [-math.inf] * 2 + [1] * 3 + [2] * 3 + [math.inf] * 2,
+            (-math.inf, 1.5, math.inf),
+            ["1.50", "-∞", "to", "∞"],
+        ),
+        ([1] + [math.inf] * 10, (math.inf,) * 3, ["∞", "∞", "to", "∞"]),
     ],
 )
 def test_medians_count_infinite_estimates_as_what_they_are(values, quantiles, shown):
@@ -852,6 +856,30 @@ def test_three_people_have_no_standard_errors_but_what_is_plausible_has():
     assert np.isnan(list(alone.populations["duration"].se.values())).all()
     shared = fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(three)
     assert min(shared.populations["duration"].se.values()) > 0.05
+
+
+def test_people_without_observations_do_not_make_standard_errors_smaller():
+    people = fidm.simulate_cohort(task(), 12, seed=4)
+    few = pl.when(pl.col("participant").is_in(people.ids[:6].to_list())).then("duration_s")
+    some = people.with_segments(people.segment_table().with_columns(duration_s=few))
+    model = fidm.Model(task(), channels=[Gamma("duration", "duration_s")])
+    for method in ("mle", "eb"):
+        found, alone = (model.fit(one, method=method).populations["duration"] for one in (some, some[:6]))
+        assert list(found.se.values()) == pytest.approx(list(alone.se.values()), rel=1e-4)
+
+
+def test_maximum_likelihood_of_few_people_is_said_to_be_too_sure():
+    few = fidm.simulate_cohort(task(), 12, seed=4)
+    assert any("they are too narrow" in said for said in fidm.Model(task()).fit(few, method="mle").warnings)
+    assert not any("too narrow" in said for said in fidm.Model(task()).fit(few).warnings)
+    assert not any("too narrow" in said for said in fitted().warnings)
+
+
+def test_fewer_than_ten_people_have_no_tenths():
+    few, many = (fitted().profile(cohort()[np.arange(n)]).summary().table for n in (9, 10))
+    assert np.isnan(few.select("p10", "p90", "reliability").to_numpy()).all()
+    assert np.isfinite(few["median"].to_numpy()).all()
+    assert np.isfinite(many["p10"].to_numpy()).all()
 
 
 # ---------------------------------------------------------------------- far from everybody, and other extremes

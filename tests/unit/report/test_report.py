@@ -183,7 +183,13 @@ def test_segments_have_their_effort_their_steps_and_their_turns(opened):
             assert all(turn["role"] == "participant" for turn in spoken)
 
 
-def test_the_profile_has_its_place_among_the_others(opened):
+def test_fewer_than_ten_people_have_no_place_among_them(opened):
+    assert {row["percentile"] for one in people_parts(opened.known) for row in one["profile"]} == {None}
+    assert all(row["p10"] is row["p90"] is None for row in shared_part(opened.known)["parameters"])
+
+
+def test_the_profile_has_its_place_among_the_others(opened, monkeypatch):
+    monkeypatch.setattr("fidm.report.people.FEWEST_FOR_SHARES", 2)
     profile = opened.known.profile
     people = list(people_parts(opened.known))
     for k, name in enumerate(profile.parameters):
@@ -763,12 +769,12 @@ def test_how_many_a_median_is_of_is_said(opened):
     assert [column["name"] for column in shown["columns"]][:3] == ["parameter", "n", "median"]
     assert [row[1] for row in shown["rows"]] == [7] * len(profile.parameters)
     assert shown["rows"][0][2] == rounded(np.median(estimate[:, 0]))  # as fidm fit shows it
-    assert shown["rows"][0][4] == "∞"
+    assert shown["rows"][0][4] is None  # seven people have no tenth of their number
     assert "infinite" in shown["note"]
     estimate[:, 0] = -np.inf
     below = replace(opened, known=replace(opened.known, profile=replace(profile, estimate=estimate)))
     shown = next(table for table in parameters_section(below)["tables"] if table["id"] == "spread")
-    assert shown["rows"][0][2:5] == ["−∞", "−∞", "−∞"]
+    assert shown["rows"][0][2:5] == ["−∞", None, None]
     tops = opened.known.found.counted["unexpectedness"].to_numpy()
     linear = shared_part(opened.known)["unexpectedness"]
     assert [linear["p90"], linear["p99"]] == [rounded(one) for one in np.quantile(tops, (0.9, 0.99))]
