@@ -152,13 +152,18 @@ class _Line:
 
     @cached_property
     def settings(self) -> list[object]:
-        """What changes results besides the study's files: options, versions, built-in tasks and words."""
+        """What changes every result besides the study's files: versions, built-in tasks and words."""
         tasks, _ = read_manifest(self.folder)
         texts = [builtin_text(name) for name in tasks if name in builtin_tasks()]
         texts += [LANGUAGES.read(name, WORDS) for name in languages_with(WORDS)]
         packages = sorted({place.package for seam in SEAMS.values() for place in seam.places().values()})
         versions = [f"{name} {version(name)}" for name in packages if name not in ("", "fidm")]
-        return [fidm.__version__, versions, self.label, self.normal, self.seed, self.skip_bad, texts]
+        return [fidm.__version__, versions, self.skip_bad, texts]
+
+    def options(self, name: str) -> list[object]:
+        """The settings of a step: those of every step, and options that it looks at."""
+        labels: list[object] = [self.label, self.normal] if name in ("classify", "report") else []
+        return [*self.settings, *labels, *([] if name in ("ground", "fit", "evidence") else [self.seed])]
 
     def inputs(self, name: str) -> list[Path]:
         """The files and folders that a step is made from."""
@@ -320,7 +325,7 @@ class _Memory:
             return Step(name, "left out", reason)
         if name == "fit":
             bring_up_to_date(line.folder)  # with decisions of reviewers, which the tables may lack
-        made_from = _hash(line.inputs(name), line.settings)
+        made_from = _hash(line.inputs(name), line.options(name))
         known = self.steps.get(name, {})
         is_same = known.get("made_from") == made_from and not self.again
         if is_same and all(_file_hash(line.folder / path) == old for path, old in known["wrote"].items()):
@@ -333,7 +338,7 @@ class _Memory:
             return Step(name, "left out", error.message)
         if name == "ground":
             line._opened = None
-            made_from = _hash(line.inputs(name), line.settings)  # it names its task in study.toml
+            made_from = _hash(line.inputs(name), line.options(name))  # it names its task in study.toml
         hashes = {path.relative_to(line.folder).as_posix(): _file_hash(path) for path in done.wrote}
         told = {"said": done.said, "warnings": list(done.warnings)}
         self.steps[name] = {"made_from": made_from, "wrote": hashes, **told}

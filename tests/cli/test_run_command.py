@@ -72,6 +72,12 @@ def test_a_new_dialog_reaches_the_report(study, capsys):
     assert "NEW" in {person["id"] for person in page["people"]}
 
 
+def test_another_label_grounds_and_fits_nothing_again(study, capsys):
+    """It did, and a fit of one's own was then older than the tables on a slow machine, and made again."""
+    found = run(study, capsys, *UNLABELLED)
+    assert (found["ground"], found["fit"], found["evidence"]) == ("up to date",) * 3
+
+
 def test_a_fit_of_ones_own_is_used_as_it_is(study, capsys):
     assert main(["fit", str(study), "--method", "mle"]) == 0
     own = (study / "fit.json").read_bytes()
