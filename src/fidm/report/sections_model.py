@@ -47,11 +47,10 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     """Return everybody's parameters, how they are spread, and what is to be said against them."""
     known = opened.known
     profile, fit = known.profile, known.fit
-    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(profile.method, profile.method)
     summary = profile.summary()
     said = [
         f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
-        f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {how}, with "
+        f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {_method(profile)}, with "
         f"{profile.level * 100:g} % intervals; what people share was {opened.source}.",
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
@@ -83,6 +82,11 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
             )
         )
     return section("parameters", "Parameters", said, tables=[one for one in tables if one], figures=figures)
+
+
+def _method(profile: Profile) -> str:
+    """How people's estimates were made."""
+    return {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(profile.method, profile.method)
 
 
 def _in_words(text: str) -> str:
@@ -212,9 +216,10 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
         ),
         brackets="95 % intervals, participants resampled "
         f"{found.record.settings['bootstrap']:,} times",
-        note="Errors and changes are of log η and θ. Estimates by empirical "
-        "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
-        "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
+        note="Errors and changes are of log η and θ. This report shows estimates by "
+        f"{_method(known.profile)}. Estimates by empirical Bayes are pulled towards the mean, and so are "
+        "their differences: a smaller change of them says as much as a larger one of estimates by maximum "
+        "likelihood, which the "
         f"standard error is about. –: with a reliability that is or may be {TOO_LOW:.2f} or below, or of few "
         "people, nothing is said of changes in a person. Split halves and the model know one sitting: "
         "what varies from day to day comes on top.",

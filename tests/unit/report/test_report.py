@@ -420,6 +420,13 @@ def test_changes_are_on_the_scale_of_their_error_and_only_where_reliability_allo
     assert len(laid_out(shown)["columns"]) == 8
 
 
+def test_the_estimates_shown_are_called_by_their_method(opened):
+    by_likelihood = replace(opened.known, profile=replace(opened.known.profile, method="mle"))
+    for known, shown in ((opened.known, "empirical Bayes"), (by_likelihood, "maximum likelihood")):
+        (found,) = reliability_section(replace(opened, known=known))["tables"]
+        assert f"This report shows estimates by {shown}." in found["note"]
+
+
 def test_no_interval_of_localisation_has_its_reason(opened):
     found = localisation_section(opened)
     rows = found["tables"][0]["rows"]
