@@ -477,7 +477,7 @@ def test_an_interval_stands_in_the_cell_of_its_number():
         ("–", "", ""),
         ("1.00", "(0.500 to 2.00)", "a"),
     ]
-    assert shown["marks"] == [("a", "few observations"), ("b", "data give a lower bound only")]
+    assert shown["marks"] == [("a", "few observations"), ("b", "every choice was a best one")]
 
 
 def test_what_cannot_be_told_says_why(opened, monkeypatch):
