@@ -17,6 +17,7 @@ from rich.text import Text
 
 from fidm.behind import Behind
 from fidm.cohort import Cohort
+from fidm.counted import say_counted, segment_uses
 from fidm.errors import count
 from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
 from fidm.evidence.localization import Localization
@@ -25,7 +26,6 @@ from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays
 from fidm.fit.profile import NO_OBSERVATION, SENSITIVITY, Profile, number_text
 from fidm.folder import StudyFolder
-from fidm.gaps import say_counted
 from fidm.grounding.ground import NOTHING_SAID
 from fidm.grounding.store import read_grounding
 from fidm.io.columns import say_reasons
@@ -409,7 +409,7 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
         if n or status not in ("reviewed", "rejected"):
             rows.append([words, f"{n:,}", f"{n / max(1, table.height):.1%}"])
     console.print(table_of(["segments", "number", "share"], rows))
-    note(console, *filter(None, [say_counted(grounded.cohort.n_segments, table.height)]))
+    note(console, *filter(None, [say_counted(segment_uses(grounded.cohort), table["status"])]))
     _show_doubts(found, console)
     warn(console, *found.warnings)
     faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()

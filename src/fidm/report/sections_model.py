@@ -50,8 +50,8 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     summary = profile.summary()
     said = [
         f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
-        f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {_method(profile)}, with "
-        f"{profile.level * 100:g} % intervals; what people share was {opened.source}.",
+        f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {_method(profile)}, "
+        f"with {profile.level * 100:g} % intervals; what people share was {opened.source}.",
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [

@@ -10,8 +10,9 @@ from typing import Any
 
 import polars as pl
 
+from fidm.counted import say_counted, segment_uses
 from fidm.errors import FidmError, count
-from fidm.gaps import named, say_counted
+from fidm.gaps import named
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail
@@ -226,7 +227,8 @@ def _left_out(opened: Opened) -> list[str]:
     if n_bad:
         said.append(f"{count(n_bad, 'participant')} left out because of problems in their data.")
     if opened.grounded is not None:
-        said.append(sentence(say_counted(opened.known.cohort.n_segments, opened.grounded.height)))
+        uses = segment_uses(opened.known.cohort, inferred=opened.known.fit.inferred)
+        said.append(sentence(say_counted(uses, opened.grounded["status"])))
     return [*said, *(sentence(text) for text in opened.known.gaps.say(opened.known.behind.source))]
 
 
