@@ -360,6 +360,13 @@ def _value_table(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
 # ---------------------------------------------------------------------- grounding
 
 
+EFFORT_COUNTS = (
+    "Effort counts the moves of every segment that has any, also those that a planner filled in and those of "
+    "segments that await review."
+)
+"""The rule of effort, where words became moves."""
+
+
 def grounding_section(opened: Opened) -> dict[str, Any]:
     """Return how the words became moves, how sure that is, and what people who looked at it found."""
     title = "From words to moves"
@@ -401,7 +408,7 @@ def grounding_section(opened: Opened) -> dict[str, Any]:
         )
     tables += _doubt_table(segments)
     audits, told = audit_tables(opened)
-    said += [*_inferred_words(opened), *told]
+    said += [*_inferred_words(opened), EFFORT_COUNTS, *told]
     tables += audits
     if (opened.folder / FOLDER / "problems.csv").is_file():
         tables += _problem_table(opened)
@@ -534,6 +541,7 @@ def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, 
     said = [
         METHODS[0],
         _counting_words(opened),
+        "" if opened.grounded is None else EFFORT_COUNTS,
         *METHODS[1:],
         f"What people share was {opened.source.rstrip('.')}.",
     ]

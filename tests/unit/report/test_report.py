@@ -26,7 +26,15 @@ from fidm.grounding.review.trail import Decision, Outcome, Trail
 from fidm.grounding.review.verdicts import segment_key
 from fidm.grounding.store import write_grounding
 from fidm.pages import csp_hash
-from fidm.present.numbers import FLAGS, cell_text, estimate_text, in_one_way, number_text, rounded
+from fidm.present.numbers import (
+    FLAGS,
+    cell_text,
+    estimate_text,
+    in_one_way,
+    number_text,
+    percent_text,
+    rounded,
+)
 from fidm.report import parts, sections_status
 from fidm.report.html import laid_out
 from fidm.report.opening import (
@@ -628,7 +636,8 @@ def test_a_deidentified_report_leads_back_to_nobody(hidden, study, built):
     whole = json.loads(texts[1])
     assert "dialogs_sha256" not in texts[1]
     assert "dialogs_sha256" in json.dumps(built.data)
-    assert all(person["facts"] == [] for person in whole["people"])
+    facts = {fact[0] for person in whole["people"] for fact in person["facts"]}
+    assert facts == {"segments behind effort"}
     turns_shown = [turn for person in whole["people"] for turn in person["episodes"][0]["turns"]]
     assert all(turn["text"] is None and turn["speaker"] is None for turn in turns_shown)
     assert any(turn["start_s"] is not None for turn in turns_shown)
@@ -869,6 +878,29 @@ def test_groups_by_the_split_itself(opened):
     known = replace(opened.known, label="split")
     groups = next(one for one in overview(replace(opened, known=known))["tables"] if one["id"] == "groups")
     assert groups["rows"] == [["test", 3], ["train", 4]]
+
+
+def test_what_effort_rests_on_is_said_of_everybody(opened):
+    for said in (grounding_section(opened), method_section(opened, settings={})):
+        assert "Effort counts the moves of every segment that has any" in " ".join(said["paragraphs"])
+    assert "Effort" not in grounding_section(replace(opened, grounded=None))["paragraphs"][0]
+    shown = set()
+    for person in people_parts(opened.known):
+        used = [
+            (one, episode["steps"]["inferred"][one["steps"][0] : one["steps"][1] + 1] if one["steps"] else [])
+            for episode in person["episodes"]
+            for one in episode["segments"]
+            if one["n_moves"] is not None
+        ]
+        waiting = sum(one["status"] == "needs_review" for one, _ in used)
+        share = sum(sum(filled) for _, filled in used) / sum(one["n_moves"] for one, _ in used)
+        await_ = "awaits" if waiting == 1 else "await"
+        assert dict(person["facts"])["segments behind effort"] == (
+            f"{len(used)}, of which {waiting} {await_} review; {percent_text(share)} of their moves filled in "
+            "by the planner"
+        )
+        shown |= {waiting > 0, share > 0}
+    assert True in shown
 
 
 # ---------------------------------------------------------------------- odd studies
