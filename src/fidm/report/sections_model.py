@@ -149,6 +149,13 @@ def _population_table(opened: Opened) -> dict[str, Any]:
     )  # fmt: skip
 
 
+OWN_FIT = (
+    "“{}” is a fit of its own: what people are like is learned again, so the η of people without any "
+    "inferred move changes a little, too."
+)
+"""Said where η is shown both ways, each with its own prior."""
+
+
 def _people_table(opened: Opened) -> dict[str, Any]:
     """Everybody's estimates with their intervals, sorted by id; new names are in their order already."""
     known, profile = opened.known, opened.known.profile
@@ -157,7 +164,7 @@ def _people_table(opened: Opened) -> dict[str, Any]:
     columns = [text_column("participant")]
     if label is not None:
         columns.append(text_column(label, column_words(label)))
-    other = known.other_way
+    other, note = known.other_way, ""
     for name in (profile.parameters[k] for k in shown):
         columns += with_interval(name, parameter_words(name), flag=f"{name}_status", few=f"{name}_few")
         if name == SENSITIVITY and other is not None:
@@ -165,6 +172,8 @@ def _people_table(opened: Opened) -> dict[str, Any]:
             words = f"{parameter_words(name)}, {say_way(counts)}"
             columns += with_interval(second, words, flag=f"{second}_status", few=f"{second}_few")
             n_other = profile.n_steps - (1 - counts) * profile.n_inferred
+            if profile.method == "eb" and opened.asked.use is None:
+                note = OWN_FIT.format(say_way(counts))
     labels = [] if label is None else known.cohort.participants[label].cast(pl.String).to_list()
     cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).tolist()
     rows = []
@@ -179,6 +188,7 @@ def _people_table(opened: Opened) -> dict[str, Any]:
         columns,
         rows if known.is_deidentified else sorted(rows, key=lambda row: str(row[0])),
         brackets=f"{profile.level * 100:g} % intervals",
+        note=note,
     )
 
 

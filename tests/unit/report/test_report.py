@@ -903,6 +903,18 @@ def test_what_effort_rests_on_is_said_of_everybody(opened):
     assert True in shown
 
 
+def test_the_other_way_is_said_to_be_a_fit_of_its_own(opened):
+    name, profile = "action_sensitivity_all_moves", opened.known.profile
+    columns = {part: profile.wide[f"action_sensitivity{part}"] for part in ("", "_low", "_high", "_status")}
+    other = pl.DataFrame({f"{name}{part}": values for part, values in columns.items()})
+    by_likelihood = replace(profile, method="mle")
+    for own, way, told in ((profile, other, True), (profile, None, False), (by_likelihood, other, False)):
+        known = replace(opened.known, profile=own, other_way=way)
+        tables = parameters_section(replace(opened, known=known))["tables"]
+        note = next(one["note"] for one in tables if one["id"] == "estimates")
+        assert ("a fit of its own" in note) == told
+
+
 # ---------------------------------------------------------------------- odd studies
 
 
