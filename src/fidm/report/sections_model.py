@@ -52,6 +52,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
         f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {_method(profile)}, "
         f"with {profile.level * 100:g} % intervals; what people share was {opened.source}.",
+        *_learned_from(opened),
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [
@@ -82,6 +83,21 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
             )
         )
     return section("parameters", "Parameters", said, tables=[one for one in tables if one], figures=figures)
+
+
+def _learned_from(opened: Opened) -> list[str]:
+    """From how many people each parameter was learned, where that differs and is known."""
+    profile, learners = opened.known.profile, opened.study.part()[0].ids
+    if opened.asked.use is not None or len(learners) != opened.known.fit.n_learned:
+        return []
+    called = pl.Series([opened.names.get(name, name) for name in learners])
+    seen = (profile.n[profile.participants.is_in(called.implode()).to_numpy()] > 0).sum(axis=0)
+    fewer = [
+        f"{parameter_words(name)} from {n:,}"
+        for name, n in zip(profile.parameters, seen, strict=True)
+        if n < len(learners)
+    ]
+    return [f"Learned from fewer of them: {', '.join(fewer)}."] if fewer else []
 
 
 def _method(profile: Profile) -> str:

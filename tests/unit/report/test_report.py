@@ -915,6 +915,27 @@ def test_the_other_way_is_said_to_be_a_fit_of_its_own(opened):
         assert ("a fit of its own" in note) == told
 
 
+def test_from_how_many_of_this_study_each_parameter_was_learned_is_said(opened):
+    assert opened.source.startswith("learned earlier from 7 participants of this study")
+    known, learners = opened.known, opened.study.part()[0].ids
+    n = np.where(known.profile.n > 0, known.profile.n, 1)
+    rows = np.flatnonzero(known.profile.participants.is_in(learners.implode()).to_numpy())
+    all_known = replace(
+        known, fit=replace(known.fit, n_learned=len(rows)), profile=replace(known.profile, n=n)
+    )
+    n = n.copy()
+    n[rows[0], 0], n[rows[:2], known.profile.parameters.index("pause")] = 0, 0
+    fewer = replace(all_known, profile=replace(known.profile, n=n))
+    told = "Learned from fewer of them: action sensitivity η from 3, pause length θ from 2."
+    for own, is_told in ((all_known, False), (fewer, True), (replace(fewer, fit=known.fit), False)):
+        said = parameters_section(replace(opened, known=own))["paragraphs"]
+        assert (told in said) == is_told
+    elsewhere = replace(opened, known=fewer, asked=ReportOptions(use=opened.folder / "fit.json"))
+    assert told not in parameters_section(elsewhere)["paragraphs"]
+    foreign = opened.study.fit(opened.folder / "fit.json", name_file=False)[1]
+    assert foreign == "learned earlier from 7 participants"
+
+
 # ---------------------------------------------------------------------- odd studies
 
 
