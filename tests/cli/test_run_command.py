@@ -208,6 +208,9 @@ def test_the_page_says_why_nothing_is_estimated(messy, capsys):
     assert main(["ground", str(study)]) == 0
     assert counted in " ".join(capsys.readouterr().out.split())
     assert "The effort of 1 participant rests only on segments that await review: C05." in overview
+    assert main(["evidence", str(study)]) == 0
+    weightless = "of weight 0 (in segments that need review or were rejected, or after them"
+    assert weightless in " ".join(capsys.readouterr().out.split())
     html = (study / "report.html").read_text("utf-8")
     assert "η: not estimated: no dialog" in html
     assert "nobody has a recorded pause length" in html

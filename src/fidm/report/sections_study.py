@@ -553,11 +553,12 @@ def _counting_words(opened: Opened) -> str:
     inferred, doubtful = opened.known.fit.inferred, doubtful_weight(opened.provenance)
     weights = {"that a planner filled in": inferred}
     if doubtful is not None:
-        weights["of segments that need review"] = doubtful
+        after = "stated after a segment that needs review or was rejected, until the place is known again"
+        weights |= {"of segments that need review": doubtful, after: doubtful}
     never = [what for what, weight in weights.items() if weight == 0]
     less = [f"those {what} with weight {weight:g}" for what, weight in weights.items() if 0 < weight < 1]
     said = "Leaving, and waiting where the task leaves it out, do not count in action sensitivity"
-    said += f", nor do actions {' or '.join(never)}; " if never else "; "
+    said += f", nor do actions {', or '.join(never)}; " if never else "; "
     said += "such steps are hatched. A step with one legal action counts, though it says nothing about η."
     return said + (f" Other actions count less: {', and '.join(less)}." if less else "")
 

@@ -851,8 +851,14 @@ def test_what_counts_is_said_as_it_is(opened):
     assert "left no choice" not in text
     assert "one legal action" in text
     assert "nor do actions" in text
+    later = "stated after a segment that needs review or was rejected, until the place is known again"
+    assert f"of segments that need review, or {later}; such steps are hatched" in text
     half = replace(opened, provenance={**opened.provenance, "weighing": {"doubtful": 0.5}})
-    assert "with weight 0.5" in " ".join(method_section(half, settings=settings)["paragraphs"])
+    text = " ".join(method_section(half, settings=settings)["paragraphs"])
+    assert "those of segments that need review with weight 0.5" in text
+    assert f"those {later} with weight 0.5" in text
+    none = replace(opened, provenance={})
+    assert later not in " ".join(method_section(none, settings=settings)["paragraphs"])
 
 
 @pytest.mark.parametrize(
