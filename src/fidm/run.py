@@ -290,7 +290,6 @@ class _Line:
             self.folder,
             label=self.label,
             normal=self.normal,
-            classify=(self.results / "classify.json").exists(),
             skip_bad=self.skip_bad,
             seed=self.seed,
             workers=self.workers,

@@ -198,6 +198,8 @@ def test_the_page_says_why_nothing_is_estimated(messy, capsys):
     assert said["C05", "duration"].endswith("All segments behind it await review.")
     assert "awaits" not in str([why for (who, _), why in said.items() if who == "C01"])
     overview = page["sections"][0]["paragraphs"]
+    (unclassified,) = (one for one in page["sections"] if one["id"] == "classification")
+    assert "no column 'diagnosis'" in unclassified["paragraphs"][0]
     assert "1 participant has no dialog: D06." in overview
     assert "No moves were read in dialogs of 1 participant; look at them in fidm review: D01." in overview
     counted = (

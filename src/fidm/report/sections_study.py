@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from fidm.counted import say_counted, segment_uses
@@ -233,15 +234,18 @@ def _left_out(opened: Opened) -> list[str]:
 
 
 def _groups(opened: Opened) -> dict[str, Any] | None:
-    """How many people of each status are in each part."""
+    """How many people of each status are in each part, and how many of them have an estimate of η."""
     people, label = opened.known.cohort.participants, opened.known.label
     split = "split" if "split" in people.columns else None
     keys = list(dict.fromkeys(name for name in (label, split) if name is not None))
     if not keys or any(people[name].n_unique() > MOST_SPLITS for name in keys):
         return None
-    counted = people.group_by([pl.col(name).cast(pl.String) for name in keys]).len().sort(keys)
+    people = people.with_columns(with_estimate=~np.isnan(opened.known.profile.estimate[:, 0]))
+    grouped = people.group_by([pl.col(name).cast(pl.String) for name in keys])
+    counted = grouped.agg(pl.len(), pl.sum("with_estimate")).sort(keys)
     columns = [text_column(name, column_words(name)) for name in keys]
-    return table("groups", "Groups", [*columns, column("len", "participants")], counted.iter_rows())
+    columns += [column("len", "participants"), column("with_estimate", "with an estimate of η")]
+    return table("groups", "Groups", columns, counted.iter_rows())
 
 
 # ---------------------------------------------------------------------- tasks

@@ -457,7 +457,8 @@ def test_one_thing_has_one_name(opened, built):
     assert "egg and tofu" in {row[0] for row in goals["rows"]} & {row[0] for row in places["rows"]}
     assert "N is up" in " ".join(sections["task"]["paragraphs"])
     groups = next(table for table in sections["overview"]["tables"] if table["id"] == "groups")
-    assert [column["words"] for column in groups["columns"]] == ["diagnosis", "split", "participants"]
+    assert [column["words"] for column in groups["columns"]] == ["diagnosis", "split", "participants",
+                                                               "with an estimate of η"]  # fmt: skip
     assert built.data["shared"]["label"] == "diagnosis"
 
 
@@ -883,7 +884,7 @@ def test_how_often_people_were_drawn_stands_below_the_tables(built):
 def test_groups_by_the_split_itself(opened):
     known = replace(opened.known, label="split")
     groups = next(one for one in overview(replace(opened, known=known))["tables"] if one["id"] == "groups")
-    assert groups["rows"] == [["test", 3], ["train", 4]]
+    assert [row[:2] for row in groups["rows"]] == [["test", 3], ["train", 4]]
 
 
 def test_what_effort_rests_on_is_said_of_everybody(opened):
@@ -940,6 +941,16 @@ def test_from_how_many_of_this_study_each_parameter_was_learned_is_said(opened):
     assert told not in parameters_section(elsewhere)["paragraphs"]
     foreign = opened.study.fit(opened.folder / "fit.json", name_file=False)[1]
     assert foreign == "learned earlier from 7 participants"
+
+
+def test_groups_say_how_many_have_an_estimate_of_sensitivity(opened):
+    profile = opened.known.profile
+    estimate = profile.estimate.copy()
+    estimate[opened.known.cohort.participants["split"].index_of("test"), 0] = np.nan
+    known = replace(opened.known, label="split", profile=replace(profile, estimate=estimate))
+    groups = next(one for one in overview(replace(opened, known=known))["tables"] if one["id"] == "groups")
+    assert groups["columns"][-1]["words"] == "with an estimate of η"
+    assert groups["rows"] == [["test", 3, 2], ["train", 4, 4]]
 
 
 # ---------------------------------------------------------------------- odd studies
