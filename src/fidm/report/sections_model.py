@@ -31,6 +31,12 @@ from fidm.report.parts import (
 
 SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}
 
+NEVER_ZERO = (
+    "By empirical Bayes an interval of η never reaches 0, so it cannot tell whether somebody chooses at "
+    "random. An interval by maximum likelihood (fidm fit --method mle) can."
+)
+"""What an interval of η does not say, where nobody was found to choose at random."""
+
 INFINITE = (
     " People: those with an estimate. An infinite one lies beyond all others, and counts so in the median, "
     "in the two ends and in everybody's place among the others."
@@ -48,11 +54,13 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     known = opened.known
     profile, fit = known.profile, known.fit
     summary = profile.summary()
+    has_prior = profile.method == "eb" and np.isfinite(fit.prior.sd)
     said = [
         f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
         f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {_method(profile)}, "
         f"with {profile.level * 100:g} % intervals; what people share was {opened.source}.",
         *_learned_from(opened),
+        NEVER_ZERO if has_prior and not fit.prior.random else "",
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [

@@ -953,6 +953,18 @@ def test_groups_say_how_many_have_an_estimate_of_sensitivity(opened):
     assert groups["rows"] == [["test", 3, 2], ["train", 4, 4]]
 
 
+def test_what_an_interval_of_sensitivity_cannot_say_is_said(opened):
+    known, prior = opened.known, opened.known.fit.prior
+    by_likelihood = replace(known, profile=replace(known.profile, method="mle"))
+    some_at_random, alone = (
+        replace(known, fit=replace(known.fit, prior=replace(prior, **change)))
+        for change in ({"random": 0.1}, {"sd": np.nan})
+    )
+    for own, is_told in ((known, True), (by_likelihood, False), (some_at_random, False), (alone, False)):
+        said = parameters_section(replace(opened, known=own))["paragraphs"]
+        assert any("never reaches 0" in text for text in said) == is_told
+
+
 # ---------------------------------------------------------------------- odd studies
 
 
