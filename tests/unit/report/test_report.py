@@ -244,7 +244,7 @@ def test_who_is_left_out_is_said(opened):
     (who,) = [one["rows"] for one in overview(opened)["tables"] if one["id"] == "excluded"]
     assert [reason for _, reason in who] == ["is the sister of Ann-Lee"]
     groups = next(table for table in overview(opened)["tables"] if table["id"] == "groups")
-    assert sorted(map(tuple, groups["rows"])) == [("mci", "test", 3), ("normal", "train", 4)]
+    assert sorted(map(tuple, groups["rows"])) == [("mci", "test", 3, 3), ("normal", "train", 4, 4)]
 
 
 def test_the_task_is_checked(opened):
