@@ -103,7 +103,7 @@ def _learned_from(opened: Opened) -> list[str]:
     fewer = [
         f"{parameter_words(name)} from {n:,}"
         for name, n in zip(profile.parameters, seen, strict=True)
-        if n < len(learners)
+        if n < len(learners) and (name != SENSITIVITY or np.isfinite(opened.known.fit.prior.sd))
     ]
     return [f"Learned from fewer of them: {', '.join(fewer)}."] if fewer else []
 

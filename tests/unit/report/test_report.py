@@ -937,6 +937,9 @@ def test_from_how_many_of_this_study_each_parameter_was_learned_is_said(opened):
     for own, is_told in ((all_known, False), (fewer, True), (replace(fewer, fit=known.fit), False)):
         said = parameters_section(replace(opened, known=own))["paragraphs"]
         assert (told in said) == is_told
+    alone = replace(fewer, fit=replace(fewer.fit, prior=replace(fewer.fit.prior, sd=np.nan)))
+    said = parameters_section(replace(opened, known=alone))["paragraphs"]
+    assert "Learned from fewer of them: pause length θ from 2." in said  # of η nothing was learned
     elsewhere = replace(opened, known=fewer, asked=ReportOptions(use=opened.folder / "fit.json"))
     assert told not in parameters_section(elsewhere)["paragraphs"]
     foreign = opened.study.fit(opened.folder / "fit.json", name_file=False)[1]
