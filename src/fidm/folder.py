@@ -162,7 +162,8 @@ class StudyFolder:
         path = use if use is not None else self.path / "fit.json"
         if use is not None or path.exists():
             fit = self.load_fit(path)
-            said = f"learned earlier from {count(fit.n_learned, 'participant')}" + (
+            own = " of this study" if use is None and fit.n_learned <= len(self.cohort) else ""
+            said = f"learned earlier from {count(fit.n_learned, 'participant')}{own}" + (
                 f", {path}" if name_file else ""
             )
             if use is None and _is_older(path, self.path):

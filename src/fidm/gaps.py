@@ -43,20 +43,6 @@ def learners_of(cohort: Cohort, said: str) -> tuple[Cohort, str]:
     return known, said if len(known) == len(cohort) else f"{said} with data"
 
 
-def say_counted(n: int, of: int) -> str:
-    """Return how many of the segments of dialogs count, and which do not; empty where all do.
-
-    Examples
-    --------
-    >>> say_counted(61, 72)
-    '61 of 72 segments count; in the others no moves were read, or they were rejected'
-    >>> say_counted(5, 5)
-    ''
-    """
-    said = f"{n:,} of {count(of, 'segment')} count; in the others {NO_MOVES}, or they were rejected"
-    return said if n < of else ""
-
-
 def has_copies(cohort: Cohort) -> Flags:
     """Return whether two episodes of each person are exact copies: every step, and every time measured."""
     found = np.zeros(len(cohort), dtype=np.bool_)

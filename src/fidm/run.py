@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 import fidm
 from fidm.behind import places_behind, write_evidence
 from fidm.classify.question import Protocol
+from fidm.counted import segment_uses
 from fidm.defaults import LABEL, NORMAL
 from fidm.errors import DataError, FidmError, count
 from fidm.evidence.evidence import find_evidence
@@ -220,9 +221,11 @@ class _Line:
         """Ground the dialogs."""
         found = ground_study(self.folder, skip_bad=self.skip_bad, on_progress=self.on_progress)
         review = found.grounded.shares().get("needs_review", 0.0)
-        counted, total = found.grounded.cohort.n_segments, found.grounded.segments.height
+        uses, total = segment_uses(found.grounded.cohort), found.grounded.segments.height
         said = f"{count(len(found.grounded.dialogs), 'dialog')}, {count(total, 'segment')}"
-        said += f" ({counted:,} count)" if counted < total else ""
+        in_choices = int(uses["in_choices"].sum())
+        if in_choices < total:
+            said += f" ({uses.height:,} count in effort, {in_choices:,} can count in action sensitivity)"
         tables = [path for one in TABLES for path in self.folder.glob(f"{one}.parquet")]
         wrote = [self.folder / FOLDER / "provenance.json", *tables]
         return Done(f"{said}, {review:.1%} marked for review", wrote, found.warnings)
@@ -292,7 +295,6 @@ class _Line:
             self.folder,
             label=self.label,
             normal=self.normal,
-            classify=(self.results / "classify.json").exists(),
             skip_bad=self.skip_bad,
             seed=self.seed,
             workers=self.workers,

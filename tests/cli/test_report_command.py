@@ -44,7 +44,9 @@ def test_a_report_is_written_and_said(study, capsys):
         "overview", "task", "grounding", "parameters", "reliability", "localisation", "classification",
         "method",
     ]  # fmt: skip
-    assert sections["classification"]["paragraphs"] == ["Classification was left out of this report."]
+    assert sections["classification"]["paragraphs"] == [
+        "Classification was left out of this report (--no-classify)."
+    ]
 
 
 def test_a_deidentified_one_beside_it_for_programs(study, tmp_path, capsys):

@@ -163,7 +163,7 @@ def test_a_run_shows_what_a_reader_must_not_miss(messy, capsys):
     study, first = messy
     warned = {line for line in first.splitlines() if line.startswith("! ")}
     assert "! 1 participant has no dialog: D06" in warned
-    assert "6 dialogs, 15 segments (12 count), " in first
+    assert "6 dialogs, 15 segments (12 count in effort, 11 can count in action sensitivity), " in first
     assert "! no moves were read in dialogs of 1 participant; look at them in fidm review: D01" in warned
     unknown = (
         "! the files of 5 participants cannot show pauses, so these are unknown and part of the durations: "
@@ -204,13 +204,21 @@ def test_the_page_says_why_nothing_is_estimated(messy, capsys):
     assert said["C05", "duration"].endswith("All segments behind it await review.")
     assert "awaits" not in str([why for (who, _), why in said.items() if who == "C01"])
     overview = page["sections"][0]["paragraphs"]
+    (unclassified,) = (one for one in page["sections"] if one["id"] == "classification")
+    assert "no column 'diagnosis'" in unclassified["paragraphs"][0]
     assert "1 participant has no dialog: D06." in overview
     assert "No moves were read in dialogs of 1 participant; look at them in fidm review: D01." in overview
-    counted = "12 of 15 segments count; in the others no moves were read, or they were rejected"
+    counted = (
+        "12 of 15 segments count in effort (1 of these awaits review) and 11 can count in action "
+        "sensitivity; in 3 no moves were read"
+    )
     assert f"{counted}." in overview
     assert main(["ground", str(study)]) == 0
     assert counted in " ".join(capsys.readouterr().out.split())
     assert "The effort of 1 participant rests only on segments that await review: C05." in overview
+    assert main(["evidence", str(study)]) == 0
+    weightless = "of weight 0 (in segments that need review or were rejected, or after them"
+    assert weightless in " ".join(capsys.readouterr().out.split())
     html = (study / "report.html").read_text("utf-8")
     assert "η: not estimated: no dialog" in html
     assert "nobody has a recorded pause length" in html

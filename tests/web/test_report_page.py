@@ -368,7 +368,7 @@ def test_places_are_called_as_on_the_map_and_remarks_stay_in_the_background(page
         [row["rests_on"] for row in profile]
     )
     expect(page.locator("#person-1 > summary .flags")).to_have_text(
-        "η: data give a lower bound only, few observations"
+        "η: every choice was a best one, few observations"
     )
     expect(page.locator("#person-1 > summary .others")).to_have_text("1 remark on effort")
 

@@ -35,7 +35,7 @@ FLAGS: Mapping[str, str] = {
     "at_zero": "no better than chance",
     "at_random": "probably at random",
     "at_edge": "at the edge",
-    "no_maximum": "data give a lower bound only",
+    "no_maximum": "every choice was a best one",
     "alike": "no measurable individual differences",
     "no_observation": "not estimated",
 }
@@ -164,7 +164,7 @@ def flag_text(name: str, status: str, n: int, why: str = "") -> str:
     >>> flag_text("pause", "no_observation", 0), flag_text("pause", "at_edge", 9)
     ('not estimated: no pauses', 'at the edge')
     >>> flag_text("pause", "alike", 9), flag_text("action_sensitivity", "no_maximum", 1)
-    ('', 'data give a lower bound only, few observations')
+    ('', 'every choice was a best one, few observations')
     """
     if status == "alike":
         return ""

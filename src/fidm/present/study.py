@@ -17,6 +17,7 @@ from rich.text import Text
 
 from fidm.behind import Behind
 from fidm.cohort import Cohort
+from fidm.counted import say_counted, segment_uses
 from fidm.errors import count
 from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
 from fidm.evidence.localization import Localization
@@ -25,7 +26,6 @@ from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays
 from fidm.fit.profile import NO_OBSERVATION, SENSITIVITY, Profile, number_text
 from fidm.folder import StudyFolder
-from fidm.gaps import say_counted
 from fidm.grounding.ground import NOTHING_SAID
 from fidm.grounding.store import read_grounding
 from fidm.io.columns import say_reasons
@@ -140,7 +140,7 @@ def show_evidence(
     )
     note(console, f"what people share was {source}")
     if participant is None:
-        show_everybody(found, top, console)
+        show_everybody(found, behind, top, console)
     else:
         show_person(found, behind, participant, top, console, why)
     if not found.channels:
@@ -148,7 +148,7 @@ def show_evidence(
     warn(console, *behind.warnings)
 
 
-def show_everybody(found: Evidence, top: int, console: Console) -> None:
+def show_everybody(found: Evidence, behind: Behind, top: int, console: Console) -> None:
     """Print how the evidence is spread, and the most unexpected actions of all."""
     console.print(_spreads(found))
     counted = found.counted
@@ -158,7 +158,7 @@ def show_everybody(found: Evidence, top: int, console: Console) -> None:
             f"{share:.1%} of {counted.height:,} counted actions had a probability below {IMPROBABLE:.0%}",
             soft_wrap=True,
         )
-    _say_not_counted(found.not_counted(), console)
+    _say_not_counted(found.not_counted(), behind, console)
     rows = worse_actions(found, top)
     if rows.height:
         console.print("\n[bold]Most unexpected actions[/] that were not a best one")
@@ -189,7 +189,7 @@ def show_person(
         f"η {eta}, {count(row['n_actions'], 'counted action')}, {row['n_improbable']} below {IMPROBABLE:.0%}"
     )
     console.print(Text.assemble("\n", (participant, "bold"), f": {known}"), soft_wrap=True)
-    _say_not_counted(found.not_counted(participant=participant), console)
+    _say_not_counted(found.not_counted(participant=participant), behind, console)
     said = [] if behind.words is None else ["said"]
     rows = worse_actions(found, top, participant=participant)
     if rows.height:
@@ -259,10 +259,18 @@ def _show_segments(
     console.print(_fitted(table_of(header, cells), wraps=said))
 
 
-def _say_not_counted(causes: dict[str, int], console: Console) -> None:
+WEIGHTLESS = (
+    "of weight 0 (in segments that need review or were rejected, or after them until the place is known "
+    "again)"
+)
+"""Why steps of a grounding have the weight 0."""
+
+
+def _say_not_counted(causes: dict[str, int], behind: Behind, console: Console) -> None:
     total = sum(causes.values())
     if total:
-        known = ", ".join(f"{n:,} {cause}" for cause, n in causes.items() if n)
+        words = {} if behind.words is None else {"weight 0": WEIGHTLESS}
+        known = ", ".join(f"{n:,} {words.get(cause, cause)}" for cause, n in causes.items() if n)
         note(console, f"{count(total, 'action')} not counted: {known}")
 
 
@@ -410,7 +418,7 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
         if n or status not in ("reviewed", "rejected"):
             rows.append([words, f"{n:,}", f"{n / max(1, table.height):.1%}"])
     console.print(table_of(["segments", "number", "share"], rows))
-    note(console, *filter(None, [say_counted(grounded.cohort.n_segments, table.height)]))
+    note(console, *filter(None, [say_counted(segment_uses(grounded.cohort), table["status"])]))
     _show_doubts(found, console)
     warn(console, *found.warnings)
     faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()

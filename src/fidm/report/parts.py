@@ -29,10 +29,13 @@ AGAINST: Mapping[str, str] = {
     "at_random": "The person probably chooses at random. The estimate is what η is if not; the interval "
     "covers both.",
     "at_edge": "All observations are at the edge of what is possible, so the data give no end on that side.",
-    "no_maximum": "Every choice was a best action, so the data give only a lower bound.",
+    "no_maximum": "Every choice was a best action.",
     "alike": "Not estimated: there are no measurable individual differences.",
 }
 """What is to be said against an estimate."""
+
+LOWER_BOUND = "Every choice was a best action, so the data give only a lower bound."
+"""What is said of many best actions; a few say not even that."""
 
 IN_DOUBT = "All segments behind it await review."
 """What is added where nobody has looked at any segment behind an estimate of effort, and all need it."""
@@ -76,6 +79,8 @@ def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     if status == "no_observation":
         return sentence(not_estimated(name, n, why))
     said, few = AGAINST.get(status), profile.is_few[row, k]
+    if status == "no_maximum" and not few:
+        said = LOWER_BOUND
     leans = profile.method == "eb" and np.isfinite(profile.estimate[row, k])
     error = profile.log_sensitivity_se[row] if name == SENSITIVITY else profile.se[row, k]
     if few and leans and status != "at_random" and error**2 > profile.prior_sd[k] ** 2 / 2:

@@ -27,10 +27,11 @@ from scipy.stats import rankdata
 from fidm.behind import KEYS, Words
 from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
+from fidm.counted import segment_uses
 from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, STATUSES, Profile
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.pages import map_scene
-from fidm.present.numbers import DIGITS, flag_text, rounded
+from fidm.present.numbers import DIGITS, flag_text, percent_text, rounded
 from fidm.report import parts as words
 from fidm.report.opening import Key, Known
 from fidm.tasks.grid import MOVES
@@ -340,20 +341,34 @@ def people_parts(
     """
     tables = Tables.of(known)
     row_of = {name: row for row, name in enumerate(known.cohort.ids)}
-    places = _places(known.profile)
+    places, rests = _places(known.profile), _effort_rests_on(known)
     wanted = list(row_of) if chosen is None else list(chosen)
     for i, name in enumerate(wanted):
         if on_progress and i % 20 == 0:
             on_progress("people", i, len(wanted))
-        row = row_of[name]
+        row, about = row_of[name], _about(known, row_of[name])
+        about["facts"] += [["segments behind effort", rests[name]]] if name in rests else []
         yield {
             "id": name,
-            **_about(known, row),
+            **about,
             "profile": _profile(known, row, places),
             "episodes": [episode_part(known, tables, e, i) for i, e in enumerate(tables.episodes_of(row))],
         }
     if on_progress:
         on_progress("people", len(wanted), len(wanted))
+
+
+def _effort_rests_on(known: Known) -> dict[str, str]:
+    """How many segments are behind each person's effort, how many await review, and who made their moves."""
+    if known.behind.words is None:
+        return {}
+    columns = pl.len(), pl.sum("awaits_review", "n_moves", "n_inferred")
+    found = segment_uses(known.cohort).group_by("participant").agg(*columns)
+    return {
+        name: f"{n:,}, of which {waiting:,} {'awaits' if waiting == 1 else 'await'} review"
+        + (f"; {percent_text(filled_in / moves)} of their moves filled in by the planner" if moves else "")
+        for name, n, waiting, moves, filled_in in found.iter_rows()
+    }
 
 
 def _about(known: Known, row: int) -> dict[str, Any]:

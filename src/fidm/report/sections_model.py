@@ -31,6 +31,12 @@ from fidm.report.parts import (
 
 SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}
 
+NEVER_ZERO = (
+    "By empirical Bayes an interval of η never reaches 0, so it cannot tell whether somebody chooses at "
+    "random. An interval by maximum likelihood (fidm fit --method mle) can."
+)
+"""What an interval of η does not say, where nobody was found to choose at random."""
+
 INFINITE = (
     " People: those with an estimate. An infinite one lies beyond all others, and counts so in the median, "
     "in the two ends and in everybody's place among the others."
@@ -47,12 +53,14 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     """Return everybody's parameters, how they are spread, and what is to be said against them."""
     known = opened.known
     profile, fit = known.profile, known.fit
-    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(profile.method, profile.method)
     summary = profile.summary()
+    has_prior = profile.method == "eb" and np.isfinite(fit.prior.sd)
     said = [
         f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
-        f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {how}, with "
-        f"{profile.level * 100:g} % intervals; what people share was {opened.source}.",
+        f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {_method(profile)}, "
+        f"with {profile.level * 100:g} % intervals; what people share was {opened.source}.",
+        *_learned_from(opened),
+        NEVER_ZERO if has_prior and not fit.prior.random else "",
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [
@@ -83,6 +91,26 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
             )
         )
     return section("parameters", "Parameters", said, tables=[one for one in tables if one], figures=figures)
+
+
+def _learned_from(opened: Opened) -> list[str]:
+    """From how many people each parameter was learned, where that differs and is known."""
+    profile, learners = opened.known.profile, opened.study.part()[0].ids
+    if opened.asked.use is not None or len(learners) != opened.known.fit.n_learned:
+        return []
+    called = pl.Series([opened.names.get(name, name) for name in learners])
+    seen = (profile.n[profile.participants.is_in(called.implode()).to_numpy()] > 0).sum(axis=0)
+    fewer = [
+        f"{parameter_words(name)} from {n:,}"
+        for name, n in zip(profile.parameters, seen, strict=True)
+        if n < len(learners) and (name != SENSITIVITY or np.isfinite(opened.known.fit.prior.sd))
+    ]
+    return [f"Learned from fewer of them: {', '.join(fewer)}."] if fewer else []
+
+
+def _method(profile: Profile) -> str:
+    """How people's estimates were made."""
+    return {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(profile.method, profile.method)
 
 
 def _in_words(text: str) -> str:
@@ -145,6 +173,13 @@ def _population_table(opened: Opened) -> dict[str, Any]:
     )  # fmt: skip
 
 
+OWN_FIT = (
+    "“{}” is a fit of its own: what people are like is learned again, so the η of people without any "
+    "inferred move changes a little, too."
+)
+"""Said where η is shown both ways, each with its own prior."""
+
+
 def _people_table(opened: Opened) -> dict[str, Any]:
     """Everybody's estimates with their intervals, sorted by id; new names are in their order already."""
     known, profile = opened.known, opened.known.profile
@@ -153,7 +188,7 @@ def _people_table(opened: Opened) -> dict[str, Any]:
     columns = [text_column("participant")]
     if label is not None:
         columns.append(text_column(label, column_words(label)))
-    other = known.other_way
+    other, note = known.other_way, ""
     for name in (profile.parameters[k] for k in shown):
         columns += with_interval(name, parameter_words(name), flag=f"{name}_status", few=f"{name}_few")
         if name == SENSITIVITY and other is not None:
@@ -161,6 +196,8 @@ def _people_table(opened: Opened) -> dict[str, Any]:
             words = f"{parameter_words(name)}, {say_way(counts)}"
             columns += with_interval(second, words, flag=f"{second}_status", few=f"{second}_few")
             n_other = profile.n_steps - (1 - counts) * profile.n_inferred
+            if profile.method == "eb" and opened.asked.use is None:
+                note = OWN_FIT.format(say_way(counts))
     labels = [] if label is None else known.cohort.participants[label].cast(pl.String).to_list()
     cells = np.stack([profile.estimate, profile.low, profile.high], axis=2).tolist()
     rows = []
@@ -175,6 +212,7 @@ def _people_table(opened: Opened) -> dict[str, Any]:
         columns,
         rows if known.is_deidentified else sorted(rows, key=lambda row: str(row[0])),
         brackets=f"{profile.level * 100:g} % intervals",
+        note=note,
     )
 
 
@@ -212,9 +250,10 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
         ),
         brackets="95 % intervals, participants resampled "
         f"{found.record.settings['bootstrap']:,} times",
-        note="Errors and changes are of log η and θ. Estimates by empirical "
-        "Bayes, which this report shows, are pulled towards the mean, and so are their differences: a "
-        "smaller change of them says as much as a larger one of estimates by maximum likelihood, which the "
+        note="Errors and changes are of log η and θ. This report shows estimates by "
+        f"{_method(known.profile)}. Estimates by empirical Bayes are pulled towards the mean, and so are "
+        "their differences: a smaller change of them says as much as a larger one of estimates by maximum "
+        "likelihood, which the "
         f"standard error is about. –: with a reliability that is or may be {TOO_LOW:.2f} or below, or of few "
         "people, nothing is said of changes in a person. Split halves and the model know one sitting: "
         "what varies from day to day comes on top.",

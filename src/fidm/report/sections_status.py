@@ -41,7 +41,9 @@ def classification_section(opened: Opened) -> dict[str, Any]:
     """Return how well people's status is told, or why that cannot be told."""
     title, known, asked = "Classification", opened.known, opened.asked
     if not asked.classify:
-        return section("classification", title, ["Classification was left out of this report."])
+        return section(
+            "classification", title, ["Classification was left out of this report (--no-classify)."]
+        )
     if known.label is None:
         why = f"Nothing is classified: the table of participants has no column {asked.label!r} with a status."
         return section("classification", title, [why])

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from fidm.counted import say_counted, segment_uses
 from fidm.errors import FidmError, count
-from fidm.gaps import named, say_counted
+from fidm.gaps import named
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail
@@ -226,20 +228,24 @@ def _left_out(opened: Opened) -> list[str]:
     if n_bad:
         said.append(f"{count(n_bad, 'participant')} left out because of problems in their data.")
     if opened.grounded is not None:
-        said.append(sentence(say_counted(opened.known.cohort.n_segments, opened.grounded.height)))
+        uses = segment_uses(opened.known.cohort, inferred=opened.known.fit.inferred)
+        said.append(sentence(say_counted(uses, opened.grounded["status"])))
     return [*said, *(sentence(text) for text in opened.known.gaps.say(opened.known.behind.source))]
 
 
 def _groups(opened: Opened) -> dict[str, Any] | None:
-    """How many people of each status are in each part."""
+    """How many people of each status are in each part, and how many of them have an estimate of η."""
     people, label = opened.known.cohort.participants, opened.known.label
     split = "split" if "split" in people.columns else None
     keys = list(dict.fromkeys(name for name in (label, split) if name is not None))
     if not keys or any(people[name].n_unique() > MOST_SPLITS for name in keys):
         return None
-    counted = people.group_by([pl.col(name).cast(pl.String) for name in keys]).len().sort(keys)
+    people = people.with_columns(with_estimate=~np.isnan(opened.known.profile.estimate[:, 0]))
+    grouped = people.group_by([pl.col(name).cast(pl.String) for name in keys])
+    counted = grouped.agg(pl.len(), pl.sum("with_estimate")).sort(keys)
     columns = [text_column(name, column_words(name)) for name in keys]
-    return table("groups", "Groups", [*columns, column("len", "participants")], counted.iter_rows())
+    columns += [column("len", "participants"), column("with_estimate", "with an estimate of η")]
+    return table("groups", "Groups", columns, counted.iter_rows())
 
 
 # ---------------------------------------------------------------------- tasks
@@ -358,6 +364,13 @@ def _value_table(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
 # ---------------------------------------------------------------------- grounding
 
 
+EFFORT_COUNTS = (
+    "Effort counts the moves of every segment that has any, also those that a planner filled in and those of "
+    "segments that await review."
+)
+"""The rule of effort, where words became moves."""
+
+
 def grounding_section(opened: Opened) -> dict[str, Any]:
     """Return how the words became moves, how sure that is, and what people who looked at it found."""
     title = "From words to moves"
@@ -399,7 +412,7 @@ def grounding_section(opened: Opened) -> dict[str, Any]:
         )
     tables += _doubt_table(segments)
     audits, told = audit_tables(opened)
-    said += [*_inferred_words(opened), *told]
+    said += [*_inferred_words(opened), EFFORT_COUNTS, *told]
     tables += audits
     if (opened.folder / FOLDER / "problems.csv").is_file():
         tables += _problem_table(opened)
@@ -532,6 +545,7 @@ def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, 
     said = [
         METHODS[0],
         _counting_words(opened),
+        "" if opened.grounded is None else EFFORT_COUNTS,
         *METHODS[1:],
         f"What people share was {opened.source.rstrip('.')}.",
     ]
@@ -543,11 +557,12 @@ def _counting_words(opened: Opened) -> str:
     inferred, doubtful = opened.known.fit.inferred, doubtful_weight(opened.provenance)
     weights = {"that a planner filled in": inferred}
     if doubtful is not None:
-        weights["of segments that need review"] = doubtful
+        after = "stated after a segment that needs review or was rejected, until the place is known again"
+        weights |= {"of segments that need review": doubtful, after: doubtful}
     never = [what for what, weight in weights.items() if weight == 0]
     less = [f"those {what} with weight {weight:g}" for what, weight in weights.items() if 0 < weight < 1]
     said = "Leaving, and waiting where the task leaves it out, do not count in action sensitivity"
-    said += f", nor do actions {' or '.join(never)}; " if never else "; "
+    said += f", nor do actions {', or '.join(never)}; " if never else "; "
     said += "such steps are hatched. A step with one legal action counts, though it says nothing about η."
     return said + (f" Other actions count less: {', and '.join(less)}." if less else "")
 

@@ -606,7 +606,7 @@ def test_few_observations_are_counted_whatever_else_is_said():
     profile = made_up(names, [[1, 2, 3, 4]] * 2, [codes, nothing], [[1, 19, 19, 20], [0] * 4])
     assert profile.is_few.T.tolist() == [[True, True, True, False], [False] * 4]
     assert profile.summary().table["few_observations"].to_list() == [3, 0]
-    assert against(profile, 0, 0).endswith("so the data give only a lower bound. It rests on 1 step only.")
+    assert against(profile, 0, 0) == "Every choice was a best action. It rests on 1 step only."
     assert against(profile, 1, 0).endswith("no better than chance. It rests on 19 steps only.")
     assert against(profile, 2, 0) == "It rests on 19 steps only."
     assert against(profile, 3, 0) is None

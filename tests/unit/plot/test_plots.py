@@ -427,7 +427,7 @@ def test_a_profile_of_one_person_and_of_what_is_not_known(profile):
     said = [text.get_text() for text in ax.texts]
     assert said[1].startswith("not estimated: no ")
     assert said[3] == "no measurable individual differences"
-    assert "lower bound" in said[0]
+    assert "every choice was a best one" in said[0]
     assert "at the edge" in said[2]
     assert {line.get_marker() for line in ax.lines} >= {"<", ">", "s"}
     hollow = [line for line in ax.lines if line.get_marker() == "s" and line.get_markerfacecolor() == "white"]

@@ -26,7 +26,15 @@ from fidm.grounding.review.trail import Decision, Outcome, Trail
 from fidm.grounding.review.verdicts import segment_key
 from fidm.grounding.store import write_grounding
 from fidm.pages import csp_hash
-from fidm.present.numbers import FLAGS, cell_text, estimate_text, in_one_way, number_text, rounded
+from fidm.present.numbers import (
+    FLAGS,
+    cell_text,
+    estimate_text,
+    in_one_way,
+    number_text,
+    percent_text,
+    rounded,
+)
 from fidm.report import parts, sections_status
 from fidm.report.html import laid_out
 from fidm.report.opening import (
@@ -242,7 +250,7 @@ def test_who_is_left_out_is_said(opened):
     (who,) = [one["rows"] for one in overview(opened)["tables"] if one["id"] == "excluded"]
     assert [reason for _, reason in who] == ["is the sister of Ann-Lee"]
     groups = next(table for table in overview(opened)["tables"] if table["id"] == "groups")
-    assert sorted(map(tuple, groups["rows"])) == [("mci", "test", 3), ("normal", "train", 4)]
+    assert sorted(map(tuple, groups["rows"])) == [("mci", "test", 3, 3), ("normal", "train", 4, 4)]
 
 
 def test_the_task_is_checked(opened):
@@ -426,6 +434,13 @@ def test_changes_are_on_the_scale_of_their_error_and_only_where_reliability_allo
     assert len(laid_out(shown)["columns"]) == 8
 
 
+def test_the_estimates_shown_are_called_by_their_method(opened):
+    by_likelihood = replace(opened.known, profile=replace(opened.known.profile, method="mle"))
+    for known, shown in ((opened.known, "empirical Bayes"), (by_likelihood, "maximum likelihood")):
+        (found,) = reliability_section(replace(opened, known=known))["tables"]
+        assert f"This report shows estimates by {shown}." in found["note"]
+
+
 def test_no_interval_of_localisation_has_its_reason(opened):
     found = localisation_section(opened)
     rows = found["tables"][0]["rows"]
@@ -448,7 +463,8 @@ def test_one_thing_has_one_name(opened, built):
     assert "egg and tofu" in {row[0] for row in goals["rows"]} & {row[0] for row in places["rows"]}
     assert "N is up" in " ".join(sections["task"]["paragraphs"])
     groups = next(table for table in sections["overview"]["tables"] if table["id"] == "groups")
-    assert [column["words"] for column in groups["columns"]] == ["diagnosis", "split", "participants"]
+    assert [column["words"] for column in groups["columns"]] == ["diagnosis", "split", "participants",
+                                                               "with an estimate of η"]  # fmt: skip
     assert built.data["shared"]["label"] == "diagnosis"
 
 
@@ -476,7 +492,7 @@ def test_an_interval_stands_in_the_cell_of_its_number():
         ("–", "", ""),
         ("1.00", "(0.500 to 2.00)", "a"),
     ]
-    assert shown["marks"] == [("a", "few observations"), ("b", "data give a lower bound only")]
+    assert shown["marks"] == [("a", "few observations"), ("b", "every choice was a best one")]
 
 
 def test_what_cannot_be_told_says_why(opened, monkeypatch):
@@ -627,7 +643,8 @@ def test_a_deidentified_report_leads_back_to_nobody(hidden, study, built):
     whole = json.loads(texts[1])
     assert "dialogs_sha256" not in texts[1]
     assert "dialogs_sha256" in json.dumps(built.data)
-    assert all(person["facts"] == [] for person in whole["people"])
+    facts = {fact[0] for person in whole["people"] for fact in person["facts"]}
+    assert facts == {"segments behind effort"}
     turns_shown = [turn for person in whole["people"] for turn in person["episodes"][0]["turns"]]
     assert all(turn["text"] is None and turn["speaker"] is None for turn in turns_shown)
     assert any(turn["start_s"] is not None for turn in turns_shown)
@@ -841,8 +858,14 @@ def test_what_counts_is_said_as_it_is(opened):
     assert "left no choice" not in text
     assert "one legal action" in text
     assert "nor do actions" in text
+    later = "stated after a segment that needs review or was rejected, until the place is known again"
+    assert f"of segments that need review, or {later}; such steps are hatched" in text
     half = replace(opened, provenance={**opened.provenance, "weighing": {"doubtful": 0.5}})
-    assert "with weight 0.5" in " ".join(method_section(half, settings=settings)["paragraphs"])
+    text = " ".join(method_section(half, settings=settings)["paragraphs"])
+    assert "those of segments that need review with weight 0.5" in text
+    assert f"those {later} with weight 0.5" in text
+    none = replace(opened, provenance={})
+    assert later not in " ".join(method_section(none, settings=settings)["paragraphs"])
 
 
 @pytest.mark.parametrize(
@@ -867,7 +890,88 @@ def test_how_often_people_were_drawn_stands_below_the_tables(built):
 def test_groups_by_the_split_itself(opened):
     known = replace(opened.known, label="split")
     groups = next(one for one in overview(replace(opened, known=known))["tables"] if one["id"] == "groups")
-    assert groups["rows"] == [["test", 3], ["train", 4]]
+    assert [row[:2] for row in groups["rows"]] == [["test", 3], ["train", 4]]
+
+
+def test_what_effort_rests_on_is_said_of_everybody(opened):
+    for said in (grounding_section(opened), method_section(opened, settings={})):
+        assert "Effort counts the moves of every segment that has any" in " ".join(said["paragraphs"])
+    assert "Effort" not in grounding_section(replace(opened, grounded=None))["paragraphs"][0]
+    shown = set()
+    for person in people_parts(opened.known):
+        used = [
+            (one, episode["steps"]["inferred"][one["steps"][0] : one["steps"][1] + 1] if one["steps"] else [])
+            for episode in person["episodes"]
+            for one in episode["segments"]
+            if one["n_moves"] is not None
+        ]
+        waiting = sum(one["status"] == "needs_review" for one, _ in used)
+        share = sum(sum(filled) for _, filled in used) / sum(one["n_moves"] for one, _ in used)
+        await_ = "awaits" if waiting == 1 else "await"
+        assert dict(person["facts"])["segments behind effort"] == (
+            f"{len(used)}, of which {waiting} {await_} review; {percent_text(share)} of their moves filled in "
+            "by the planner"
+        )
+        shown |= {waiting > 0, share > 0}
+    assert True in shown
+
+
+def test_the_other_way_is_said_to_be_a_fit_of_its_own(opened):
+    name, profile = "action_sensitivity_all_moves", opened.known.profile
+    columns = {part: profile.wide[f"action_sensitivity{part}"] for part in ("", "_low", "_high", "_status")}
+    other = pl.DataFrame({f"{name}{part}": values for part, values in columns.items()})
+    by_likelihood = replace(profile, method="mle")
+    for own, way, told in ((profile, other, True), (profile, None, False), (by_likelihood, other, False)):
+        known = replace(opened.known, profile=own, other_way=way)
+        tables = parameters_section(replace(opened, known=known))["tables"]
+        note = next(one["note"] for one in tables if one["id"] == "estimates")
+        assert ("a fit of its own" in note) == told
+
+
+def test_from_how_many_of_this_study_each_parameter_was_learned_is_said(opened):
+    assert opened.source.startswith("learned earlier from 7 participants of this study")
+    known, learners = opened.known, opened.study.part()[0].ids
+    n = np.where(known.profile.n > 0, known.profile.n, 1)
+    rows = np.flatnonzero(known.profile.participants.is_in(learners.implode()).to_numpy())
+    all_known = replace(
+        known, fit=replace(known.fit, n_learned=len(rows)), profile=replace(known.profile, n=n)
+    )
+    n = n.copy()
+    n[rows[0], 0], n[rows[:2], known.profile.parameters.index("pause")] = 0, 0
+    fewer = replace(all_known, profile=replace(known.profile, n=n))
+    told = "Learned from fewer of them: action sensitivity η from 3, pause length θ from 2."
+    for own, is_told in ((all_known, False), (fewer, True), (replace(fewer, fit=known.fit), False)):
+        said = parameters_section(replace(opened, known=own))["paragraphs"]
+        assert (told in said) == is_told
+    alone = replace(fewer, fit=replace(fewer.fit, prior=replace(fewer.fit.prior, sd=np.nan)))
+    said = parameters_section(replace(opened, known=alone))["paragraphs"]
+    assert "Learned from fewer of them: pause length θ from 2." in said  # of η nothing was learned
+    elsewhere = replace(opened, known=fewer, asked=ReportOptions(use=opened.folder / "fit.json"))
+    assert told not in parameters_section(elsewhere)["paragraphs"]
+    foreign = opened.study.fit(opened.folder / "fit.json", name_file=False)[1]
+    assert foreign == "learned earlier from 7 participants"
+
+
+def test_groups_say_how_many_have_an_estimate_of_sensitivity(opened):
+    profile = opened.known.profile
+    estimate = profile.estimate.copy()
+    estimate[opened.known.cohort.participants["split"].index_of("test"), 0] = np.nan
+    known = replace(opened.known, label="split", profile=replace(profile, estimate=estimate))
+    groups = next(one for one in overview(replace(opened, known=known))["tables"] if one["id"] == "groups")
+    assert groups["columns"][-1]["words"] == "with an estimate of η"
+    assert groups["rows"] == [["test", 3, 2], ["train", 4, 4]]
+
+
+def test_what_an_interval_of_sensitivity_cannot_say_is_said(opened):
+    known, prior = opened.known, opened.known.fit.prior
+    by_likelihood = replace(known, profile=replace(known.profile, method="mle"))
+    some_at_random, alone = (
+        replace(known, fit=replace(known.fit, prior=replace(prior, **change)))
+        for change in ({"random": 0.1}, {"sd": np.nan})
+    )
+    for own, is_told in ((known, True), (by_likelihood, False), (some_at_random, False), (alone, False)):
+        said = parameters_section(replace(opened, known=own))["paragraphs"]
+        assert any("never reaches 0" in text for text in said) == is_told
 
 
 # ---------------------------------------------------------------------- odd studies
