@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
     from fidm.evidence.evidence import Evidence, find_evidence
     from fidm.evidence.localization import Localization, localize
+    from fidm.experiments.compare import Comparison, compare
     from fidm.fit.averaged import average_profiles, profile_draws
     from fidm.fit.choices import fit_choices
     from fidm.fit.effort_alone import EffortFit, fit_effort
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Cohort": "fidm.cohort",
+    "Comparison": "fidm.experiments.compare",
     "DataError": "fidm.errors",
     "EffortFit": "fidm.fit.effort_alone",
     "Evidence": "fidm.evidence.evidence",
@@ -84,6 +86,7 @@ _HOME = {
     "builtin_text": "fidm.tasks.spec",
     "check_task": "fidm.tasks.check",
     "choice_probabilities": "fidm.tasks.behaviour",
+    "compare": "fidm.experiments.compare",
     "compile_task": "fidm.tasks.compile",
     "find_evidence": "fidm.evidence.evidence",
     "fit_choices": "fidm.fit.choices",
@@ -109,6 +112,7 @@ _HOME = {
 
 __all__ = [
     "Cohort",
+    "Comparison",
     "DataError",
     "EffortFit",
     "Evidence",
@@ -142,6 +146,7 @@ __all__ = [
     "builtin_text",
     "check_task",
     "choice_probabilities",
+    "compare",
     "compile_task",
     "find_evidence",
     "fit_choices",

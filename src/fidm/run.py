@@ -21,7 +21,6 @@ from typing import Any, Literal, NamedTuple
 import fidm
 from fidm.behind import places_behind, write_evidence
 from fidm.classify.question import Protocol
-from fidm.counted import segment_uses
 from fidm.defaults import LABEL, NORMAL
 from fidm.errors import DataError, FidmError, count
 from fidm.evidence.evidence import find_evidence
@@ -29,6 +28,7 @@ from fidm.evidence.localization import localize
 from fidm.experiments.reliability import reliability
 from fidm.files import whole_file
 from fidm.folder import RESULTS, StudyFolder
+from fidm.gaps import segment_uses
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.grounding.store import FOLDER, ORIGINAL

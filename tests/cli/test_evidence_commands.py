@@ -11,8 +11,7 @@ import pytest
 from cyclopts import App
 
 import fidm
-from fidm.cli.evidence import evidence, file_name
-from fidm.cli.localize import localize
+from fidm.cli.evidence import evidence, file_name, localize
 from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
 from fidm.simulate.talk import simulate_talks

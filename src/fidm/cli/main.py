@@ -55,7 +55,8 @@ VERBS = {
         "report": ("report:report", "Write the whole study as one page that opens without a network."),
     },
     "Experiments": {
-        "localize": ("localize:localize", "Test whether unexpected actions lie where people went astray."),
+        "compare": ("compare:compare", "Compare groups of participants, adjusted for age and the like."),
+        "localize": ("evidence:localize", "Test whether unexpected actions lie where people went astray."),
         "reliability": (
             "reliability:reliability",
             "Estimate reliability and the smallest detectable change.",

@@ -72,13 +72,14 @@ class Learned:
 
     The errors are those of :func:`standard_errors`, or how much plausible populations differ if that is more.
     ``plausible`` are the populations that the training part leaves possible, where doubt about the population
-    matters to anybody's estimate.
+    matters to anybody's estimate; ``log_likelihood`` is that of random intercepts.
     """
 
     population: Population
     se: dict[str, float]
     warnings: tuple[str, ...] = ()
     plausible: Plausible | None = None
+    log_likelihood: float = math.nan
 
     def largest_sd(self) -> float:
         """Return how much people may differ: the end of a 95 % interval of their sd."""
@@ -212,7 +213,7 @@ def random_intercepts(
     if has_shape and shared.shape < HUGE_SHAPE:
         se[channel.shape_name] = found[width] * shared.shape
     se["sd"] = found[-1] * shared.sd
-    return Learned(shared, se, _alike(channel, data, shared), others)
+    return Learned(shared, se, _alike(channel, data, shared), others, search.value)
 
 
 def enough_people(channel: Channel, data: Observed) -> None:
@@ -449,6 +450,7 @@ class _Search:
     learn: str
     held: int | None = None
     curvature: Floats | None = None
+    value: float = math.nan
 
     def gradients(self, free: Floats) -> tuple[Floats, Floats]:
         value, slopes = _marginal(self.channel, self.data, self.at(free), self.workers, learn=self.learn)
@@ -498,13 +500,14 @@ class _Search:
         if not errors:
             return best, np.full(len(best), np.nan)
         self.curvature = curvature_at(self.gradients, best, whiten)
-        slopes = self.gradients(best)[1]
+        value, slopes = self.gradients(best)
         if best[-1] > lowest and tolerance < near:  # values of the loss are too coarse to come closer by
             rest = np.array([math.fsum(column) for column in slopes.T]) + self.beforehand(best)[1]
             step = linalg.pinv(-(self.curvature + self._bend(best))) @ rest
             if np.abs(step).max() < math.sqrt(near):
                 best = best + step
-                slopes = self.gradients(best)[1]
+                value, slopes = self.gradients(best)
+        self.value = math.fsum(value)
         return best, standard_errors(slopes, self.curvature, int((self.data.counts > 0).sum()))
 
     def _bend(self, free: Floats) -> Floats:

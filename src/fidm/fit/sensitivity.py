@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import linalg, optimize, special
 
 from fidm.errors import FitError
 from fidm.fit.offsets import REPORT_NODES, OwnKinds, node_moments, node_quantiles
@@ -550,7 +550,7 @@ def learn_prior(
     if len(choices) > LAPSE_PEOPLE:
         few = _Learning(_some(choices, LAPSE_PEOPLE), workers)
     rate, rate_se = (lapse, math.nan) if lapse is not None else few.best_rate(random=False)
-    random = few.gain(rate) > 0.5 * math.log(len(few.choices)) + 1
+    random = few.has_random(rate)
     if random and lapse is None:
         rate, rate_se = few.best_rate(random=True)
     found = learning.at(rate, random=random)
@@ -573,14 +573,37 @@ def learn_prior(
     return prior, rate, rate_se
 
 
+def learn_slopes(
+    choices: Choices, covariates: Floats, *, lapse: float | None, workers: int = 1
+) -> tuple[Floats, Floats, float]:
+    """Return mean, log sd and slopes of log η in covariates [P, C], their errors, and the log-posterior.
+
+    People who choose at random are part of it where the training part clearly has them: the logit of their
+    share is then the third number. ``lapse=None`` estimates the lapse rate, too.
+    """
+    learning = _Learning(thinned(choices, MOST_CHOICES), workers, covariates)
+    rate = lapse if lapse is not None else learning.clear_rate(random=False)
+    random = learning.has_random(rate)
+    if random and lapse is None:
+        rate = learning.clear_rate(random=True)
+    found = learning.at(rate, random=random)
+    doubt = np.sqrt(np.maximum(np.diag(linalg.pinv(-found.curvature)), 0.0))
+    return found.best, np.fmax(found.se, doubt), found.log_posterior
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Best:
     """The best free numbers at a lapse rate (mean, log sd, logit ρ if it is free), and their posterior."""
 
     best: Floats
     se: Floats
-    wide: Floats
+    curvature: Floats
     log_posterior: float
+
+    @property
+    def wide(self) -> Floats:
+        """How far each number may lie from the best, the others held."""
+        return np.asarray(1 / np.sqrt(np.maximum(-np.diag(self.curvature), 0.4)))
 
 
 def thinned(choices: Choices, most: int) -> Choices:
@@ -612,15 +635,20 @@ def _some(choices: Choices, most: int) -> Choices:
 
 
 class _Learning:
-    """The search for the prior of log η, on one table of likelihoods per lapse rate."""
+    """The search for the prior of log η, on one table of likelihoods per lapse rate.
 
-    def __init__(self, choices: Choices, workers: int) -> None:
+    With covariates [P, C] everybody's mean is moved by them; their slopes are the last free numbers.
+    """
+
+    def __init__(self, choices: Choices, workers: int, covariates: Floats | None = None) -> None:
         self.choices, self.workers = choices, workers
         self.grid = _learning_grid(choices)
         self.middle = 0.5 * float(self.grid[0] + self.grid[-1])
         scores = _extremes(choices.entries(), 0.0)
-        self._order = np.lexsort(scores.T)  # products of matrices must not depend on the order of people
-        self.at_zero = scores[self._order, 1]
+        known = np.zeros((len(choices), 0)) if covariates is None else covariates
+        # products of matrices must not depend on the order of people
+        self._order = np.lexsort(np.column_stack([known, scores]).T)
+        self.at_zero, self.known = scores[self._order, 1], known[self._order]
         self._last: tuple[float, Floats] = (math.nan, np.zeros((0, 0)))
         self._starts: dict[bool, Floats] = {}
         self._found: dict[tuple[float, bool], _Best] = {}
@@ -646,12 +674,13 @@ class _Learning:
         chance = np.exp(np.minimum(self.at_zero - top, 0.0)) if random else None
 
         def gradients(free: Floats) -> tuple[Floats, Floats]:
-            value, slopes = _marginal(likelihood, self.grid, free, chance)
+            value, slopes = _marginal(likelihood, self.grid, free, chance, self.known)
             return value + top, slopes
 
         if random not in self._starts:
-            start = self._starts.get(False, _first_guess(table, self.grid))
-            self._starts[random] = np.append(start[:2], -2.5) if random else start
+            flat = np.append(_first_guess(table, self.grid), np.zeros(self.known.shape[1]))
+            start = self._starts.get(False, flat)
+            self._starts[random] = np.insert(start, 2, -2.5) if random else start
         found = self._climb(gradients, self._starts[random], LAPSE_PRIOR * math.log1p(-rate))
         self._starts[random] = found.best
         self._found[rate, random] = found
@@ -668,12 +697,13 @@ class _Learning:
 
         inside = (self.grid[0] + BEYOND, self.grid[-1] - BEYOND)
         bounds = [inside, (math.log(SMALLEST_SD), math.log(LARGEST_SD)), (-9.0, 2.0)]
+        bounds = bounds[: len(start) - self.known.shape[1]] + [(None, None)] * self.known.shape[1]
         result = optimize.minimize(
             loss,
             start,
             jac=True,
             method="L-BFGS-B",
-            bounds=bounds[: len(start)],
+            bounds=bounds,
             options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 200},
         )
         best = np.asarray(result.x)
@@ -682,7 +712,7 @@ class _Learning:
         return _Best(
             best,
             standard_errors(slopes, curvature, int((np.diff(self.choices.person_offsets) > 0).sum())),
-            1 / np.sqrt(np.maximum(-np.diag(curvature), 0.4)),
+            curvature,
             more - float(result.fun) * len(value),
         )
 
@@ -693,7 +723,7 @@ class _Learning:
         away = (float(free[0]) - self.middle) / MIDDLE_SD
         value -= 0.5 * away**2
         slope[0] = -away / MIDDLE_SD
-        if len(free) > 2:
+        if len(free) > 2 + self.known.shape[1]:
             rho = float(special.expit(free[2]))
             value += 9 * math.log1p(-rho)
             slope[2] = -9 * rho
@@ -724,9 +754,16 @@ class _Learning:
         bend = (beside[0] - 2 * float(found.fun) + beside[1]) / width**2
         return rate, 2 * math.sqrt(rate) / math.sqrt(bend) if bend > 0 else math.nan
 
-    def gain(self, rate: float) -> float:
-        """How much more probable the training part is if some people choose at random."""
-        return self.at(rate, random=True).log_posterior - self.at(rate, random=False).log_posterior
+    def clear_rate(self, *, random: bool) -> float:
+        """The most probable lapse rate, or 0 where none is more probable: too high a rate stretches η."""
+        rate, _ = self.best_rate(random=random)
+        gain = self.at(rate, random=random).log_posterior - self.at(0.0, random=random).log_posterior
+        return rate if gain > math.log(NO_LAPSE / (1 - NO_LAPSE)) else 0.0
+
+    def has_random(self, rate: float) -> bool:
+        """Whether the training part is clearly more probable if some people choose at random."""
+        gain = self.at(rate, random=True).log_posterior - self.at(rate, random=False).log_posterior
+        return gain > 0.5 * math.log(len(self.choices)) + 1
 
     def plausible(self, prior: SensitivityPrior, rate: float, *, given: bool) -> PlausiblePriors | None:
         """Return priors and lapse rates on a grid with their weights, where others than the best matter."""
@@ -814,17 +851,29 @@ def _first_guess(table: Floats, grid: Floats) -> Floats:
     return np.array([np.median(finite), math.log(min(1.5, max(0.2, 0.7 * float(finite.std()))))])
 
 
-def _marginal(likelihood: Floats, grid: Floats, free: Floats, chance: Floats | None) -> tuple[Floats, Floats]:
-    """Return everybody's log marginal likelihood and its slopes in mean, log sd and, with chance, logit ρ."""
-    mean, sd = float(free[0]), float(np.exp(free[1]))
+def _marginal(
+    likelihood: Floats, grid: Floats, free: Floats, chance: Floats | None, known: Floats
+) -> tuple[Floats, Floats]:
+    """Return everybody's log marginal likelihood, and its slopes in the free numbers.
+
+    These are mean, log sd, with chance logit ρ, and the slopes of covariates [P, C].
+    """
+    sd, width = float(np.exp(free[1])), known.shape[1]
+    mean = free[0] + (known * free[len(free) - width :]).sum(axis=1)[:, None] if width else float(free[0])
     away = (grid - mean) / sd
     bell = np.exp(-0.5 * away**2) * ((grid[1] - grid[0]) / (sd * math.sqrt(2 * math.pi)))
-    sums = likelihood @ np.stack([bell, bell * away, bell * away**2], axis=1)
+    parts = (bell, bell * away, bell * away**2)
+    if width:
+        sums = np.stack([np.einsum("pg,pg->p", likelihood, part) for part in parts], axis=1)
+    else:
+        sums = likelihood @ np.stack(parts, axis=1)
     mass = np.maximum(sums[:, 0], 1e-300)
     slopes = np.stack([sums[:, 1] / mass / sd, sums[:, 2] / mass - 1], axis=1)
+    value, moved = np.log(mass), slopes[:, :1] * known
     if chance is None:
-        return np.log(mass), slopes
+        return value, np.column_stack([slopes, moved])
     rho = float(special.expit(free[2]))
     total = (1 - rho) * mass + rho * chance
     at_random = rho * chance / total
-    return np.log(total), np.column_stack([slopes * (1 - at_random)[:, None], at_random - rho])
+    kept = (1 - at_random)[:, None]
+    return np.log(total), np.column_stack([slopes * kept, at_random - rho, moved * kept])

@@ -10,6 +10,7 @@ from fidm.plot.classification import calibration_curve, classification_bars, roc
 from fidm.plot.evidence import effort_evidence, effort_residuals, localization, person_evidence
 from fidm.plot.experiments import (
     family_differences,
+    forest,
     matched_auc,
     quantile_plot,
     recovery,
@@ -36,6 +37,7 @@ __all__ = [
     "family_differences",
     "figure_one",
     "figure_svg",
+    "forest",
     "localization",
     "matched_auc",
     "person_evidence",

@@ -1,4 +1,4 @@
-"""Pictures of experiments: recovery, matched pairs (figures 3 and 4), settings, reliability, families."""
+"""Pictures of experiments: recovery, matched pairs (figures 3 and 4), settings, reliability, groups."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from fidm.channels import channel_words, parameter_words
+from fidm.experiments.compare import Comparison
 from fidm.experiments.families import Families
 from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
 from fidm.experiments.recover import Recovery, as_printed
@@ -134,6 +135,44 @@ def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:
     ax.set_xlabel("reliability, 95 % interval")
     ax.spines[["top", "right"]].set_visible(False)
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(kinds))
+    return ax
+
+
+def forest(result: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Draw how many times as high each parameter is in one group as in another, with intervals.
+
+    Parameters
+    ----------
+    result : Comparison
+        What :func:`fidm.compare` gives.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    table = result.table
+    names, contrasts = (
+        table["parameter"].unique(maintain_order=True),
+        table["contrast"].unique(maintain_order=True),
+    )
+    ax = ax or new_axes(5.2, 0.9 + 0.35 * table.height)
+    for k, contrast in enumerate(contrasts):
+        rows = table.filter(contrast=contrast)
+        height = [
+            names.to_list().index(name) + 0.5 * (k + 0.5) / len(contrasts) - 0.25
+            for name in rows["parameter"]
+        ]
+        look = LOOKS[k % len(LOOKS)]
+        ax.hlines(height, rows["factor_low"], rows["factor_high"], color=look.colour, linewidth=1.4)
+        ax.plot(rows["factor"], height, look.marker, color=look.colour, ms=5.5, label=contrast, zorder=3)
+    plain_ticks(ax.yaxis, list(range(len(names))), [parameter_words(name) for name in names], size=9)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.tick_params(axis="x", which="minor", labelsize=7)
+    ax.axvline(1, color="#bbbbbb", linewidth=0.8, zorder=0)
+    ax.set_xlabel(f"factor, {result.level:.0%} interval")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(contrasts))
     return ax
 
 

@@ -20,6 +20,7 @@ FORMATS = (".png", ".svg", ".pdf")
 
 FIGURES = {
     "classify": "fidm.plot.classification:classification_figures",
+    "compare": "fidm.plot.experiments:forest",
     "localize": "fidm.plot.evidence:localization",
     "matched": "fidm.plot.experiments:matched_auc",
     "recover": "fidm.plot.experiments:recovery",

@@ -1,4 +1,4 @@
-"""What experiments show in the terminal: recover, matched, select, reliability, localize, simulate."""
+"""What experiments show in the terminal: recover, matched, select, reliability, localize, compare, twins."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from fidm.errors import count
 from fidm.evidence.localization import FEWEST, Localization
+from fidm.experiments.compare import Comparison
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
 from fidm.experiments.recover import Recovery, as_printed
@@ -259,6 +260,52 @@ def show_reliability(found: Reliability, console: Console) -> None:
     )
     for name, why in found.not_learned.items():
         warn(console, f"{name} is left out: {why}")
+
+
+def show_comparison(found: Comparison, console: Console) -> None:
+    """Print how groups differ, and by how much."""
+    people = found.groups.rename({"actions": "actions each", "segments": "segments each"})
+    console.print(
+        table_of(
+            people.columns,
+            [[row[0], f"{row[1]:,}", *(f"{one:g}" for one in row[2:])] for row in people.iter_rows()],
+            left=1,
+        )
+    )
+    rows = []
+    for row in found.table.iter_rows(named=True):
+        ends = f"{number(row['factor_low'])} to {number(row['factor_high'])}"
+        rows.append(
+            [
+                SHORT.get(row["parameter"], row["parameter"]),
+                row["contrast"],
+                f"× {number(row['factor'])}",
+                ends,
+                *(_probability(row[name]) for name in ("p", "p_holm", "p_fdr")),
+                as_printed(row["auc"]),
+                f"× {number(row['unadjusted'])}",
+                f"{row['n_people']:,}",
+            ]
+        )
+    header = ["parameter", "", "factor", f"{found.level:.0%}", "p", "Holm", "FDR", "AUC", "unadjusted", "n"]
+    shown = [column for column in range(len(header)) if found.adjust or header[column] != "unadjusted"]
+    console.print(table_of([header[k] for k in shown], [[row[k] for k in shown] for row in rows], left=2))
+    for sentence in found.sentences:
+        console.print(sentence, soft_wrap=True, markup=False)
+    adjusted = f", adjusted for {listed(found.adjust)}" if found.adjust else ""
+    note(
+        console,
+        f"factor: how many times as high the parameter is{adjusted}; of pause presence the odds",
+        "Holm and FDR: p-values that hold for all rows together; judge by these",
+        "AUC: how well the parameter itself, if it were known without error, would tell the two groups apart",
+        "everybody's choices and segments tell the difference; nobody's own estimate enters",
+    )
+    for said in found.notes:
+        warn(console, said)
+
+
+def _probability(p: float) -> str:
+    return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0") if p < 1 else "1"
 
 
 ANCHORS = {

@@ -17,7 +17,6 @@ from rich.text import Text
 
 from fidm.behind import Behind
 from fidm.cohort import Cohort
-from fidm.counted import say_counted, segment_uses
 from fidm.errors import count
 from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
 from fidm.evidence.localization import Localization
@@ -26,6 +25,7 @@ from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays
 from fidm.fit.profile import NO_OBSERVATION, SENSITIVITY, Profile, number_text
 from fidm.folder import StudyFolder
+from fidm.gaps import say_counted, segment_uses
 from fidm.grounding.ground import NOTHING_SAID
 from fidm.grounding.store import read_grounding
 from fidm.io.columns import say_reasons

@@ -27,8 +27,8 @@ from scipy.stats import rankdata
 from fidm.behind import KEYS, Words
 from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
-from fidm.counted import segment_uses
 from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, STATUSES, Profile
+from fidm.gaps import segment_uses
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.pages import map_scene
 from fidm.present.numbers import DIGITS, flag_text, percent_text, rounded

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fidm.counted import say_counted, segment_uses
 from fidm.errors import FidmError, count
-from fidm.gaps import named
+from fidm.gaps import named, say_counted, segment_uses
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail

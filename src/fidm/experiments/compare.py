@@ -1,0 +1,367 @@
+"""Whether groups of people differ in how they decide and what it costs them, adjusted for what else is known.
+
+Estimates of single people are not compared: groups that did not do equally much differ in them without any
+difference (see :mod:`fidm.fit.regression`). The mean of every latent parameter depends on the group and on
+what is adjusted for instead, and everybody's choices and segments tell how.
+
+Differences are given as factors: the η, the duration, the count of one group divided by that of the other;
+for the presence of pauses the ratio of odds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from scipy import special, stats
+
+from fidm.channels import parameter_words
+from fidm.cohort import Cohort
+from fidm.errors import DataError, FitError, count
+from fidm.fit.common import default_lapse, plain_algebra, threads, valid_lapse, valid_level
+from fidm.fit.fitted import Data
+from fidm.fit.profile import SENSITIVITY
+from fidm.fit.regression import (
+    Covariates,
+    Regressed,
+    regress_offsets,
+    regress_sensitivity,
+    without_missing,
+)
+from fidm.model.channels import Channel
+from fidm.model.effort import paper_channels, text_levels
+from fidm.record import Record
+from fidm.tasks.model import TaskModel
+from fidm.tasks.solve import solve
+from fidm.tasks.stack import TaskSet
+from fidm.types import Flags, Floats, Progress
+
+UNEQUAL = 1.25
+"""Groups whose medians differ by more than this factor did not do equally much."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison:
+    """The result of :func:`compare`.
+
+    Parameters
+    ----------
+    record : Record
+        How it came about.
+    table : DataFrame
+        A row per parameter and contrast: the ``difference`` on the scale of log η or θ with its standard
+        error and interval, the same as a ``factor``, the p-value (``p``), and those that hold for all
+        parameters together (``p_holm``, ``p_fdr``); ``auc`` says how well the parameter itself, known without
+        error, would tell the two groups apart, with its interval; ``unadjusted`` is the factor without what
+        is adjusted for.
+    terms : DataFrame
+        A row per parameter and covariate: slope, standard error, interval and p-value.
+    overall : DataFrame
+        A row per parameter: the p-value of all contrasts together (``p``), the sd of people with and without
+        covariates and the share of the variance that they explain, and how many people it rests on.
+    groups : DataFrame
+        A row per group: people, counted actions and segments.
+    by : str
+        What is compared.
+    adjust : tuple of str
+        What it is adjusted for.
+    level : float
+        The level of intervals.
+    notes : tuple of str
+        What is to be said besides.
+    """
+
+    record: Record
+    table: pl.DataFrame
+    terms: pl.DataFrame
+    overall: pl.DataFrame
+    groups: pl.DataFrame
+    by: str
+    adjust: tuple[str, ...]
+    level: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tables(self) -> Mapping[str, pl.DataFrame]:
+        """Its tables by name."""
+        return {"": self.table, "terms": self.terms, "overall": self.overall, "groups": self.groups}
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What was found, a sentence for each parameter and contrast."""
+        said = []
+        for row in self.table.iter_rows(named=True):
+            name, (one, _, other) = parameter_words(row["parameter"]), row["contrast"].partition(" / ")
+            ends = f"{row['factor']:.2f} times ({row['factor_low']:.2f} to {row['factor_high']:.2f})"
+            whose = f"in {one} as in {other}" if other else f"with {one}"
+            clear = row["p_holm"] < 1 - self.level
+            said.append(f"{name}: {'' if clear else 'no clear difference; '}{ends} as high {whose}.")
+        return tuple(said)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain numbers, texts and lists."""
+        return {
+            "by": self.by,
+            "adjust": list(self.adjust),
+            "level": self.level,
+            "notes": list(self.notes),
+            **{name or "table": table.to_dicts() for name, table in self.tables.items()},
+        }
+
+    def __repr__(self) -> str:
+        adjusted = f", adjusted for {', '.join(self.adjust)}" if self.adjust else ""
+        return f"Comparison({self.by}{adjusted}: {self.table.height} differences)"
+
+
+@plain_algebra
+def compare(
+    task: TaskModel | Iterable[TaskModel],
+    cohort: Cohort,
+    *,
+    by: str,
+    adjust: Sequence[str] = (),
+    reference: str | None = None,
+    channels: Sequence[Channel] | None = None,
+    lapse: float | Literal["estimate"] | None = None,
+    inferred: float = 0.0,
+    level: float = 0.95,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> Comparison:
+    """Compare groups of people, or people along a number, in every latent parameter.
+
+    Parameters
+    ----------
+    task : TaskModel, or several
+        The tasks.
+    cohort : Cohort
+        The people; ``by`` and ``adjust`` are columns of its participants.
+    by : str
+        A column of texts (groups), or of numbers (the difference is then that of one standard deviation).
+    adjust : sequence of str
+        Columns to adjust for: numbers enter as they are, texts as groups.
+    reference : str, optional
+        The group the others are compared with; by default the largest.
+    channels, lapse, inferred
+        As in :class:`fidm.Model`.
+    level : float
+        The level of intervals.
+    workers : int, optional
+        Threads; changes no number.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+
+    Examples
+    --------
+    >>> import fidm, polars as pl
+    >>> from fidm.experiments.compare import compare
+    >>> task = fidm.load_task("errands")
+    >>> people = fidm.simulate_cohort(task, 40, seed=1)
+    >>> half = pl.when(pl.int_range(40) % 2 == 0).then(pl.lit("a")).otherwise(pl.lit("b"))
+    >>> people = people.with_participants(people.participants.with_columns(group=half))
+    >>> found = compare(task, people, by="group", reference="a", channels=())
+    >>> found.table["contrast"].to_list()
+    ['b / a']
+    """
+    valid_level(level)
+    asked = _columns(cohort, by, adjust)
+    whole, known = cohort, without_missing(cohort.participants.select(asked))
+    cohort = whole[np.flatnonzero(known)]
+    groups, contrasts, formula = _formula(cohort, by, adjust, reference)
+    covariates = Covariates.of(groups, formula)
+    own = tuple(i for term, places in covariates.terms.items() if "by__" in term for i in places)
+    plain = Covariates.of(groups, formula.split(" + ")[0]) if adjust else covariates
+
+    tasks = TaskSet.of(task)
+    wanted = tuple(paper_channels() if channels is None else channels)
+    used = tuple(c for c in wanted if channels is not None or c.column in cohort.segments.columns)
+    levels = text_levels(used, cohort)
+    q = tasks.values(solve(one) for one in tasks.tasks)
+    data = Data.of(tasks, q, used, levels, cohort, need_columns=True, inferred=inferred)
+    pool, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
+    say = on_progress or (lambda doing, done, of: None)
+
+    def regressed(parameter: str, known: Covariates) -> Regressed:
+        if parameter == SENSITIVITY:
+            return regress_sensitivity(data.choices, known.values, lapse=rate, workers=pool)
+        place = [channel.name for channel in used].index(parameter)
+        return regress_offsets(
+            used[place], data.effort[place], levels, known.values, known.names, workers=pool
+        )
+
+    rows, terms, overall, notes = [], [], [], []
+    parameters = (SENSITIVITY, *(channel.name for channel in used))
+    for done, parameter in enumerate(parameters):
+        say(parameter, done, len(parameters))
+        try:
+            found = regressed(parameter, covariates)
+            smaller = regressed(parameter, covariates.without(own))
+            alone = regressed(parameter, plain) if adjust else found
+        except FitError as error:
+            notes.append(f"{parameter} is left out: {error}")
+            continue
+        low, high = found.intervals(level)
+        p = found.p_values()
+        for k, (place, name) in enumerate(zip(own, contrasts, strict=True)):
+            ends = np.array([found.slopes[place], low[place], high[place]])
+            rows.append(
+                {
+                    "parameter": parameter,
+                    "contrast": name,
+                    "difference": ends[0],
+                    "se": found.se[place],
+                    "low": ends[1],
+                    "high": ends[2],
+                    **dict(zip(("factor", "factor_low", "factor_high"), np.exp(ends).tolist(), strict=True)),
+                    "p": p[place],
+                    **_latent_auc(ends, found.spread),
+                    "unadjusted": float(np.exp(alone.slopes[k])),
+                    "n_people": found.n_people,
+                }
+            )
+        for place, name in enumerate(covariates.names):
+            terms.append(
+                (parameter, name, found.slopes[place], found.se[place], low[place], high[place], p[place])
+            )
+        share = max(0.0, 1 - (found.spread / smaller.spread) ** 2)
+        overall.append(
+            (parameter, found.against(smaller), found.spread, smaller.spread, share, found.n_people)
+        )
+    if not rows:
+        raise FitError(f"Nothing can be compared. {' '.join(notes)}")
+    table = _all_together(pl.DataFrame(rows))
+    described = _described(cohort, by, data)
+    return Comparison(
+        record=Record.of(
+            "compare",
+            tasks.tasks,
+            settings={
+                "by": by,
+                "adjust": list(adjust),
+                "reference": reference,
+                "lapse": lapse,
+                "inferred": inferred,
+                "level": level,
+                "channels": list(parameters[1:]),
+            },
+            cohort=whole,
+        ),
+        table=table,
+        terms=pl.DataFrame(
+            terms, schema=["parameter", "term", "slope", "se", "low", "high", "p"], orient="row"
+        ),
+        overall=pl.DataFrame(
+            overall,
+            schema=["parameter", "p", "sd", "sd_without", "explained", "n_people"],
+            orient="row",
+        ),
+        groups=described,
+        by=by,
+        adjust=tuple(adjust),
+        level=level,
+        notes=(*_left_out(known, asked), *_unequal(described), *notes),
+    )
+
+
+def _columns(cohort: Cohort, by: str, adjust: Sequence[str]) -> list[str]:
+    asked = [by, *adjust]
+    if len(set(asked)) < len(asked):
+        raise DataError(f"A column is named twice: {', '.join(asked)}.")
+    absent = [name for name in asked if name not in cohort.participants.columns]
+    if absent:
+        raise DataError(
+            f"The participants have no column {', '.join(map(repr, absent))}. They have: "
+            f"{', '.join(cohort.participants.columns)}."
+        )
+    return asked
+
+
+def _formula(
+    cohort: Cohort, by: str, adjust: Sequence[str], reference: str | None
+) -> tuple[pl.DataFrame, list[str], str]:
+    """The columns under plain names, the names of the contrasts, and the formula of all of them."""
+    column = cohort.participants[by]
+    made: dict[str, pl.Series] = {}
+    if column.dtype.is_numeric():
+        if reference is not None:
+            raise DataError(f"{by} is a number, so there is no group {reference!r} to compare with.")
+        values = column.cast(pl.Float64)
+        spread = values.std()
+        if not isinstance(spread, float) or not spread > 0:
+            raise DataError(f"{by} is the same for everybody.")
+        made["by__"] = values / spread
+        contrasts, first = [f"{by} + 1 SD"], "by__"
+    else:
+        text = column.cast(pl.String)
+        sizes = text.value_counts(sort=True).sort(["count", by], descending=[True, False])
+        levels = sizes[by].to_list()
+        if len(levels) < 2:
+            raise DataError(f"{by} has only one group, {levels[0]!r}: there is nothing to compare.")
+        base = levels[0] if reference is None else reference
+        if base not in levels:
+            raise DataError(f"{by} has no group {base!r}. It has: {', '.join(sorted(levels))}.")
+        others = sorted(level for level in levels if level != base)
+        made["by__"] = text.replace_strict({level: f"{i:03d}" for i, level in enumerate([base, *others])})
+        contrasts, first = [f"{level} / {base}" for level in others], "C(by__)"
+    terms = [first]
+    for i, name in enumerate(adjust):
+        other = cohort.participants[name]
+        made[f"adjust{i}"] = other if other.dtype.is_numeric() else other.cast(pl.String)
+        terms.append(f"adjust{i}" if other.dtype.is_numeric() else f"C(adjust{i})")
+    return pl.DataFrame(made), contrasts, " + ".join(terms)
+
+
+def _latent_auc(ends: Floats, spread: float) -> dict[str, float]:
+    """How well a parameter known without error would tell two groups apart that differ so much."""
+    found = special.ndtr(ends / (np.sqrt(2) * spread)).tolist()
+    return dict(zip(("auc", "auc_low", "auc_high"), found, strict=True))
+
+
+def _all_together(table: pl.DataFrame) -> pl.DataFrame:
+    """Add p-values that hold for all rows together: by Holm, and as false discovery rates."""
+    p = table["p"].to_numpy()
+    order = np.argsort(p, kind="stable")
+    holm = np.empty(len(p))
+    holm[order] = np.maximum.accumulate(np.minimum(1.0, p[order] * np.arange(len(p), 0, -1)))
+    fdr = stats.false_discovery_control(p)
+    after = table.columns.index("p") + 1
+    return table.insert_column(after, pl.Series("p_holm", holm)).insert_column(
+        after + 1, pl.Series("p_fdr", fdr)
+    )
+
+
+def _described(cohort: Cohort, by: str, data: Data) -> pl.DataFrame:
+    """How many people each group has, and how much they did."""
+    column = cohort.participants[by]
+    group = pl.lit("everybody") if column.dtype.is_numeric() else column.cast(pl.String)
+    segments = np.diff(cohort.segment_offsets[cohort.episode_offsets])
+    return (
+        pl.DataFrame({"actions": data.choices.n_choices, "segments": segments})
+        .with_columns(group=group)
+        .group_by("group")
+        .agg(people=pl.len(), actions=pl.col("actions").median(), segments=pl.col("segments").median())
+        .sort("group")
+    )
+
+
+def _left_out(known: Flags, asked: Sequence[str]) -> list[str]:
+    lost = int((~known).sum())
+    if not lost:
+        return []
+    return [f"{count(lost, 'person', 'people')} without {' or '.join(asked)} are left out."]
+
+
+def _unequal(groups: pl.DataFrame) -> list[str]:
+    """Say it if groups did not do equally much."""
+    said = []
+    for what in ("actions", "segments"):
+        values = groups[what].to_numpy()
+        if len(values) > 1 and values.min() > 0 and values.max() > UNEQUAL * values.min():
+            said.append(
+                f"The groups did not do equally much: {values.min():g} to {values.max():g} {what} (medians). "
+                "Differences here allow for it; plain means of estimates would not."
+            )
+    return said

@@ -1,0 +1,49 @@
+"""``fidm compare``: groups of a study, as a page, as files and as JSON."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import fidm
+from fidm.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare") / "study"
+    fidm.simulate_study(folder, task="errands", n=36, seed=2, language="en", formats=("csv",))
+    assert main(["ground", str(folder), "--task", "errands"]) == 0
+    return folder
+
+
+@pytest.fixture
+def study(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "study")
+
+
+def test_groups_are_shown_and_written(study, capsys):
+    assert main(["compare", str(study), "--by", "diagnosis", "--adjust", "age_years, education_years"]) == 0
+    said = capsys.readouterr().out
+    assert "adjusted for age_years and education_years" in said
+    assert "actions each" in said
+    assert " / " in said
+    assert "nobody's own estimate enters" in said
+    written = {path.name for path in (study / "results").iterdir()}
+    assert written >= {"compare.json", "compare.csv", "compare-groups.csv", "compare.png", "compare.pdf"}
+
+
+def test_json_has_the_record_and_the_tables(study, capsys):
+    capsys.readouterr()
+    assert main(["compare", str(study), "--by", "age_years", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["experiment"] == "compare"
+    assert found["result"]["by"] == "age_years"
+    assert {row["contrast"] for row in found["result"]["table"]} == {"age_years + 1 SD"}
+
+
+def test_a_column_that_is_not_there_is_named(study, capsys):
+    assert main(["compare", str(study), "--by", "shoe size"]) == 2
+    assert "have no column 'shoe size'" in capsys.readouterr().err

@@ -1,0 +1,132 @@
+"""Groups are compared in the latent parameters themselves."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fidm
+from fidm.plot import forest
+from fidm.record import to_json
+
+
+@functools.cache
+def study():
+    """80 people; ``keen`` is who is more sensitive than most. Age and site say nothing."""
+    task = fidm.load_task("errands")
+    people = fidm.simulate_cohort(task, 80, seed=5)
+    eta = people.participants["true_action_sensitivity"]
+    rng = np.random.default_rng(0)
+    return task, people.with_participants(
+        people.participants.with_columns(
+            keen=pl.when(eta > eta.median()).then(pl.lit("yes")).otherwise(pl.lit("no")),
+            log_eta=eta.log(),
+            age=pl.Series(rng.normal(70, 8, 80)),
+            site=pl.Series(rng.choice(["x", "y", "z"], 80)),
+        )
+    )
+
+
+@functools.cache
+def keen():
+    return fidm.compare(*study(), by="keen", adjust=["age", "site"], reference="no")
+
+
+def test_a_difference_is_found_where_it_is_and_nowhere_else():
+    table = keen().table
+    assert table["contrast"].to_list() == ["yes / no"] * 6
+    first, *others = table.iter_rows(named=True)
+    true = np.exp(
+        study()[1]
+        .participants.group_by("keen")
+        .agg(pl.col("log_eta").mean())
+        .sort("keen")["log_eta"]
+        .diff()[1]
+    )
+    assert first["factor_low"] < true < first["factor_high"]
+    assert first["p_holm"] < 0.001
+    assert first["auc"] > 0.8
+    assert min(row["p_holm"] for row in others) > 0.05
+    assert (table["p_holm"] >= table["p_fdr"]).all()
+    assert (table["p_fdr"] >= table["p"]).all()
+
+
+def test_what_is_adjusted_for_has_slopes_and_changes_little_here():
+    assert keen().terms["term"].n_unique() == 4
+    assert keen().table["unadjusted"].to_numpy() == pytest.approx(keen().table["factor"].to_numpy(), rel=0.1)
+    explained = dict(keen().overall.select("parameter", "explained").iter_rows())
+    assert explained["action_sensitivity"] > 0.3 > 0.1 > explained["duration"]
+
+
+def test_it_is_told_in_sentences_and_drawn():
+    first, second = keen().sentences[:2]
+    assert first.startswith("action sensitivity η: 1.")
+    assert first.endswith("as high in yes as in no.")
+    assert "no clear difference; " in second
+    assert forest(keen()).get_yticklabels()[0].get_text() == "action sensitivity η"
+    assert json.loads(to_json(keen()))["experiment"] == "compare"
+
+
+def test_a_number_is_compared_by_its_standard_deviation():
+    task, people = study()
+    found = fidm.compare(task, people, by="log_eta", channels=())
+    (row,) = found.table.iter_rows(named=True)
+    assert row["contrast"] == "log_eta + 1 SD"
+    assert row["low"] < people.participants["log_eta"].std() < row["high"]
+    assert found.groups.row(0)[:2] == ("everybody", 80)
+
+
+def test_several_groups_are_each_compared_with_the_largest():
+    task, people = study()
+    found = fidm.compare(task, people, by="site", channels=())
+    largest = people.participants["site"].value_counts(sort=True)["site"][0]
+    others = sorted({"x", "y", "z"} - {largest})
+    assert found.table["contrast"].to_list() == [f"{one} / {largest}" for one in others]
+    assert 0 < found.overall["p"][0] <= 1
+
+
+def test_groups_that_did_not_do_equally_much_are_said_to():
+    task, people = study()
+    short = fidm.simulate_cohort(task, 110, seed=6, max_steps=12)[np.arange(80, 110)]
+    both = fidm.Cohort.concat([people, short])
+    late = pl.when(pl.int_range(110) < 80).then(pl.lit("no")).otherwise(pl.lit("yes"))
+    both = both.with_participants(both.participants.with_columns(early=late))
+    found = fidm.compare(task, both, by="early", channels=())
+    assert any("did not do equally much" in said for said in found.notes)
+    assert not any("did not do equally much" in said for said in keen().notes)
+
+
+def test_whoever_lacks_what_is_asked_for_is_left_out_and_counted():
+    task, people = study()
+    lost = pl.when(pl.int_range(80) < 3).then(None).otherwise(pl.col("age"))
+    gaps = people.with_participants(people.participants.with_columns(age=lost))
+    found = fidm.compare(task, gaps, by="keen", adjust=["age"], channels=())
+    assert "3 people without keen or age are left out." in found.notes
+    assert found.groups["people"].sum() == 77
+
+
+def test_the_order_of_people_changes_nothing():
+    task, people = study()
+    found = fidm.compare(task, people, by="keen", channels=())
+    again = fidm.compare(task, people[np.arange(79, -1, -1)], by="keen", channels=())
+    assert found.table.equals(again.table)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"by": "diagnosis"}, "have no column 'diagnosis'"),
+        ({"by": "keen", "adjust": ["keen"]}, "named twice"),
+        ({"by": "keen", "reference": "ill"}, "has no group 'ill'. It has: no, yes"),
+        ({"by": "age", "reference": "no"}, "age is a number"),
+        ({"by": "keen", "adjust": ["site", "more"]}, "have no column 'more'"),
+        ({"by": "keen", "level": 95}, "level is 95"),
+    ],
+)
+def test_what_cannot_be_compared_is_named(asked, said):
+    with pytest.raises(fidm.FidmError, match=said):
+        fidm.compare(*study(), **asked)
