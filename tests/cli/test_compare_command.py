@@ -25,7 +25,7 @@ def study(made, tmp_path):
 
 
 def test_groups_are_shown_and_written(study, capsys):
-    assert main(["compare", str(study), "--by", "diagnosis", "--adjust", "age_years, education_years"]) == 0
+    assert main(["compare", str(study), "--by", "sex", "--adjust", "age_years, education_years"]) == 0
     said = capsys.readouterr().out
     assert "adjusted for age_years and education_years" in said
     assert "actions each" in said
@@ -42,6 +42,12 @@ def test_json_has_the_record_and_the_tables(study, capsys):
     assert found["experiment"] == "compare"
     assert found["result"]["by"] == "age_years"
     assert {row["contrast"] for row in found["result"]["table"]} == {"age_years + 1 SD"}
+
+
+def test_a_lapse_rate_is_a_number(study, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["compare", str(study), "--by", "sex", "--lapse", "often"])
+    assert "often" in capsys.readouterr().err
 
 
 def test_a_column_that_is_not_there_is_named(study, capsys):

@@ -42,7 +42,7 @@ VERBS = (
     "recover --like twin --people 24 --repeat 2 --json",
     "recover --task errands --people 16 --repeat 1 --method mle --out recovered --json",
     "matched --task grocery_small --people 20 --repeat 2 --out matched --json",
-    "compare twin --by diagnosis --adjust age_years --json",
+    "compare twin --by sex --adjust age_years --json",
     "select twin --folds 3 --json",
     "classify twin --no-language --folds 3 --repeats 2 --permutations 5 --json",
     "report twin --json",

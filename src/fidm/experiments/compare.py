@@ -42,6 +42,9 @@ from fidm.types import Flags, Floats, Progress
 UNEQUAL = 1.25
 """Groups whose medians differ by more than this factor did not do equally much."""
 
+FEWEST_PER_GROUP = 5
+"""A parameter that was observed in fewer people of a group is not compared."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
@@ -184,7 +187,10 @@ def compare(
     pool, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
     say = on_progress or (lambda doing, done, of: None)
 
+    group = _group(cohort, by)
+
     def regressed(parameter: str, known: Covariates) -> Regressed:
+        _enough_in_each(group, observed[parameter])
         if parameter == SENSITIVITY:
             return regress_sensitivity(data.choices, known.values, lapse=rate, workers=pool)
         place = [channel.name for channel in used].index(parameter)
@@ -194,6 +200,8 @@ def compare(
 
     rows, terms, overall, notes = [], [], [], []
     parameters = (SENSITIVITY, *(channel.name for channel in used))
+    counts = (np.diff(data.choices.person_offsets), *(seen.counts for seen in data.effort))
+    observed = {name: own > 0 for name, own in zip(parameters, counts, strict=True)}
     for done, parameter in enumerate(parameters):
         say(parameter, done, len(parameters))
         try:
@@ -333,14 +341,29 @@ def _all_together(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _group(cohort: Cohort, by: str) -> pl.Series:
+    """Everybody's group; one for all where a number is compared."""
+    column = cohort.participants[by]
+    return pl.Series(["everybody"] * len(cohort)) if column.dtype.is_numeric() else column.cast(pl.String)
+
+
+def _enough_in_each(group: pl.Series, observed: Flags) -> None:
+    """Raise if too few people of a group were observed."""
+    for name in group.unique().sort().to_list():
+        n = int((observed & (group == name).to_numpy()).sum())
+        if n < FEWEST_PER_GROUP:
+            raise FitError(
+                f"{count(n, 'person', 'people')} of the group {name!r} can be compared in it; at least "
+                f"{FEWEST_PER_GROUP} are needed in each."
+            )
+
+
 def _described(cohort: Cohort, by: str, data: Data) -> pl.DataFrame:
     """How many people each group has, and how much they did."""
-    column = cohort.participants[by]
-    group = pl.lit("everybody") if column.dtype.is_numeric() else column.cast(pl.String)
     segments = np.diff(cohort.segment_offsets[cohort.episode_offsets])
     return (
         pl.DataFrame({"actions": data.choices.n_choices, "segments": segments})
-        .with_columns(group=group)
+        .with_columns(_group(cohort, by).alias("group"))
         .group_by("group")
         .agg(people=pl.len(), actions=pl.col("actions").median(), segments=pl.col("segments").median())
         .sort("group")

@@ -116,6 +116,14 @@ def test_the_order_of_people_changes_nothing():
     assert found.table.equals(again.table)
 
 
+def test_a_parameter_of_few_people_in_a_group_is_left_out():
+    task, people = study()
+    yes = (people.participants["keen"] == "yes").to_numpy()
+    few = np.concatenate([np.flatnonzero(yes)[:4], np.flatnonzero(~yes)])
+    with pytest.raises(fidm.FitError, match="4 people of the group 'yes' can be compared in it; at least 5"):
+        fidm.compare(task, people[np.sort(few)], by="keen", channels=())
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
