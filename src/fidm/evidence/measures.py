@@ -52,7 +52,7 @@ PARTS = ("observed", "expected", "residual", "own_residual", "own_z")
 """What is known of a segment in each channel."""
 
 
-def find_residuals(fit: Fit | EffortFit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
+def find_residuals(fit: EffortFit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
     """Return one row per segment and, per channel, five columns; null where nothing was observed.
 
     - ``duration_observed``: the observation, as it stands in the segments;
@@ -67,7 +67,7 @@ def find_residuals(fit: Fit | EffortFit, cohort: Cohort, profile: Profile) -> pl
 
     Parameters
     ----------
-    fit : Fit or EffortFit
+    fit : EffortFit
         What people share.
     cohort : Cohort
         The people.

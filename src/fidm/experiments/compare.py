@@ -21,8 +21,7 @@ from scipy import special, stats
 from fidm.channels import parameter_words
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError, count
-from fidm.fit.common import default_lapse, plain_algebra, threads, valid_lapse, valid_level
-from fidm.fit.fitted import Data
+from fidm.fit.common import Data, default_lapse, plain_algebra, threads, valid_lapse, valid_level
 from fidm.fit.profile import SENSITIVITY
 from fidm.fit.regression import (
     Covariates,

@@ -39,7 +39,6 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
 from fidm.fit.common import learn_population, log_likelihoods, one_of, own_offsets, threads
 from fidm.fit.effort_alone import EffortFit, as_cohort
-from fidm.fit.fitted import Fit
 from fidm.fit.offsets import REPORT_NODES, Population, in_chunks, on_nodes
 from fidm.fit.population import Learned, random_intercepts
 from fidm.model.channels import Channel, person_sums
@@ -131,13 +130,13 @@ def predict(
 
 
 def quantile_residuals(
-    fit: Fit | EffortFit, cohort: Cohort, *, theta: Theta = "leave_one_out", seed: int = 1
+    fit: EffortFit, cohort: Cohort, *, theta: Theta = "leave_one_out", seed: int = 1
 ) -> pl.DataFrame:
     """Return how surprising each observation is, on the scale of a standard normal.
 
     Parameters
     ----------
-    fit : Fit or EffortFit
+    fit : EffortFit
         What people share; it needs priors (``method="eb"``, or random intercepts).
     cohort : Cohort
         The people; best others than those it was learned from.

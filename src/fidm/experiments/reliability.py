@@ -230,7 +230,7 @@ def reliability(
     task: TaskModel | Iterable[TaskModel] | None,
     cohort: Cohort,
     *,
-    fit: Fit | EffortFit | None = None,
+    fit: EffortFit | None = None,
     learn_from: Cohort | None = None,
     channels: Sequence[Channel] | None = None,
     halves: Literal["segments", "episodes"] | None = None,
@@ -249,7 +249,7 @@ def reliability(
         The tasks the episodes name; None where effort alone is studied, without a task.
     cohort : Cohort
         The people.
-    fit : Fit or EffortFit, optional
+    fit : EffortFit, optional
         What people share; learned from ``learn_from`` if left out.
     learn_from : Cohort, optional
         The training part; by default all of the cohort.
@@ -406,13 +406,13 @@ def _usual_halves(cohort: Cohort, unit: str) -> Literal["segments", "episodes"]:
 def _check_people(
     task: TaskModel | Iterable[TaskModel] | None,
     cohort: Cohort,
-    fit: Fit | EffortFit | None,
+    fit: EffortFit | None,
     protocol: _Protocol,
 ) -> Flags:
     """Who has several episodes, if this can be asked of these people and this fit."""
     if len(cohort) < 2:
         raise DataError("There is one person; reliability compares differences among people with error.")
-    if isinstance(fit, EffortFit) and task is not None:
+    if fit is not None and not isinstance(fit, Fit) and task is not None:
         raise DataError("This fit is of effort alone; give None as the task.")
     if isinstance(fit, Fit) and task is None:
         raise DataError("This fit is of a task; give the task too.")
@@ -422,7 +422,7 @@ def _check_people(
     return several
 
 
-def learned_numbers(fit: Fit | EffortFit) -> Floats:
+def learned_numbers(fit: EffortFit) -> Floats:
     """Return everything a fit learned, in a row."""
     return fit.population_table()["estimate"].cast(pl.Float64).to_numpy()
 
@@ -436,7 +436,7 @@ class _Measuring:
 
     tasks: TaskSet | None
     cohort: Cohort
-    fit: Fit | EffortFit
+    fit: EffortFit
     group: NDArray[np.int64] | None
     protocol: _Protocol
 

@@ -25,9 +25,9 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError, TaskError
 from fidm.experiments import paper
 from fidm.experiments.shared import FOLDS, fit_learnable, held_out_auc
-from fidm.fit.common import threads
+from fidm.fit.common import Data, threads
 from fidm.fit.factorized import Model, learn_sensitivity
-from fidm.fit.fitted import Data, Fit
+from fidm.fit.fitted import Fit
 from fidm.fit.sensitivity import posterior
 from fidm.model.effort import paper_channels
 from fidm.record import Record, hash_values

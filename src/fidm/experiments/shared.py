@@ -229,7 +229,7 @@ def held_out_auc(features: Floats, label: NDArray[Any], train: Integers, test: I
     return float(roc_auc_score(label[test], score))
 
 
-AnyFit = TypeVar("AnyFit", bound=Fit | EffortFit)
+AnyFit = TypeVar("AnyFit", bound=EffortFit)
 
 
 def fit_learnable(

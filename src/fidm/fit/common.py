@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from numbers import Real
 from typing import Literal, ParamSpec, TypeVar
@@ -39,12 +40,71 @@ from fidm.fit.profile import (
     SENSITIVITY,
 )
 from fidm.fit.sensitivity import Sensitivities
+from fidm.model.action import Choices, choices_of, count_inferred, no_choices
 from fidm.model.channels import Channel
-from fidm.model.effort import Levels, Observed, design_names
-from fidm.types import Floats
+from fidm.model.effort import (
+    Levels,
+    Observed,
+    cohort_problems,
+    design_names,
+    effort_problems,
+    observed,
+    refuse,
+)
+from fidm.tasks.stack import TaskSet, follow
+from fidm.types import Floats, Progress
+
+Method = Literal["eb", "mle"]
+PopulationKind = Literal["random", "pooled"]
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Data:
+    """A cohort as the two factors see it; without a task there are no choices.
+
+    ``n_steps`` and ``n_inferred`` say how many steps of each person would count if none were inferred, and
+    how many of these are; NaN where the cohort does not say.
+    """
+
+    choices: Choices
+    effort: tuple[Observed, ...]
+    n_steps: Floats
+    n_inferred: Floats
+
+    @classmethod
+    def of(
+        cls,
+        tasks: TaskSet,
+        q: Floats,
+        channels: Sequence[Channel],
+        levels: Levels,
+        cohort: Cohort,
+        *,
+        need_columns: bool,
+        inferred: float,
+    ) -> Data:
+        """Check a cohort and lay out its choices and observations."""
+        followed = follow(tasks, cohort)
+        refuse(cohort_problems(tasks, channels, cohort, followed))
+        effort = observed(channels, cohort, levels, required=need_columns)
+        choices = choices_of(tasks, q, cohort, followed, inferred=inferred)
+        return cls(choices, effort, *count_inferred(tasks, cohort, followed))
+
+    @classmethod
+    def of_effort(
+        cls, channels: Sequence[Channel], levels: Levels, cohort: Cohort, *, need_columns: bool
+    ) -> Data:
+        """Check the segments of a cohort and lay out what was observed in them."""
+        refuse(effort_problems(channels, cohort), remedy="Repair them, or leave these observations empty.")
+        unknown = np.full(len(cohort), np.nan)
+        effort = observed(channels, cohort, levels, required=need_columns)
+        return cls(no_choices(len(cohort)), effort, unknown, unknown)
+
+    def __len__(self) -> int:
+        return len(self.n_steps)
 
 
 def plain_algebra(function: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -223,6 +283,49 @@ def learn_population(
     except FitError as error:
         error.channel = channel.name
         raise
+
+
+def learn_populations(
+    channels: Sequence[Channel],
+    data: Data,
+    levels: Levels,
+    *,
+    by_name: bool,
+    method: str,
+    population: str,
+    workers: int,
+    on_progress: Progress | None = None,
+    before: int = 0,
+) -> tuple[dict[str, Learned], list[str]]:
+    """Learn what people share in every channel, and say which cannot be learned and why.
+
+    Parameters
+    ----------
+    channels, data, levels, method, population, workers
+        As in :func:`learn_population`.
+    by_name : bool
+        Whether the channels were asked for by name, so that one that cannot be learned is an error.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    before : int
+        How many steps were done before.
+    """
+    found: dict[str, Learned] = {}
+    notes = []
+    for i, (channel, seen) in enumerate(zip(channels, data.effort, strict=True), start=before):
+        if on_progress:
+            on_progress(channel.name, i, before + len(channels))
+        try:
+            found[channel.name] = learn_population(
+                channel, seen, levels, method=method, population=population, workers=workers
+            )
+        except FitError as error:
+            if by_name:
+                raise
+            notes.append(f"{channel.name} is left out: {error}")
+    if on_progress:
+        on_progress("done", before + len(channels), before + len(channels))
+    return found, notes
 
 
 def own_offsets(

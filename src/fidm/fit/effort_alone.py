@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
-from fidm.errors import FitError
+from fidm.errors import DataError, FitError
 from fidm.fit.common import (
     CHECKED,
+    Data,
+    Method,
+    PopulationKind,
     alike_in,
     drawn,
     effort_likelihoods,
-    learn_population,
+    learn_populations,
     leave_empty,
     log_likelihoods,
     offset_status,
@@ -30,14 +36,19 @@ from fidm.fit.common import (
     valid_channels,
     valid_level,
 )
-from fidm.fit.factorized import Method, PopulationKind
-from fidm.fit.kinds import MOST_PEOPLE, Kinds, learn_kinds
+from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
 from fidm.fit.population import Learned
-from fidm.fit.profile import Profile
+from fidm.fit.profile import PER_PERSON, Profile
 from fidm.model.channels import Channel
-from fidm.model.effort import Levels, Observed, effort_problems, observed, paper_channels, refuse, text_levels
-from fidm.types import Progress
+from fidm.model.effort import Levels, paper_channels, text_levels
+from fidm.types import Floats, Progress
+
+BATCH = 50_000
+"""How many people are profiled at a time."""
+
+FEWEST_PER_THREAD = 500
+"""A thread is not worth its while for fewer people."""
 
 
 @plain_algebra
@@ -112,32 +123,29 @@ def fit_effort(
             "channels=[…]. For choices without effort see fidm.fit_choices."
         )
     learners = drawn(people, max_people)
-    say = on_progress or (lambda doing, done, of: None)
     levels = text_levels(found, learners)
-    effort = _observations(found, learners, levels, required=True)
-    populations: dict[str, Learned] = {}
-    notes: list[str] = []
-    for i, (channel, seen) in enumerate(zip(found, effort, strict=True)):
-        say(channel.name, i, len(found))
-        try:
-            populations[channel.name] = learn_population(
-                channel, seen, levels, method=method, population=population, workers=threads(workers)
-            )
-        except FitError as error:
-            if channels is not None:  # it was asked for by name
-                raise
-            notes.append(f"{channel.name} is left out: {error}")
+    data = Data.of_effort(found, levels, learners, need_columns=True)
+    populations, notes = learn_populations(
+        found, data, levels, by_name=channels is not None,
+        method=method, population=population, workers=threads(workers), on_progress=on_progress,
+    )  # fmt: skip
     if not populations:
         raise FitError(f"There is no effort channel that can be fitted. {' '.join(notes)}")
-    say("done", len(found), len(found))
-    kept = tuple(channel for channel in found if channel.name in populations)
     fit = EffortFit(
-        kept, levels, populations, method, population, level, len(people), len(learners), tuple(notes)
+        channels=tuple(channel for channel in found if channel.name in populations),
+        levels=levels,
+        populations=populations,
+        method=method,
+        population=population,
+        level=level,
+        n_people=len(people),
+        n_learned=len(learners),
+        notes=tuple(notes),
     )
-    return fit.with_people(learners) if method == "eb" else fit
+    return fit.with_alike(learners).with_kinds(learners) if method == "eb" else fit
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class EffortFit:
     """What people share in their effort, learned from a training part; profiles anybody.
 
@@ -146,17 +154,19 @@ class EffortFit:
     channels, levels
         The effort channels, and the levels of text columns they are conditioned on.
     populations : mapping of str to Learned
-        Coefficients, shape and prior of every channel, with standard errors.
+        Coefficients, shape and prior of every channel, with standard errors. Maximum likelihood learns no
+        prior, except the spread that random intercepts have anyway.
     method, population, level
-        As given to :func:`fit_effort`.
+        As given to :func:`fit_effort` or :meth:`Model.fit`.
     n_people, n_learned : int
         How many people the training part had, and how many were learned from.
-    notes : tuple of str
-        Which of the paper's channels were left out, and why.
-    alike : tuple of str
-        The channels in which people differ too little to be told apart.
     kinds : Kinds or None
-        Kinds of people, if there is clearly more than one.
+        The kinds of people there are, where one prior for all is clearly not enough.
+    alike : tuple of str
+        The parameters in which people differ too little to be told apart.
+    notes : tuple of str
+        What is to be said of the fit besides: what was found against the tasks and the choices, and what was
+        left out.
     """
 
     channels: tuple[Channel, ...]
@@ -167,59 +177,208 @@ class EffortFit:
     level: float
     n_people: int
     n_learned: int
-    notes: tuple[str, ...] = ()
-    alike: tuple[str, ...] = ()
     kinds: Kinds | None = None
+    alike: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The names of a person's parameters: the channels."""
+        """The names of a person's parameters."""
         return tuple(channel.name for channel in self.channels)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What is to be said against the population parameters."""
-        found = [warning for learned in self.populations.values() for warning in learned.warnings]
-        return (
-            *self.notes,
-            *found,
-            *said_of_people(
-                self.alike, self.kinds, method=self.method, channels=self.channels, n=self.n_learned
-            ),
-        )
+        return tuple(self._said())
 
-    def with_people(self, learners: Cohort) -> EffortFit:
-        """Return the same fit, knowing in what people are alike, and whether they are of several kinds."""
-        some = _observations(self.channels, drawn(learners, CHECKED), self.levels)
-        more = _observations(self.channels, drawn(learners, MOST_PEOPLE), self.levels)
-        return replace(
-            self,
-            alike=tuple(alike_in(self.channels, some, self.populations)),
-            kinds=learn_kinds(effort_likelihoods(self.channels, more, self.populations)),
-        )
+    # ------------------------------------------------------------------ people
 
-    def profile(self, cohort: Cohort | pl.DataFrame | Any, *, workers: int | None = None) -> Profile:
-        """Estimate θ of every person of a cohort, whether or not they were in the training part.
+    def profile(
+        self,
+        cohort: Cohort | pl.DataFrame | Any,
+        *,
+        workers: int | None = None,
+        on_progress: Progress | None = None,
+    ) -> Profile:
+        """Estimate every person of a cohort, whether or not they were in the training part.
 
         Parameters
         ----------
         cohort : Cohort or DataFrame
-            The people, or their segments.
+            The people; where there is no task, their segments will do.
+        workers : int, optional
+            Threads; by default one per processor. Changes no number.
+        on_progress : callable, optional
+            Called as ``on_progress(doing, done, of)``.
+
+        Returns
+        -------
+        Profile
+            Of :attr:`parameters`: there is no ``action_sensitivity`` in it where there is no task.
+        """
+        people = as_cohort(cohort)
+        parts = []
+        for first in range(0, max(1, len(people)), BATCH):
+            if on_progress:
+                on_progress("profiles", first, len(people))
+            parts += self._in_threads(people[first : first + BATCH], threads(workers))
+        if on_progress:
+            on_progress("profiles", len(people), len(people))
+        found: Any = {name: np.concatenate([part[name] for part in parts]) for name in PER_PERSON}
+        return Profile(
+            participants=people.ids,
+            parameters=self.parameters,
+            **found,
+            method=self.method,
+            level=self.level,
+            prior_sd=self._prior_sd(),
+            inferred=self.inferred,
+        )
+
+    def log_likelihood(
+        self,
+        cohort: Cohort | pl.DataFrame | Any,
+        *,
+        at: Literal["estimate", "prior"] = "prior",
+        workers: int | None = None,
+    ) -> pl.DataFrame:
+        """Return how probable each person's data are, by factor.
+
+        Parameters
+        ----------
+        cohort : Cohort or DataFrame
+            The people; where there is no task, their segments will do.
+        at : {"estimate", "prior"}
+            At each person's own estimate; or averaged over the prior (one parameter at a time), which does
+            not reward having fitted the person and so suits comparisons of models on people left out.
         workers : int, optional
             Threads; changes no number.
 
         Returns
         -------
-        Profile
-            Of the channels alone: there is no ``action_sensitivity`` in it.
+        DataFrame
+            ``participant``, ``action`` where there is a task, one column per channel, and their ``total``. A
+            person without observations in a channel has 0 there.
         """
+        one_of("at", at, ("estimate", "prior"))
+        without = [
+            name for name, sd in zip(self.parameters, self._prior_sd(), strict=True) if not sd < np.inf
+        ]
+        if at == "prior" and without:
+            why = " ".join(self.notes) if self.method == "eb" else "Fit with method='eb'."
+            raise FitError(f"This fit has no prior of {', '.join(without)} to average over. {why}")
         people = as_cohort(cohort)
-        effort = _observations(self.channels, people, self.levels)
-        shared = [self._shared(channel) for channel in self.channels]
-        pieces = list(zip(self.channels, effort, shared, strict=True))
-        own: Sequence[OwnKinds | None] = [None] * len(self.channels)
-        if self.kinds is not None and len(people):
-            own = self.kinds.own(effort_likelihoods(self.channels, effort, self.populations))
+        own = None if at == "prior" else self.profile(people, workers=workers).estimate
+        columns = self._log_likelihoods(self._data(people), own, threads(workers))
+        table = pl.DataFrame({"participant": people.ids, **columns})
+        return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
+
+    def population_table(self) -> pl.DataFrame:
+        """Return every population parameter with its standard error."""
+        names = ("parameter", "quantity", "estimate", "se")
+        table = pl.DataFrame(self._population_rows(), schema=names, orient="row")
+        return table.with_columns(pl.col("se").fill_nan(None))
+
+    # ------------------------------------------------------------------ what a fit of choices adds to
+
+    @property
+    def inferred(self) -> float:
+        """How much an inferred move counts in the action likelihood."""
+        return 0.0
+
+    def _said(self) -> list[str]:
+        """Return the notes, what is to be said against the channels' populations, and of the people."""
+        found = [warning for learned in self.populations.values() for warning in learned.warnings]
+        return [
+            *self.notes,
+            *found,
+            *said_of_people(
+                self.alike, self.kinds, method=self.method, channels=self.channels, n=self.n_learned
+            ),
+        ]
+
+    def _shared(self, channel: Channel) -> Population:
+        """Return what people share in a channel."""
+        return self.populations[channel.name].population
+
+    def _prior_sd(self) -> Floats:
+        """Return the spread of every parameter among people."""
+        return np.array([self._shared(channel).sd for channel in self.channels])
+
+    def _data(self, cohort: Cohort) -> Data:
+        """Check a cohort and lay it out as the factors see it."""
+        return Data.of_effort(self.channels, self.levels, cohort, need_columns=False)
+
+    def with_alike(self, learners: Cohort) -> Self:
+        """Return the same fit, knowing in which parameters people differ too little to be told apart.
+
+        In those, even if people differed as much as the training part allows, hardly any of the differences
+        among estimates would be differences among people.
+        """
+        return replace(self, alike=tuple(self._alike(self._data(drawn(learners, CHECKED)))))
+
+    def with_kinds(self, learners: Cohort) -> Self:
+        """Return the same fit with kinds of people, where there is clearly more than one."""
+        return replace(
+            self, kinds=learn_kinds(self.kind_likelihoods(self._data(drawn(learners, MOST_PEOPLE))))
+        )
+
+    def kind_likelihoods(self, data: Data) -> list[Likelihood]:
+        """Return everybody's likelihood of every parameter, to tell what kind of person they are."""
+        return effort_likelihoods(self.channels, data.effort, self.populations)
+
+    def _alike(self, data: Data) -> list[str]:
+        return alike_in(self.channels, data.effort, self.populations)
+
+    def _population_rows(self) -> list[tuple[str, str, float, float]]:
+        return population_rows(self.channels, self.populations, self.levels, self.population)
+
+    def _log_likelihoods(self, data: Data, own: Floats | None, workers: int) -> dict[str, Floats]:
+        """Everybody's log-likelihood by channel, at their own estimates [P, K] or averaged over the prior."""
+        first = len(self.parameters) - len(self.channels)
+        return {
+            channel.name: log_likelihoods(
+                channel,
+                seen,
+                self._shared(channel),
+                None if own is None else own[:, k],
+                workers=workers,
+            )
+            for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=first)
+        }
+
+    # ------------------------------------------------------------------ inside
+
+    def _in_threads(self, cohort: Cohort, workers: int) -> list[dict[str, NDArray[Any]]]:
+        """Estimate people in as many ranges as there are threads."""
+        n = len(cohort)
+        ranges = max(1, min(workers, n // FEWEST_PER_THREAD))
+        cuts = [n * i // ranges for i in range(ranges + 1)]
+        pieces = [cohort[first:last] for first, last in itertools.pairwise(cuts)]
+        if ranges == 1:
+            return [self._estimates(pieces[0])]
+        with ThreadPoolExecutor(ranges) as pool:
+            try:
+                return list(pool.map(self._estimates, pieces))
+            except DataError:  # say everything that is wrong, not only with the first range
+                self._data(cohort)
+                raise
+
+    def _estimates(self, cohort: Cohort) -> dict[str, NDArray[Any]]:
+        """Everything a profile says of each person, by name."""
+        data = self._data(cohort)
+        columns = self._offsets(data, self._own_kinds(data))
+        status = self._offset_status(data, columns["se"])
+        unknown = dict.fromkeys(("log_sensitivity", "log_sensitivity_se", "random"), data.n_steps)
+        return self._told(data, columns, status, [], unknown)
+
+    def _own_kinds(self, data: Data) -> Sequence[OwnKinds | None]:
+        if self.kinds is None or not len(data):
+            return [None] * len(self.parameters)
+        return self.kinds.own(self.kind_likelihoods(data))
+
+    def _offsets(self, data: Data, kinds: Sequence[OwnKinds | None]) -> dict[str, Floats]:
+        """Estimate, se, low and high of everybody's θ, [P, channels] each."""
         found = [
             own_offsets(
                 channel,
@@ -227,94 +386,42 @@ class EffortFit:
                 self.populations[channel.name],
                 method=self.method,
                 level=self.level,
-                workers=threads(workers),
-                kinds=kinds,
+                kinds=own,
             )
-            for channel, seen, kinds in zip(self.channels, effort, own, strict=True)
+            for channel, seen, own in zip(self.channels, data.effort, kinds, strict=True)
         ]
-        status = [
-            offset_status(*piece, one.se, method=self.method)
-            for piece, one in zip(pieces, found, strict=True)
-        ]
-        columns = {
-            name: np.stack([getattr(one, name) for one in found], axis=1)
+        n = len(data)
+        return {
+            name: np.stack([getattr(one, name) for one in found], axis=1) if found else np.zeros((n, 0))
             for name in ("estimate", "se", "low", "high")
         }
-        statuses = np.stack(status, axis=1)
-        leave_empty(columns, statuses, np.array([name in self.alike for name in self.parameters]))
-        unknown = np.full(len(people), np.nan)
-        return Profile(
-            participants=people.ids,
-            parameters=self.parameters,
-            estimate=columns["estimate"],
-            se=columns["se"],
-            low=columns["low"],
-            high=columns["high"],
-            status=statuses,
-            n=np.stack([seen.counts for seen in effort], axis=1),
-            log_sensitivity=unknown,
-            log_sensitivity_se=unknown,
-            random=unknown,
-            method=self.method,
-            level=self.level,
-            prior_sd=np.array([one.sd for one in shared]),
-            n_steps=unknown,
-            n_inferred=unknown,
-        )
 
-    def log_likelihood(
+    def _offset_status(self, data: Data, se: Floats) -> list[NDArray[np.int8]]:
+        return [
+            offset_status(channel, seen, self._shared(channel), own, method=self.method)
+            for channel, seen, own in zip(self.channels, data.effort, se.T, strict=True)
+        ]
+
+    def _told(
         self,
-        cohort: Cohort | pl.DataFrame | Any,
-        *,
-        at: Literal["prior", "estimate"] = "prior",
-        workers: int | None = None,
-    ) -> pl.DataFrame:
-        """Return how probable each person's observations are, by channel.
-
-        Parameters
-        ----------
-        cohort : Cohort or DataFrame
-            The people, or their segments.
-        at : {"prior", "estimate"}
-            Averaged over the prior of θ, which does not reward having fitted the person and so suits
-            comparisons on people left out; or at each person's own estimate.
-        workers : int, optional
-            Threads; changes no number.
-
-        Returns
-        -------
-        DataFrame
-            ``participant``, one column per channel, and their ``total``. A person without observations in a
-            channel has 0 there.
-        """
-        one_of("at", at, ("prior", "estimate"))
-        if at == "prior" and not all(np.isfinite(self._shared(channel).sd) for channel in self.channels):
-            raise FitError("This fit has no priors to average over; fit with method='eb'.")
-        people = as_cohort(cohort)
-        own = None if at == "prior" else self.profile(people, workers=workers).estimate
-        columns = {
-            channel.name: log_likelihoods(
-                channel,
-                seen,
-                self._shared(channel),
-                None if own is None else own[:, k],
-                workers=threads(workers),
-            )
-            for k, (channel, seen) in enumerate(
-                zip(self.channels, _observations(self.channels, people, self.levels), strict=True)
-            )
+        data: Data,
+        columns: dict[str, Floats],
+        status: Sequence[NDArray[np.int8]],
+        n: Sequence[NDArray[np.int64]],
+        of_action: Mapping[str, Floats],
+    ) -> dict[str, NDArray[Any]]:
+        """What a profile says, with nothing where it rests on nothing."""
+        codes = np.stack(status, axis=1)
+        leave_empty(columns, codes, np.array([name in self.alike for name in self.parameters]))
+        counts = np.stack([*n, *(seen.counts for seen in data.effort)], axis=1)
+        return {
+            **columns,
+            "status": codes,
+            "n": counts,
+            **of_action,
+            "n_steps": data.n_steps,
+            "n_inferred": data.n_inferred,
         }
-        table = pl.DataFrame({"participant": people.ids, **columns})
-        return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
-
-    def population_table(self) -> pl.DataFrame:
-        """Return every population parameter with its standard error."""
-        rows = population_rows(self.channels, self.populations, self.levels, self.population)
-        names = ("parameter", "quantity", "estimate", "se")
-        return pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("se").fill_nan(None))
-
-    def _shared(self, channel: Channel) -> Population:
-        return self.populations[channel.name].population
 
     def __repr__(self) -> str:
         return (
@@ -326,11 +433,3 @@ class EffortFit:
 def as_cohort(people: Cohort | pl.DataFrame | Any) -> Cohort:
     """Return a cohort as it is, or one made of a table of segments."""
     return people if isinstance(people, Cohort) else Cohort.from_segments(people)
-
-
-def _observations(
-    channels: Sequence[Channel], cohort: Cohort, levels: Levels, *, required: bool = False
-) -> tuple[Observed, ...]:
-    """Check the segments of a cohort and lay out what was observed."""
-    refuse(effort_problems(channels, cohort), remedy="Repair them, or leave these observations empty.")
-    return observed(channels, cohort, levels, required=required)

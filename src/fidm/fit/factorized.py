@@ -17,9 +17,12 @@ from fidm.defaults import MAX_PEOPLE
 from fidm.errors import FitError, count
 from fidm.fit import sensitivity
 from fidm.fit.common import (
+    Data,
+    Method,
+    PopulationKind,
     default_lapse,
     drawn,
-    learn_population,
+    learn_populations,
     one_of,
     plain_algebra,
     threads,
@@ -28,8 +31,8 @@ from fidm.fit.common import (
     valid_lapse,
     valid_level,
 )
-from fidm.fit.fitted import Data, Fit
-from fidm.fit.population import FEWEST_PEOPLE, Learned
+from fidm.fit.fitted import Fit
+from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.profile import SENSITIVITY
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices
@@ -41,9 +44,6 @@ from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_of
 from fidm.tasks.stack import TaskSet, follow
 from fidm.types import Progress, Values, read_only
-
-Method = Literal["eb", "mle"]
-PopulationKind = Literal["random", "pooled"]
 
 
 class Model:
@@ -168,17 +168,11 @@ class Model:
         wants_prior = method == "eb" or asked == "estimate"
         notes: list[str] = []
         prior, lapse, lapse_se = learn_sensitivity(data, asked, pool, wanted=wants_prior, notes=notes)
-        populations: dict[str, Learned] = {}
-        for i, channel in enumerate(channels):
-            say(channel.name, 2 + i, 2 + len(channels))
-            try:
-                populations[channel.name] = learn_population(
-                    channel, data.effort[i], levels, method=method, population=population, workers=pool
-                )
-            except FitError as error:
-                if self.channels is not None:  # it was asked for by name
-                    raise
-                notes.append(f"{channel.name} is left out: {error}")
+        populations, left_out = learn_populations(
+            channels, data, levels, by_name=self.channels is not None,
+            method=method, population=population, workers=pool, on_progress=on_progress, before=2,
+        )  # fmt: skip
+        notes += left_out
         chose = int((np.diff(data.choices.person_offsets) > 0).sum())
         if method == "eb" and chose < FEWEST_PEOPLE and not populations:
             raise FitError(f"Nothing can be learned from the training part. {' '.join(notes)}")
@@ -206,9 +200,7 @@ class Model:
             fit = fit.with_alike(learners)
             fit = fit if joint else fit.with_kinds(learners)
         if joint:
-            say("joint prior", 1 + len(channels), 2 + len(channels))
             fit = fit.with_joint(learners)
-        say("done", 2 + len(channels), 2 + len(channels))
         return fit
 
     def check(self, cohort: Cohort, *, strict: bool = True) -> Cohort:

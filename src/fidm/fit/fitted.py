@@ -10,11 +10,9 @@ made with, since η means nothing without the values it multiplies.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -25,124 +23,79 @@ from numpy.typing import NDArray
 
 import fidm
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError
+from fidm.errors import FitError
 from fidm.files import whole_file
 from fidm.fit import joint as joints
-from fidm.fit import kinds as kinds_of_people
 from fidm.fit import sensitivity
 from fidm.fit.common import (
-    CHECKED,
+    Data,
     action_status,
-    alike_in,
     bare,
     drawn,
-    effort_likelihoods,
     informed,
-    leave_empty,
-    log_likelihoods,
-    offset_status,
     one_of,
-    own_offsets,
-    population_rows,
-    said_of_people,
-    threads,
     told_apart,
     valid_inferred,
     valid_level,
 )
+from fidm.fit.effort_alone import EffortFit
 from fidm.fit.joint import JointPrior
 from fidm.fit.kinds import Kinds, Likelihood
-from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, OwnKinds, Plausible, Population
+from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, Plausible, Population
 from fidm.fit.population import Learned
-from fidm.fit.profile import FEW_ACTIONS, NO_OBSERVATION, SENSITIVITY, Profile
+from fidm.fit.profile import FEW_ACTIONS, NO_OBSERVATION, SENSITIVITY
 from fidm.fit.sensitivity import PlausiblePriors, SensitivityPrior
-from fidm.model.action import Choices, choices_of, count_inferred
 from fidm.model.channels import Channel
 from fidm.model.effort import (
-    Levels,
-    Observed,
-    cohort_problems,
     design_names,
-    observed,
     paper_channels,
-    refuse,
 )
 from fidm.registry import CHANNELS
 from fidm.tasks.beliefs import Belief, Believes, describe, name_beliefs, seen_values
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
-from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Floats, Progress, Values, read_only
+from fidm.tasks.stack import TaskSet
+from fidm.types import Floats, Values, read_only
 
 Learnt = TypeVar("Learnt", Plausible, PlausiblePriors, Kinds)
 
 JOINT_PEOPLE = 4_000
-BATCH = 50_000
-"""How many people are profiled at a time."""
-
-FEWEST_PER_THREAD = 500
-"""A thread is not worth its while for fewer people."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Fit(EffortFit):
     """What people share, learned from a training part; profiles anybody.
 
     Parameters
     ----------
+    channels, levels, populations, method, population, level, n_people, n_learned, kinds, alike, notes
+        As in :class:`fidm.EffortFit`.
     tasks, q
         The stacked tasks and the value of every legal action in them.
-    channels, levels
-        The effort channels, and the levels of text columns they are conditioned on.
     prior : SensitivityPrior
         Mean and sd of log η among people.
     lapse, lapse_se : float
         The lapse rate and its standard error (NaN where it was given).
-    populations : mapping of str to Learned
-        Coefficients, shape and prior of every channel, with standard errors. Maximum likelihood learns no
-        prior, except the spread that random intercepts have anyway.
-    method, population, level
-        As given to :meth:`Model.fit`.
-    n_people, n_learned : int
-        How many people the training part had, and how many were learned from.
     joint : JointPrior or None
         The joint prior of (log η, θ…), if one was learned.
     skipped : tuple of str
         Channels of the paper that were not fitted, because the segments lack their columns.
     inferred : float
         How much an inferred move counts in the action likelihood; see :class:`fidm.Model`.
-    kinds : Kinds or None
-        The kinds of people there are, where one prior for all is clearly not enough.
-    alike : tuple of str
-        The parameters in which people differ too little to be told apart.
     beliefs : tuple of Belief
         What people take the tasks to be, where it is not what they are; see :class:`fidm.Model`.
-    notes : tuple of str
-        What is to be said of the fit besides: what was found against the tasks and the choices, and what was
-        left out.
     """
 
     tasks: TaskSet
     q: Floats
-    channels: tuple[Channel, ...]
-    levels: Levels
     prior: SensitivityPrior
     lapse: float
     lapse_se: float
-    populations: Mapping[str, Learned]
-    method: str
-    population: str
-    level: float
-    n_people: int
-    n_learned: int
     joint: joints.JointPrior | None = None
     skipped: tuple[str, ...] = ()
     inferred: float = 0.0
-    kinds: Kinds | None = None
-    alike: tuple[str, ...] = ()
     beliefs: tuple[Belief, ...] = ()
-    notes: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -159,11 +112,7 @@ class Fit:
             noted = [f"The segments have no column {columns}, so {names} could not be fitted."]
         else:
             noted = []
-        found = [*noted, *self.notes]
-        found += [warning for learned in self.populations.values() for warning in learned.warnings]
-        found += said_of_people(
-            self.alike, self.kinds, method=self.method, channels=self.channels, n=self.n_learned
-        )
+        found = [*noted, *self._said()]
         if self.prior.sd >= 0.99 * sensitivity.LARGEST_SD:
             found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
         if self.lapse_se > 0 and self.lapse >= 0.01 and self.lapse > 2 * self.lapse_se:
@@ -178,103 +127,15 @@ class Fit:
             )
         return tuple(found)
 
-    # ------------------------------------------------------------------ people
-
-    def profile(
-        self, cohort: Cohort, *, workers: int | None = None, on_progress: Progress | None = None
-    ) -> Profile:
-        """Estimate every person of a cohort, whether or not they were in the training part.
-
-        Parameters
-        ----------
-        cohort : Cohort
-            The people.
-        workers : int, optional
-            Threads; by default one per processor. Changes no number.
-        on_progress : callable, optional
-            Called as ``on_progress(doing, done, of)``.
-        """
-        parts = []
-        for first in range(0, max(1, len(cohort)), BATCH):
-            if on_progress:
-                on_progress("profiles", first, len(cohort))
-            parts += self._in_threads(cohort[first : first + BATCH], threads(workers))
-        if on_progress:
-            on_progress("profiles", len(cohort), len(cohort))
-        joined = [np.concatenate(columns) for columns in zip(*parts, strict=True)]
-        estimate, se, low, high, status, n, log_eta, log_se, random, n_steps, n_inferred = joined
-        return Profile(
-            participants=cohort.ids,
-            parameters=self.parameters,
-            estimate=estimate,
-            se=se,
-            low=low,
-            high=high,
-            status=status,
-            n=n,
-            log_sensitivity=log_eta,
-            log_sensitivity_se=log_se,
-            random=random,
-            method=self.method,
-            level=self.level,
-            prior_sd=self._prior_sd(),
-            n_steps=n_steps,
-            n_inferred=n_inferred,
-            inferred=self.inferred,
-        )
-
     def log_likelihood(
-        self, cohort: Cohort, *, at: Literal["estimate", "prior"] = "estimate", workers: int | None = None
+        self,
+        cohort: Cohort | pl.DataFrame | Any,
+        *,
+        at: Literal["estimate", "prior"] = "estimate",
+        workers: int | None = None,
     ) -> pl.DataFrame:
-        """Return how probable each person's data are, by factor.
-
-        Parameters
-        ----------
-        cohort : Cohort
-            The people.
-        at : {"estimate", "prior"}
-            At each person's own estimate; or averaged over the prior (one parameter at a time), which does
-            not reward having fitted the person and so suits comparisons of models on people left out.
-
-        Returns
-        -------
-        DataFrame
-            ``participant``, ``action``, one column per channel, and their ``total``.
-        """
-        one_of("at", at, ("estimate", "prior"))
-        without = [name for name, sd in zip(self.parameters, self._prior_sd(), strict=True) if np.isnan(sd)]
-        if at == "prior" and without:
-            why = " ".join(self.notes) if self.method == "eb" else "Fit with method='eb'."
-            raise FitError(f"This fit has no prior of {', '.join(without)} to average over. {why}")
-        data = self._data(cohort)
-        pool = threads(workers)
-        if at == "prior":
-            columns = [
-                sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=0.95, workers=pool)[1]
-            ]
-            for channel, seen in zip(self.channels, data.effort, strict=True):
-                columns.append(log_likelihoods(channel, seen, self._shared(channel), workers=pool))
-        else:
-            profile = self.profile(cohort, workers=workers)
-            columns = [sensitivity.values_at(data.choices, profile.estimate[:, 0], self.lapse)]
-            for k, (channel, seen) in enumerate(zip(self.channels, data.effort, strict=True), start=1):
-                columns.append(log_likelihoods(channel, seen, self._shared(channel), profile.estimate[:, k]))
-        table = pl.DataFrame({"participant": cohort.ids, "action": columns[0]}).with_columns(
-            **{channel.name: pl.Series(c) for channel, c in zip(self.channels, columns[1:], strict=True)}
-        )
-        return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
-
-    def population_table(self) -> pl.DataFrame:
-        """Return every population parameter with its standard error."""
-        rows = [
-            (f"log_{SENSITIVITY}", "mean", self.prior.mean, self.prior.mean_se),
-            (f"log_{SENSITIVITY}", "sd", self.prior.sd, self.prior.sd_se),
-            ("lapse", "rate", self.lapse, self.lapse_se),
-        ]
-        rows = rows if np.isfinite(self.prior.sd) else rows[2:]
-        rows += population_rows(self.channels, self.populations, self.levels, self.population)
-        names = ("parameter", "quantity", "estimate", "se")
-        return pl.DataFrame(rows, schema=names, orient="row").with_columns(pl.col("se").fill_nan(None))
+        """Return how probable each person's data are, by factor; see :meth:`EffortFit.log_likelihood`."""
+        return EffortFit.log_likelihood(self, cohort, at=at, workers=workers)
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a JSON file that :func:`fidm.load_fit` reads; whole or not at all."""
@@ -293,73 +154,52 @@ class Fit:
             inferred=self.inferred,
         )
 
-    def _shared(self, channel: Channel) -> Population:
-        return self.populations[channel.name].population
-
     def _prior_sd(self) -> Floats:
-        return np.array([self.prior.sd, *(self._shared(channel).sd for channel in self.channels)])
+        return np.array([self.prior.sd, *EffortFit._prior_sd(self)])
 
-    def _in_threads(self, cohort: Cohort, workers: int) -> list[tuple[NDArray[np.generic], ...]]:
-        """Estimate people in as many ranges as there are threads."""
-        n = len(cohort)
-        ranges = max(1, min(workers, n // FEWEST_PER_THREAD))
-        cuts = [n * i // ranges for i in range(ranges + 1)]
-        pieces = [cohort[first:last] for first, last in itertools.pairwise(cuts)]
-        if ranges == 1:
-            return [self._estimates(pieces[0])]
-        with ThreadPoolExecutor(ranges) as pool:
-            try:
-                return list(pool.map(self._estimates, pieces))
-            except DataError:  # say everything that is wrong, not only with the first range
-                refuse(cohort_problems(self.tasks, self.channels, cohort, follow(self.tasks, cohort)))
-                raise
+    def _population_rows(self) -> list[tuple[str, str, float, float]]:
+        rows = [
+            (f"log_{SENSITIVITY}", "mean", self.prior.mean, self.prior.mean_se),
+            (f"log_{SENSITIVITY}", "sd", self.prior.sd, self.prior.sd_se),
+            ("lapse", "rate", self.lapse, self.lapse_se),
+        ]
+        return (rows if np.isfinite(self.prior.sd) else rows[2:]) + EffortFit._population_rows(self)
 
-    def _estimates(self, cohort: Cohort) -> tuple[NDArray[np.generic], ...]:
+    def _log_likelihoods(self, data: Data, own: Floats | None, workers: int) -> dict[str, Floats]:
+        if own is None:
+            action = sensitivity.posterior(
+                data.choices, self.prior, lapse=self.lapse, level=0.95, workers=workers
+            )[1]
+        else:
+            action = sensitivity.values_at(data.choices, own[:, 0], self.lapse)
+        return {"action": action, **EffortFit._log_likelihoods(self, data, own, workers)}
+
+    def _estimates(self, cohort: Cohort) -> dict[str, NDArray[Any]]:
         data = self._data(cohort)
-        own: Sequence[OwnKinds | None] = [None] * (1 + len(self.channels))
-        if self.kinds is not None and len(cohort):
-            own = self.kinds.own(self.kind_likelihoods(data))
+        kinds = self._own_kinds(data)
         if self.method == "mle" or not np.isfinite(self.prior.sd):
             action = sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level)
         else:
             action, _ = sensitivity.posterior(
-                data.choices, self.prior, lapse=self.lapse, level=self.level, kinds=own[0]
+                data.choices, self.prior, lapse=self.lapse, level=self.level, kinds=kinds[0]
             )
-        effort = [
-            own_offsets(
-                channel,
-                seen,
-                self.populations[channel.name],
-                method=self.method,
-                level=self.level,
-                kinds=kinds,
-            )
-            for channel, seen, kinds in zip(self.channels, data.effort, own[1:], strict=True)
-        ]
         log_eta, log_se = action.log_estimate.copy(), action.log_se.copy()
         columns = {
-            name: np.stack([getattr(action, name), *(getattr(part, name) for part in effort)], axis=1)
-            for name in ("estimate", "se", "low", "high")
+            name: np.column_stack([getattr(action, name), effort])
+            for name, effort in self._offsets(data, kinds[1:]).items()
         }
         if self.joint is not None and len(cohort):
             self._apply_joint(data, columns, log_eta, log_se)
-        n = np.stack([data.choices.n_choices, *(seen.counts for seen in data.effort)], axis=1)
-        status = np.stack(
-            [
-                action_status(action, data.choices.n_choices, log_se, informed(self.prior.sd, self.method)),
-                *(
-                    offset_status(channel, seen, self._shared(channel), se, method=self.method)
-                    for channel, seen, se in zip(self.channels, data.effort, columns["se"].T[1:], strict=True)
-                ),
-            ],
-            axis=1,
-        )
-        leave_empty(columns, status, np.array([name in self.alike for name in self.parameters]))
+        n = data.choices.n_choices
+        of_action = action_status(action, n, log_se, informed(self.prior.sd, self.method))
+        status = [of_action, *self._offset_status(data, columns["se"][:, 1:])]
+        random = np.full(len(cohort), np.nan) if action.random is None else action.random.copy()
+        random[of_action == NO_OBSERVATION] = np.nan
+        own = {"log_sensitivity": log_eta, "log_sensitivity_se": log_se, "random": random}
+        told = self._told(data, columns, status, [n], own)
         for values in (log_eta, log_se):
             values[np.isnan(columns["estimate"][:, 0])] = np.nan
-        random = np.full(len(cohort), np.nan) if action.random is None else action.random.copy()
-        random[status[:, 0] == NO_OBSERVATION] = np.nan
-        return (*columns.values(), status, n, log_eta, log_se, random, data.n_steps, data.n_inferred)
+        return told
 
     def _likelihoods(self, data: Data) -> joints.Likelihoods:
         """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""
@@ -376,33 +216,22 @@ class Fit:
         return joints.Likelihoods(tuple(centre), tuple(scale), tuple(all_nodes), tuple(log))
 
     def kind_likelihoods(self, data: Data) -> list[Likelihood]:
-        """Everybody's likelihood of every parameter, to tell what kind of person they are."""
+        """Return everybody's likelihood of every parameter, to tell what kind of person they are."""
         if np.isfinite(self.prior.sd):
             found = [Likelihood(*sensitivity.likelihood_on_nodes(data.choices, self.prior, self.lapse))]
         else:  # nothing is known of it
-            found = [Likelihood(np.linspace(-4, 4, 33), np.ones((len(data.choices), 33)))]
-        return found + effort_likelihoods(self.channels, data.effort, self.populations)
+            found = [Likelihood(np.linspace(-4, 4, 33), np.ones((len(data), 33)))]
+        return found + EffortFit.kind_likelihoods(self, data)
 
-    def with_kinds(self, learners: Cohort) -> Fit:
-        """Return the same fit with kinds of people, where there is clearly more than one."""
-        likelihoods = self.kind_likelihoods(self._data(drawn(learners, kinds_of_people.MOST_PEOPLE)))
-        return replace(self, kinds=kinds_of_people.learn_kinds(likelihoods))
-
-    def with_alike(self, learners: Cohort) -> Fit:
-        """Return the same fit, knowing in which parameters people differ too little to be told apart.
-
-        In those, even if people differed as much as the training part allows, hardly any of the differences
-        among estimates would be differences among people.
-        """
-        data = self._data(drawn(learners, CHECKED))
-        found = []
+    def _alike(self, data: Data) -> list[str]:
+        found = EffortFit._alike(self, data)
         if np.isfinite(self.prior.sd):
             best = replace(self.prior, plausible=None)
             own, _ = sensitivity.posterior(data.choices, best, lapse=self.lapse, level=self.level)
             some = np.diff(data.choices.person_offsets) > 0
             if not told_apart(own.log_se[some], best.sd, self.prior.largest_sd()):
-                found.append(SENSITIVITY)
-        return replace(self, alike=(*found, *alike_in(self.channels, data.effort, self.populations)))
+                return [SENSITIVITY, *found]
+        return found
 
     def with_joint(self, learners: Cohort) -> Fit:
         """Return the same fit with a joint prior learned on top."""
@@ -449,39 +278,6 @@ class Fit:
             f"Fit({', '.join(self.parameters)}; method={self.method!r}, population={self.population!r}"
             f"{inferred}, {prior}; learned from {self.n_learned:,} people)"
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Data:
-    """A cohort as the two factors see it.
-
-    ``n_steps`` and ``n_inferred`` say how many steps of each person would count if none were inferred, and
-    how many of these are; NaN where the cohort does not say.
-    """
-
-    choices: Choices
-    effort: tuple[Observed, ...]
-    n_steps: Floats
-    n_inferred: Floats
-
-    @classmethod
-    def of(
-        cls,
-        tasks: TaskSet,
-        q: Floats,
-        channels: Sequence[Channel],
-        levels: Levels,
-        cohort: Cohort,
-        *,
-        need_columns: bool,
-        inferred: float,
-    ) -> Data:
-        """Check a cohort and lay out its choices and observations."""
-        followed = follow(tasks, cohort)
-        refuse(cohort_problems(tasks, channels, cohort, followed))
-        effort = observed(channels, cohort, levels, required=need_columns)
-        choices = choices_of(tasks, q, cohort, followed, inferred=inferred)
-        return cls(choices, effort, *count_inferred(tasks, cohort, followed))
 
 
 FORMAT = "fidm fit"

@@ -16,9 +16,9 @@ from scipy import stats
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
-from fidm.fit.common import default_lapse, threads
+from fidm.fit.common import Data, default_lapse, threads
 from fidm.fit.factorized import Model, learn_sensitivity
-from fidm.fit.fitted import Data, Fit
+from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile, number_text
 from fidm.types import Floats
 

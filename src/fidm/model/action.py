@@ -129,6 +129,15 @@ class Choices:
         return self.person_offsets, entry, self.weight, begin, d, own
 
 
+def no_choices(people: int) -> Choices:
+    """Return the choices of so many people who made none."""
+    none, number = np.zeros(0), np.zeros(0, np.int32)
+    return Choices(
+        np.zeros(1, np.int64), none, np.zeros(people + 1, np.int64), number, number, none,
+        np.zeros(people, np.int64), np.zeros(people),
+    )  # fmt: skip
+
+
 def choices_of(
     tasks: TaskSet, q: Floats, cohort: Cohort, followed: Followed, *, inferred: float = 0.0
 ) -> Choices:

@@ -66,7 +66,7 @@ def test_it_is_the_effort_factor_of_the_model(method, population):
     mine, theirs = find_residuals(alone, cohort, one), find_residuals(whole, cohort, other)
     assert mine.equals(theirs)
     if method == "mle":
-        with pytest.raises(FitError, match="no priors"):
+        with pytest.raises(FitError, match="no prior of duration"):
             alone.log_likelihood(cohort)
 
 

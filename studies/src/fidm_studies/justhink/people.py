@@ -92,8 +92,10 @@ def halves(
     found = [reliability(task, cohort, fit=fit, halves="episodes", **often).table.filter(eta)]
     spoken = cohort[np.flatnonzero(np.diff(cohort.segment_offsets[cohort.episode_offsets]) > 0)]
     if fit.channels and len(spoken) > 1:
-        learned = fit.channels, fit.levels, fit.populations, fit.method, fit.population, fit.level
-        effort = EffortFit(*learned, fit.n_people, fit.n_learned)  # θ needs no task
+        effort = EffortFit(
+            channels=fit.channels, levels=fit.levels, populations=fit.populations, method=fit.method,
+            population=fit.population, level=fit.level, n_people=fit.n_people, n_learned=fit.n_learned,
+        )  # θ needs no task  # fmt: skip
         found.append(reliability(None, spoken, fit=effort, halves="segments", **often).table)
     columns = ("parameter", "r", "rank_r", "reliability", "low", "high", "n", "without")
     return pl.concat([one.filter(kind="split-half").select(columns) for one in found], how="vertical_relaxed")
