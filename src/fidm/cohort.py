@@ -23,6 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 from fidm.errors import DataError
 from fidm.types import Integers, Trace, read_only
 
+PAUSES_INCLUDED = "pauses_included"
+"""The column of segments that says whether durations include pauses inside utterances."""
+
 NO_ACTION = -1
 """The code of an action the task leaves out (such as leaving the store): replayed, never in a likelihood."""
 

@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 from polars import selectors as cs
 
-from fidm.cohort import Cohort
+from fidm.cohort import PAUSES_INCLUDED, Cohort
 from fidm.errors import count
+from fidm.model.effort import awaits_review, far_longer, inferred_moves
 from fidm.types import Flags
 
 FEWEST_VALUES = 3
@@ -62,12 +63,10 @@ def has_copies(cohort: Cohort) -> Flags:
 
 def only_in_doubt(cohort: Cohort) -> Flags:
     """Return whether each person has segments, and all of them await review."""
-    if "status" not in cohort.segments.columns:
-        return np.zeros(len(cohort), dtype=np.bool_)
     counts = np.diff(cohort.segment_offsets[cohort.episode_offsets])
     owner = np.repeat(np.arange(len(cohort)), counts)
-    in_doubt = (cohort.segments["status"] == "needs_review").fill_null(False).to_numpy()
-    return np.asarray((counts > 0) & (np.bincount(owner[in_doubt], minlength=len(cohort)) == counts))
+    waiting = np.bincount(owner[awaits_review(cohort)], minlength=len(cohort))
+    return np.asarray((counts > 0) & (waiting == counts))
 
 
 def shows_no_pauses(cohort: Cohort) -> Flags:
@@ -80,21 +79,6 @@ def shows_no_pauses(cohort: Cohort) -> Flags:
         for name in ("duration_s", "pause_s")
     )
     return np.asarray(timed & ~paused)
-
-
-def has_longer_segments(cohort: Cohort) -> Flags:
-    """Return whose every segment has more moves than any of the others': nothing is known at their length."""
-    found = np.zeros(len(cohort), dtype=np.bool_)
-    if "n_moves" not in cohort.segments.columns:
-        return found
-    owner = np.repeat(np.arange(len(cohort)), np.diff(cohort.segment_offsets[cohort.episode_offsets]))
-    moves = cohort.segments["n_moves"].cast(pl.Float64).fill_null(np.nan).to_numpy()
-    seen = ~np.isnan(moves)
-    if seen.any():
-        longest = owner[seen][np.argmax(moves[seen])]
-        own, others = moves[seen & (owner == longest)], moves[seen & (owner != longest)]
-        found[longest] = len(others) > 0 and own.min() > others.max()
-    return found
 
 
 def named(people: Sequence[str]) -> str:
@@ -121,8 +105,10 @@ class Gaps:
         People whose files cannot show pauses.
     n_paused : int
         How many people's files can.
+    pauses_included : bool
+        Whether durations include pauses all the same, so that they can be compared.
     longer : tuple of str
-        People whose every segment has more moves than any segment of the others.
+        People whose every segment has far more moves than any segment of the others.
     """
 
     absent: tuple[str, ...] = ()
@@ -132,6 +118,7 @@ class Gaps:
     pauseless: tuple[str, ...] = ()
     n_paused: int = 0
     longer: tuple[str, ...] = ()
+    pauses_included: bool = False
 
     @classmethod
     def of(cls, cohort: Cohort) -> Gaps:
@@ -144,11 +131,12 @@ class Gaps:
             has_copies(cohort),
             only_in_doubt(cohort),
             pauseless,
-            has_longer_segments(cohort),
+            far_longer(cohort)[0],
         )
         n_paused = int((known & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
         who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
-        return cls(who[0], who[1], who[2], who[3], who[4], n_paused, who[5])
+        included = PAUSES_INCLUDED in cohort.segments.columns
+        return cls(who[0], who[1], who[2], who[3], who[4], n_paused, who[5], included)
 
     def __add__(self, other: Gaps) -> Gaps:
         return Gaps(
@@ -159,6 +147,7 @@ class Gaps:
             self.pauseless + other.pauseless,
             self.n_paused + other.n_paused,
             self.longer + other.longer,
+            self.pauses_included or other.pauses_included,
         )
 
     def say(self, what: str) -> tuple[str, ...]:
@@ -194,15 +183,19 @@ class Gaps:
             )
         if self.longer:
             said.append(
-                f"every segment of {named(self.longer)} has more moves than any segment of the others: their "
-                "effort cannot be compared, and moves what is learned of everybody. Look at them in fidm "
-                "review, or exclude them"
+                f"every segment of {named(self.longer)} has far more moves than any segment of the others: "
+                "nothing is known of effort at that length, so theirs is not estimated, and nothing is "
+                "learned from it. Look at them in fidm review"
             )
         if self.pauseless:
-            mixed = "; durations of the others leave pauses out, so the two cannot be compared in duration"
+            others = ""
+            if self.n_paused and self.pauses_included:
+                others = ". To be comparable, the durations of all others include pauses, too"
+            elif self.n_paused:
+                others = "; the others' leave pauses out, so the two cannot be compared in duration"
             said.append(
                 f"the files of {count(len(self.pauseless), 'participant')} cannot show pauses, so these are "
-                f"unknown and part of the durations{mixed if self.n_paused else ''}: {named(self.pauseless)}"
+                f"unknown and part of the durations: {named(self.pauseless)}{others}"
             )
         return tuple(said)
 
@@ -237,18 +230,13 @@ def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
     weight = np.where(filled_in, inferred, 1.0) * (1.0 if cohort.weight is None else cohort.weight)
     row = own + cohort.segment_offsets[of_step]
     can_count = (own >= 0) & (weight > 0) & (cohort.action >= 0)
-    in_doubt = (
-        (cohort.segments["status"] == "needs_review").fill_null(False)
-        if "status" in cohort.segments.columns
-        else np.zeros(n, np.bool_)
-    )
     return pl.DataFrame(
         {
             "participant": keys.gather(of_segment),
-            "awaits_review": in_doubt,
+            "awaits_review": awaits_review(cohort),
             "in_choices": np.bincount(row[can_count], minlength=n) > 0,
             "n_moves": cohort.segments["n_moves"],
-            "n_inferred": np.bincount(row[filled_in & (own >= 0)], minlength=n),
+            "n_inferred": inferred_moves(cohort),
         }
     )
 

@@ -82,7 +82,7 @@ def test_only_the_first_of_many_are_named() -> None:
     assert named([str(i) for i in range(12)]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more"
 
 
-def test_whoever_has_only_longer_segments_than_the_others_is_named():
+def test_whoever_has_only_far_longer_segments_than_the_others_is_named():
     segments = pl.DataFrame(
         {
             "participant": ["a", "a", "b", "b", "c"],
@@ -92,6 +92,19 @@ def test_whoever_has_only_longer_segments_than_the_others_is_named():
         }
     )
     (said,) = Gaps.of(fidm.Cohort.from_segments(segments)).say("episode")
-    assert said.startswith("every segment of c has more moves than any segment of the others")
+    assert said.startswith("every segment of c has far more moves than any segment of the others")
+    a_little = segments.with_columns(n_moves=pl.Series([3, 12, 5, 16, 20]))
+    assert not Gaps.of(fidm.Cohort.from_segments(a_little)).longer
     among = segments.with_columns(n_moves=pl.Series([3, 12, 5, 44, 41]))
     assert not Gaps.of(fidm.Cohort.from_segments(among)).longer
+
+
+def test_pauses_some_files_cannot_show_are_said_with_what_durations_are():
+    segments = pl.DataFrame(
+        {"participant": ["a", "b"], "segment": [1, 1], "duration_s": [2.0, 5.0], "pause_s": [None, 1.0]}
+    )
+    (said,) = Gaps.of(fidm.Cohort.from_segments(segments)).say("episode")
+    assert said.endswith(": a; the others' leave pauses out, so the two cannot be compared in duration")
+    included = segments.with_columns(pauses_included=True)
+    (said,) = Gaps.of(fidm.Cohort.from_segments(included)).say("dialog")
+    assert said.endswith(": a. To be comparable, the durations of all others include pauses, too")

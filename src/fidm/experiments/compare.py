@@ -31,7 +31,7 @@ from fidm.fit.regression import (
     without_missing,
 )
 from fidm.model.channels import Channel
-from fidm.model.effort import paper_channels, text_levels
+from fidm.model.effort import far_longer, paper_channels, text_levels
 from fidm.record import Record
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
@@ -182,7 +182,9 @@ def compare(
     used = tuple(c for c in wanted if channels is not None or c.column in cohort.segments.columns)
     levels = text_levels(used, cohort)
     q = tasks.values(solve(one) for one in tasks.tasks)
-    data = Data.of(tasks, q, used, levels, cohort, need_columns=True, inferred=inferred)
+    data = Data.of(
+        tasks, q, used, levels, cohort, need_columns=True, inferred=inferred, longest=far_longer(cohort)[1]
+    )
     pool, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
     say = on_progress or (lambda doing, done, of: None)
 

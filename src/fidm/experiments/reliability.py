@@ -39,16 +39,17 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.stats import chi2, rankdata
+from scipy.stats import rankdata
 
 from fidm.cohort import Cohort
 from fidm.defaults import BOOTSTRAP
 from fidm.errors import DataError, count
 from fidm.experiments.recover import as_printed, label_of
 from fidm.experiments.shared import by_method, fit_learnable, groups_of
+from fidm.fit.common import told_apart
 from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
-from fidm.fit.profile import SENSITIVITY
+from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY
 from fidm.gaps import has_copies, with_data
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels, segment_owner_offsets
@@ -70,9 +71,6 @@ TOO_LOW = 0.5
 
 LEAST_CHANGE, MOST_TIMES = 0.005, 100
 """Estimates that vary less hardly differ, and changes by larger factors are not written as numbers."""
-
-FEWEST_PEOPLE, FEWEST_FOR_CHANGE = 5, 10
-"""A correlation of fewer people is not given, nor a detectable change of fewer."""
 
 RUN = 3
 """How many counted steps are dealt at a time where steps do not name their segment."""
@@ -144,7 +142,8 @@ class Reliability:
         rows = []
         for row in self.table.iter_rows(named=True):
             best = self._best(row["parameter"])
-            reasons = [why_no_change(one) for one in (best, row) if one and one["reliability"] is not None]
+            known = row["reliability"] is not None
+            reasons = [why_no_change(one) for one in (best, row) if known and one]
             why = next((reason for reason in reasons if reason), None)
             gone = [name for name in row if name.startswith("mdc")] if why else []
             rows.append(row | dict.fromkeys(gone) | {"no_change": why})
@@ -192,20 +191,11 @@ class Reliability:
 
 
 def why_no_change(row: Mapping[str, Any]) -> str:
-    """Return why nothing is said of changes in a person, of a row with a reliability; empty where it is.
-
-    The model's own reliability has no interval; it is as uncertain as the variance among so many people.
-    """
+    """Return why nothing is said of changes in a person, of a row with a reliability; empty where it is."""
     nothing = "to speak of changes in one person."
     if row["reliability"] < TOO_LOW:
         return f"below {as_printed(TOO_LOW)}, too low {nothing}"
-    if row["n"] < FEWEST_FOR_CHANGE:
-        return f"of fewer than {FEWEST_FOR_CHANGE} people, too uncertain {nothing}"
-    low = row["low"]
-    if row["kind"] == "model":
-        freedom = row["n"] - 1
-        low = 1 / (1 + (1 / row["reliability"] - 1) * float(chi2.ppf(0.975, freedom)) / freedom)
-    if low is None or low <= TOO_LOW:
+    if row["low"] is None or row["low"] <= TOO_LOW:
         return f"it may be {as_printed(TOO_LOW)} or below, too uncertain {nothing}"
     if row["mdc"] < LEAST_CHANGE:
         return "people's estimates hardly differ, so nothing is said of changes in one person."
@@ -334,7 +324,7 @@ def reliability(
     say("model", 3, 4)
     rows += measuring.model(notes)
     say("model", 4, 4)
-    alike = fit.alike if isinstance(fit, Fit) else ()
+    alike = fit.alike
     if alike:
         labels = ", ".join(label_of(name) for name in alike)
         notes.append(f"no measurable individual differences, so nobody has an estimate: {labels}")
@@ -498,17 +488,19 @@ class _Measuring:
             return []
         profile = by_method(fit, "eb").profile(self.cohort, workers=self.protocol.workers)
         errors = profile.se.copy()
+        spreads = [fit.populations[channel.name].sd_range() for channel in fit.channels]
         if isinstance(fit, Fit):
             errors[:, 0] = profile.log_sensitivity_se
+            spreads.insert(0, fit.prior.sd_range())
         rows = []
-        nothing = np.full(3, np.nan)
         for k, name in enumerate(profile.parameters):
             seen = np.isfinite(errors[:, k]) & (profile.n[:, k] > 0)  # the rest have the prior's spread
-            variance = float(np.mean(errors[seen, k] ** 2)) if seen.any() else math.nan
-            rho = 1 - variance / float(profile.prior_sd[k]) ** 2
-            error = math.sqrt(variance / rho) if rho > 0 else math.nan
-            found = np.array([math.nan, rho, error])
-            rows.append(_row(name, "model", int(seen.sum()), int((~seen).sum()), found, nothing, nothing))
+            found, low, high = (np.full(3, np.nan) for _ in range(3))
+            if seen.sum() >= FEWEST_FOR_SHARES:
+                own, sd = errors[seen, k], float(profile.prior_sd[k])
+                found[1], low[1], high[1] = (told_apart(own, sd, one) for one in (sd, *spreads[k]))
+                found[2] = math.sqrt(np.mean(own**2) / found[1]) if found[1] > 0 else math.nan
+            rows.append(_row(name, "model", int(seen.sum()), int((~seen).sum()), found, low, high))
         return rows
 
 
@@ -595,7 +587,7 @@ def _measured(
     n = data.shape[1]
     nothing = np.full(3, np.nan)
     found, low, high = nothing, nothing, nothing
-    if n >= FEWEST_PEOPLE:
+    if n >= FEWEST_FOR_SHARES:
         found = function(data[:, None, :])[0]
         rng = np.random.default_rng([seed, n])
         their = None if group is None else group[known]
@@ -670,7 +662,7 @@ def _correlation(x: Floats, y: Floats) -> Floats:
 
 def _rank_correlation(x: Floats, y: Floats) -> float:
     """Spearman's correlation; infinite values take the first and last places."""
-    if len(x) < FEWEST_PEOPLE:
+    if len(x) < FEWEST_FOR_SHARES:
         return math.nan
     return float(_correlation(rankdata(x)[None], rankdata(y)[None])[0])
 
@@ -680,22 +672,28 @@ def _few(rows: list[dict[str, Any]]) -> list[str]:
     said = []
     for row in rows:
         if row["kind"] == "model":
+            if row["n"] < FEWEST_FOR_SHARES:
+                said.append(
+                    f"model: {_people(row['n'])} {'has' if row['n'] == 1 else 'have'} an estimate of "
+                    f"{label_of(row['parameter'])}; {FEWEST_FOR_SHARES} are needed for a reliability"
+                )
             continue
         label = label_of(row["parameter"])
         label = "finite η" if row["parameter"] == SENSITIVITY else label
         where = "halves" if row["kind"] == "split-half" else "traces"
-        if row["n"] < FEWEST_PEOPLE:
+        if row["n"] < FEWEST_FOR_SHARES:
             have = f"{_people(row['n'])} {'has' if row['n'] == 1 else 'have'}"
             said.append(
                 f"{row['kind']}: {have} a {label} in both {where}; "
-                f"{FEWEST_PEOPLE} are needed for a correlation"
+                f"{FEWEST_FOR_SHARES} are needed for a correlation"
             )
         elif row["without"]:
             share = row["without"] / (row["n"] + row["without"])
             more = ", which is too many to rely on it; see the rank correlation" if share > MANY else ""
             have, are = ("has", "is") if row["without"] == 1 else ("have", "are")
+            finite = "finite " if row["parameter"] == SENSITIVITY else ""
             said.append(
-                f"{row['kind']}: {_people(row['without'])} {have} no finite estimate of "
+                f"{row['kind']}: {_people(row['without'])} {have} no {finite}estimate of "
                 f"{label_of(row['parameter'])} in one of the {where} and {are} left out{more}"
             )
     return said

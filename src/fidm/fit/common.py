@@ -33,26 +33,32 @@ from fidm.fit.profile import (
     FEW_ACTIONS,
     FEW_OBSERVATIONS,
     FEW_SEGMENTS,
+    LONGER_THAN_LEARNED,
     LOW_INFORMATION,
+    MOVES_IN_DOUBT,
+    NEAR_CHANCE,
     NO_MAXIMUM,
     NO_OBSERVATION,
+    NOT_ESTIMATED,
     OK,
     SENSITIVITY,
 )
 from fidm.fit.sensitivity import Sensitivities
 from fidm.model.action import Choices, choices_of, count_inferred, no_choices
-from fidm.model.channels import Channel
+from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.effort import (
     Levels,
     Observed,
     cohort_problems,
     design_names,
     effort_problems,
+    in_doubt,
+    longer_than,
     observed,
     refuse,
 )
 from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Floats, Progress
+from fidm.types import Flags, Floats, Progress
 
 Method = Literal["eb", "mle"]
 PopulationKind = Literal["random", "pooled"]
@@ -65,14 +71,26 @@ Result = TypeVar("Result")
 class Data:
     """A cohort as the two factors see it; without a task there are no choices.
 
-    ``n_steps`` and ``n_inferred`` say how many steps of each person would count if none were inferred, and
-    how many of these are; NaN where the cohort does not say.
+    Parameters
+    ----------
+    choices : Choices
+        Everybody's choices.
+    effort : tuple of Observed
+        Everybody's observations in each channel, but of those whose segments are too long.
+    n_steps, n_inferred : float array [P]
+        How many steps of each person would count if none were inferred, and how many of these are; NaN where
+        the cohort does not say.
+    longer, in_doubt : sequence of bool array [P]
+        Per channel, whose every segment has far more moves than any that is learned from; and of whom over
+        half of the moves are in doubt that effort is held against.
     """
 
     choices: Choices
     effort: tuple[Observed, ...]
     n_steps: Floats
     n_inferred: Floats
+    longer: Sequence[Flags]
+    in_doubt: Sequence[Flags]
 
     @classmethod
     def of(
@@ -85,26 +103,53 @@ class Data:
         *,
         need_columns: bool,
         inferred: float,
+        longest: float = np.inf,
     ) -> Data:
         """Check a cohort and lay out its choices and observations."""
         followed = follow(tasks, cohort)
         refuse(cohort_problems(tasks, channels, cohort, followed))
-        effort = observed(channels, cohort, levels, required=need_columns)
         choices = choices_of(tasks, q, cohort, followed, inferred=inferred)
-        return cls(choices, effort, *count_inferred(tasks, cohort, followed))
+        counts = count_inferred(tasks, cohort, followed)
+        return cls(choices, *_effort(channels, levels, cohort, need_columns, longest, counts))
 
     @classmethod
     def of_effort(
-        cls, channels: Sequence[Channel], levels: Levels, cohort: Cohort, *, need_columns: bool
+        cls,
+        channels: Sequence[Channel],
+        levels: Levels,
+        cohort: Cohort,
+        *,
+        need_columns: bool,
+        longest: float = np.inf,
     ) -> Data:
         """Check the segments of a cohort and lay out what was observed in them."""
         refuse(effort_problems(channels, cohort), remedy="Repair them, or leave these observations empty.")
         unknown = np.full(len(cohort), np.nan)
-        effort = observed(channels, cohort, levels, required=need_columns)
-        return cls(no_choices(len(cohort)), effort, unknown, unknown)
+        counts = unknown, unknown
+        return cls(no_choices(len(cohort)), *_effort(channels, levels, cohort, need_columns, longest, counts))
 
     def __len__(self) -> int:
         return len(self.n_steps)
+
+
+def _effort(
+    channels: Sequence[Channel],
+    levels: Levels,
+    cohort: Cohort,
+    need_columns: bool,
+    longest: float,
+    counts: tuple[Floats, Floats],
+) -> tuple[tuple[Observed, ...], Floats, Floats, Sequence[Flags], Sequence[Flags]]:
+    """What was observed, with what is to be said of it; ``counts`` are handed on."""
+    effort = observed(channels, cohort, levels, required=need_columns)
+    doubt, far_longer = in_doubt(cohort, effort), longer_than(cohort, longest)
+    longer = [
+        far_longer & (seen.counts > 0) & (LOG_MOVES in channel.design)
+        for channel, seen in zip(channels, effort, strict=True)
+    ]
+    if far_longer.any():
+        effort = tuple(seen.without(people) for seen, people in zip(effort, longer, strict=True))
+    return effort, *counts, longer, doubt
 
 
 def plain_algebra(function: Callable[Given, Result]) -> Callable[Given, Result]:
@@ -165,6 +210,7 @@ def action_status(
     status = np.full(len(n), OK, dtype=np.int8)
     status[~(log_se <= informed)] = LOW_INFORMATION
     status[n < FEW_ACTIONS] = FEW_OBSERVATIONS
+    status[action.near_zero] = NEAR_CHANCE
     status[action.where == sensitivity.AT_ZERO] = AT_ZERO
     if action.random is not None:
         status[action.random > 0.5] = AT_RANDOM
@@ -173,14 +219,18 @@ def action_status(
     return status
 
 
-def effort_status(channel: Channel, seen: Observed, se: Floats, informed: float) -> NDArray[np.int8]:
+def effort_status(
+    channel: Channel, seen: Observed, se: Floats, informed: float, *, in_doubt: Flags, longer: Flags
+) -> NDArray[np.int8]:
     """Return what is to be said about everybody's offset in a channel, as codes."""
     status = np.full(len(se), OK, dtype=np.int8)
     status[~(se <= informed)] = LOW_INFORMATION
     status[seen.counts < FEW_SEGMENTS] = FEW_OBSERVATIONS
+    status[in_doubt] = MOVES_IN_DOUBT
     at_low, at_high = offsets.edges(channel, seen)
     status[at_low | at_high] = AT_EDGE
     status[seen.counts == 0] = NO_OBSERVATION
+    status[longer] = LONGER_THAN_LEARNED
     return status
 
 
@@ -189,8 +239,8 @@ def leave_empty(columns: Mapping[str, Floats], status: NDArray[np.int8], alike: 
 
     ``columns`` are arrays [P, K], ``alike`` says of which parameters.
     """
-    status[:, alike] = np.where(status[:, alike] == NO_OBSERVATION, NO_OBSERVATION, ALIKE)
-    empty = (status == NO_OBSERVATION) | (status == ALIKE)
+    status[:, alike] = np.maximum(status[:, alike], ALIKE)
+    empty = np.isin(status, NOT_ESTIMATED)
     for values in columns.values():
         values[empty] = np.nan
 
@@ -349,13 +399,6 @@ def own_offsets(
     )
 
 
-def offset_status(
-    channel: Channel, seen: Observed, shared: Population, se: Floats, *, method: str
-) -> NDArray[np.int8]:
-    """Return what is to be said about everybody's offset in a channel, as codes."""
-    return effort_status(channel, seen, se, informed(shared.sd, method))
-
-
 def informed(prior_sd: float, method: str) -> float:
     """Return the standard error above which an estimate is called poorly informed."""
     return 0.8 * prior_sd if method == "eb" else 1.0
@@ -408,18 +451,18 @@ def alike_in(
     for channel, seen in zip(channels, effort, strict=True):
         learned = populations[channel.name]
         se = offsets.posterior(channel, seen, learned.population, level=0.95)[0].se[seen.counts > 0]
-        if not told_apart(se, learned.population.sd, learned.largest_sd()):
+        if told_apart(se, learned.population.sd, learned.sd_range()[1]) < TOLD_APART:
             found.append(channel.name)
     return found
 
 
-def told_apart(se: Floats, sd: float, largest: float) -> bool:
-    """Return whether people could be told apart if they differed by the largest sd that is plausible.
+def told_apart(se: Floats, sd: float, spread: float) -> float:
+    """Return which share of the differences among people estimates account for if they have this spread.
 
     ``se`` are posterior sds under a prior of the spread ``sd``; what the prior adds is taken out of them.
     """
     information = np.maximum(1 / np.square(se) - 1 / sd**2, 0.0)
-    return bool(np.mean(largest**2 * information / (1 + largest**2 * information)) >= TOLD_APART)
+    return float(np.mean(spread**2 * information / (1 + spread**2 * information)))
 
 
 def effort_likelihoods(

@@ -23,10 +23,11 @@ from fidm.fit.common import (
     alike_in,
     drawn,
     effort_likelihoods,
+    effort_status,
+    informed,
     learn_populations,
     leave_empty,
     log_likelihoods,
-    offset_status,
     one_of,
     own_offsets,
     plain_algebra,
@@ -41,7 +42,7 @@ from fidm.fit.offsets import OwnKinds, Population
 from fidm.fit.population import Learned
 from fidm.fit.profile import PER_PERSON, Profile
 from fidm.model.channels import Channel
-from fidm.model.effort import Levels, paper_channels, text_levels
+from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
 from fidm.types import Floats, Progress
 
 BATCH = 50_000
@@ -124,7 +125,8 @@ def fit_effort(
         )
     learners = drawn(people, max_people)
     levels = text_levels(found, learners)
-    data = Data.of_effort(found, levels, learners, need_columns=True)
+    _, longest = far_longer(learners)
+    data = Data.of_effort(found, levels, learners, need_columns=True, longest=longest)
     populations, notes = learn_populations(
         found, data, levels, by_name=channels is not None,
         method=method, population=population, workers=threads(workers), on_progress=on_progress,
@@ -141,6 +143,7 @@ def fit_effort(
         n_people=len(people),
         n_learned=len(learners),
         notes=tuple(notes),
+        longest=longest,
     )
     return fit.with_alike(learners).with_kinds(learners) if method == "eb" else fit
 
@@ -167,6 +170,9 @@ class EffortFit:
     notes : tuple of str
         What is to be said of the fit besides: what was found against the tasks and the choices, and what was
         left out.
+    longest : float
+        How many moves the longest segment has that was learned from. Where all of somebody's are far longer,
+        nothing is known of their effort.
     """
 
     channels: tuple[Channel, ...]
@@ -180,6 +186,7 @@ class EffortFit:
     kinds: Kinds | None = None
     alike: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    longest: float = np.inf
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -307,7 +314,7 @@ class EffortFit:
 
     def _data(self, cohort: Cohort) -> Data:
         """Check a cohort and lay it out as the factors see it."""
-        return Data.of_effort(self.channels, self.levels, cohort, need_columns=False)
+        return Data.of_effort(self.channels, self.levels, cohort, need_columns=False, longest=self.longest)
 
     def with_alike(self, learners: Cohort) -> Self:
         """Return the same fit, knowing in which parameters people differ too little to be told apart.
@@ -398,8 +405,17 @@ class EffortFit:
 
     def _offset_status(self, data: Data, se: Floats) -> list[NDArray[np.int8]]:
         return [
-            offset_status(channel, seen, self._shared(channel), own, method=self.method)
-            for channel, seen, own in zip(self.channels, data.effort, se.T, strict=True)
+            effort_status(
+                channel,
+                seen,
+                own,
+                informed(self._shared(channel).sd, self.method),
+                in_doubt=doubt,
+                longer=longer,
+            )
+            for channel, seen, own, doubt, longer in zip(
+                self.channels, data.effort, se.T, data.in_doubt, data.longer, strict=True
+            )
         ]
 
     def _told(

@@ -37,7 +37,7 @@ from fidm.fit.profile import SENSITIVITY
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
-from fidm.model.effort import cohort_problems, paper_channels, refuse, text_levels
+from fidm.model.effort import cohort_problems, far_longer, paper_channels, refuse, text_levels
 from fidm.tasks.beliefs import Believes, name_beliefs, own_values, seen_values
 from fidm.tasks.check import task_problems
 from fidm.tasks.model import TaskModel
@@ -161,7 +161,11 @@ class Model:
         seen, beliefs = seen_values(self.tasks, self._values, self._believes)
         q = read_only(self.tasks.values(seen))
         levels = text_levels(channels, learners)
-        data = Data.of(self.tasks, q, channels, levels, learners, need_columns=True, inferred=self.inferred)
+        _, longest = far_longer(learners)
+        data = Data.of(
+            self.tasks, q, channels, levels, learners,
+            need_columns=True, inferred=self.inferred, longest=longest,
+        )  # fmt: skip
 
         say("action sensitivity", 1, 2 + len(channels))
         asked = default_lapse(self.lapse, method)
@@ -195,6 +199,7 @@ class Model:
             inferred=self.inferred,
             notes=(*task_problems(self.tasks, seen), *_at_chance(data.choices), *notes),
             beliefs=beliefs,
+            longest=longest,
         )
         if method == "eb":
             fit = fit.with_alike(learners)

@@ -28,6 +28,7 @@ from fidm.files import whole_file
 from fidm.fit import joint as joints
 from fidm.fit import sensitivity
 from fidm.fit.common import (
+    TOLD_APART,
     Data,
     action_status,
     bare,
@@ -152,6 +153,7 @@ class Fit(EffortFit):
             cohort,
             need_columns=False,
             inferred=self.inferred,
+            longest=self.longest,
         )
 
     def _prior_sd(self) -> Floats:
@@ -229,7 +231,7 @@ class Fit(EffortFit):
             best = replace(self.prior, plausible=None)
             own, _ = sensitivity.posterior(data.choices, best, lapse=self.lapse, level=self.level)
             some = np.diff(data.choices.person_offsets) > 0
-            if not told_apart(own.log_se[some], best.sd, self.prior.largest_sd()):
+            if told_apart(own.log_se[some], best.sd, self.prior.sd_range()[1]) < TOLD_APART:
                 return [SENSITIVITY, *found]
         return found
 
@@ -351,6 +353,7 @@ def to_dict(fit: Fit) -> dict[str, Any]:
         "kinds": _listed(fit.kinds),
         "alike": list(fit.alike),
         "notes": list(fit.notes),
+        "longest_segment": _plain(fit.longest),
     }
 
 
@@ -471,6 +474,7 @@ def _fit_of(
         alike=tuple(saved.get("alike", ())),
         beliefs=beliefs,
         notes=tuple(saved.get("notes", ())),
+        longest=math.inf if saved.get("longest_segment") is None else float(saved["longest_segment"]),
     )
 
 

@@ -19,11 +19,8 @@ from fidm.errors import DataError, FitError
 from fidm.fit.common import Data, default_lapse, threads
 from fidm.fit.factorized import Model, learn_sensitivity
 from fidm.fit.fitted import Fit
-from fidm.fit.profile import SENSITIVITY, Profile, number_text
+from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, Profile, number_text
 from fidm.types import Floats
-
-FEWEST = 10
-"""A rank correlation of fewer people says nothing."""
 
 
 def other_way(
@@ -89,15 +86,19 @@ class BothWays:
 
     @property
     def median(self) -> tuple[float, float]:
-        """The median η each way, of the people who have an estimate both ways; infinite ones count."""
+        """The median η each way, of the people who have an estimate both ways; infinite ones count.
+
+        NaN of fewer than 10 people.
+        """
         mine, others = self._pairs()
-        return (float(np.median(mine)), float(np.median(others))) if len(mine) else (np.nan, np.nan)
+        is_few = len(mine) < FEWEST_FOR_SHARES
+        return (np.nan, np.nan) if is_few else (float(np.median(mine)), float(np.median(others)))
 
     @property
     def rank_correlation(self) -> float:
         """Spearman's rank correlation of the two; NaN where it is not defined, or of fewer than 10 people."""
         mine, others = (stats.rankdata(values) for values in self._pairs())
-        if len(mine) < FEWEST or not (np.ptp(mine) and np.ptp(others)):
+        if len(mine) < FEWEST_FOR_SHARES or not (np.ptp(mine) and np.ptp(others)):
             return np.nan
         return float(np.corrcoef(mine, others)[0, 1])
 
@@ -120,6 +121,9 @@ class BothWays:
 
     def __str__(self) -> str:
         (mine, others), together = self.median, self.rank_correlation
+        if np.isnan(mine):
+            ways = f"{say_way(self.profile.inferred)} and with {say_way(self.other.inferred)}"
+            return f"η with {ways} stand side by side in the table of estimates"
         known = f"; rank correlation {together:.2f} (n = {len(self._pairs()[0]):,})"
         return (
             f"median η {number_text(mine)} with {say_way(self.profile.inferred)}, "

@@ -81,18 +81,24 @@ class Learned:
     plausible: Plausible | None = None
     log_likelihood: float = math.nan
 
-    def largest_sd(self) -> float:
-        """Return how much people may differ: the end of a 95 % interval of their sd."""
+    def sd_range(self) -> tuple[float, float]:
+        """Return how little and how much people may differ: a 95 % interval of their sd."""
         if self.plausible is not None:
-            return largest(self.plausible.sd, self.plausible.weight)
-        error = self.se.get("sd", 0.0)
-        return float(self.population.sd) + 2 * (error if math.isfinite(error) else 0.0)
+            return middle_of(self.plausible.sd, self.plausible.weight)
+        return around(float(self.population.sd), self.se.get("sd", 0.0))
 
 
-def largest(sd: Floats, weight: Floats) -> float:
-    """Return the 97.5th percentile of weighted standard deviations."""
+def middle_of(sd: Floats, weight: Floats) -> tuple[float, float]:
+    """Return the 2.5th and 97.5th percentile of weighted standard deviations."""
     order = np.argsort(sd)
-    return float(sd[order][min(int(np.searchsorted(np.cumsum(weight[order]), 0.975)), len(sd) - 1)])
+    low, high = np.searchsorted(np.cumsum(weight[order]), (0.025, 0.975))
+    return float(sd[order][low]), float(sd[order][min(int(high), len(sd) - 1)])
+
+
+def around(sd: float, se: float) -> tuple[float, float]:
+    """Return two standard errors below and above, but not below 0."""
+    reach = 2 * se if math.isfinite(se) else 0.0
+    return max(0.0, sd - reach), sd + reach
 
 
 def pooled(channel: Channel, data: Observed, names: Sequence[str]) -> Population:

@@ -22,8 +22,8 @@ SENSITIVITY = "action_sensitivity"
 """The name of η in a profile."""
 
 STATUSES = (
-    "ok", "low_information", "few_observations", "at_zero", "at_random", "at_edge", "no_maximum", "alike",
-    "no_observation",
+    "ok", "low_information", "few_observations", "moves_in_doubt", "near_chance", "at_zero", "at_random",
+    "at_edge", "no_maximum", "alike", "longer_than_learned", "no_observation",
 )  # fmt: skip
 """What can be said about an estimate; where several apply, the last of them is given.
 
@@ -31,12 +31,18 @@ STATUSES = (
 - ``low_information``: the data narrow it down little: a standard error above 100 % of η or above 1 for an
   effort offset, or a posterior whose sd is still above 80 % of the prior's.
 - ``few_observations``: fewer than 20 choices, or fewer than 3 observed segments.
+- ``moves_in_doubt``: of the moves that an offset of effort is held against, over half were filled in by a
+  planner or are in segments that await review.
+- ``near_chance``: the choices do not exclude η = 0: an interval by maximum likelihood would begin there. One
+  by ``"eb"`` never does, unless the training part has people who choose at random.
 - ``at_zero``: the choices are together no better than chance, so the likelihood is highest at η = 0.
 - ``at_random``: the person probably chooses at random (``"eb"``, where the training part has such people).
 - ``at_edge``: all observations are at the edge of what is possible (every count zero), so the likelihood
   rises for ever and the maximum-likelihood estimate is infinite.
 - ``no_maximum``: every choice was a best action, so η has no finite maximum, only a lower bound.
 - ``alike``: people differ too little in it to be told apart, so nobody has an estimate (``"eb"`` only).
+- ``longer_than_learned``: every segment has far more moves than any that was learned from, so nothing is
+  known of effort at that length, and there is no estimate.
 - ``no_observation``: there is nothing to estimate it from, so there is no estimate.
 """
 
@@ -44,7 +50,7 @@ FEW_ACTIONS, FEW_SEGMENTS = 20, 3
 """Fewer choices, or fewer observed segments, are called few."""
 
 FEWEST_FOR_SHARES = 10
-"""Tenths of people, places among them and reliabilities are given of so many people."""
+"""Medians and tenths of people, places among them and reliabilities are given of so many people."""
 
 PER_PERSON = (
     "estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se", "random",
@@ -53,8 +59,12 @@ PER_PERSON = (
 """The arrays of a profile with a row per person."""
 
 (
-    OK, LOW_INFORMATION, FEW_OBSERVATIONS, AT_ZERO, AT_RANDOM, AT_EDGE, NO_MAXIMUM, ALIKE, NO_OBSERVATION,
+    OK, LOW_INFORMATION, FEW_OBSERVATIONS, MOVES_IN_DOUBT, NEAR_CHANCE, AT_ZERO, AT_RANDOM, AT_EDGE,
+    NO_MAXIMUM, ALIKE, LONGER_THAN_LEARNED, NO_OBSERVATION,
 ) = range(len(STATUSES))  # fmt: skip
+
+NOT_ESTIMATED = (ALIKE, LONGER_THAN_LEARNED, NO_OBSERVATION)
+"""The codes of statuses without an estimate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,7 +183,7 @@ class Profile:
     def is_few(self) -> NDArray[np.bool_]:
         """Whether each estimate rests on few observations, whatever else is said of it, [P, K]."""
         least = [fewest(name) for name in self.parameters]
-        return np.asarray((self.n < least) & (self.status != NO_OBSERVATION) & (self.status != ALIKE))
+        return np.asarray((self.n < least) & ~np.isin(self.status, NOT_ESTIMATED))
 
     @property
     def table(self) -> pl.DataFrame:
@@ -389,9 +399,9 @@ class ProfileSummary:
 def _quantiles(known: Floats) -> tuple[float, float, float]:
     """The tenth, fiftieth and ninetieth percentile; between a finite and an infinite value it is infinite.
 
-    Fewer than ten people have no tenth of their number, so only the one in the middle is given.
+    Fewer than ten people have no tenth of their number, and the one in the middle says little of the others.
     """
-    if not len(known):
+    if len(known) < FEWEST_FOR_SHARES:
         return math.nan, math.nan, math.nan
     shares = np.array([0.1, 0.5, 0.9])
     if np.isfinite(known).all():
@@ -402,8 +412,6 @@ def _quantiles(known: Floats) -> tuple[float, float, float]:
         part = place - np.floor(place)
         with np.errstate(invalid="ignore"):
             low, middle, high = np.where(below == above, below, (1 - part) * below + part * above)
-    if len(known) < FEWEST_FOR_SHARES:
-        return math.nan, float(middle), math.nan
     return float(low), float(middle), float(high)
 
 

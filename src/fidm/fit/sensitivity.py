@@ -37,10 +37,10 @@ from scipy import linalg, optimize, special
 from fidm.errors import FitError
 from fidm.fit.offsets import REPORT_NODES, OwnKinds, node_moments, node_quantiles
 from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior, weighted_sd
-from fidm.fit.population import Gradients, curvature_at, largest, standard_errors
+from fidm.fit.population import Gradients, around, curvature_at, middle_of, standard_errors
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
-from fidm.types import Floats
+from fidm.types import Flags, Floats
 
 SPACING = 0.08
 """The distance of grid nodes in log η."""
@@ -115,11 +115,11 @@ class SensitivityPrior:
     random: float = 0.0
     plausible: PlausiblePriors | None = None
 
-    def largest_sd(self) -> float:
-        """Return how much people may differ: the end of a 95 % interval of their sd."""
+    def sd_range(self) -> tuple[float, float]:
+        """Return how little and how much people may differ: a 95 % interval of their sd."""
         if self.plausible is not None:
-            return largest(self.plausible.sd, self.plausible.weight)
-        return self.sd + 2 * (self.sd_se if math.isfinite(self.sd_se) else 0.0)
+            return middle_of(self.plausible.sd, self.plausible.weight)
+        return around(self.sd, self.sd_se)
 
     def rates(self, lapse: float) -> Iterable[tuple[float, Floats, Floats, Floats]]:
         """Return every lapse rate, with mean, sd and weight of the priors that go with it."""
@@ -140,6 +140,9 @@ class Sensitivities:
         The same for log η: its posterior mean and sd, or log η̂ and se/η̂. Either way se is η times log_se.
     where : int array [P]
         0 finite, 1 at zero, 2 no finite maximum, 3 undefined; of the likelihood, for both methods.
+    near_zero : bool array [P]
+        Whose likelihood is highest inside, but hardly lower at η = 0: an interval by maximum likelihood
+        begins there.
     random : float array [P] or None
         The probability that the person chooses at random, where the prior knows such people.
     """
@@ -151,6 +154,7 @@ class Sensitivities:
     log_estimate: Floats
     log_se: Floats
     where: NDArray[np.int64]
+    near_zero: Flags
     random: Floats | None = None
 
 
@@ -165,7 +169,8 @@ def maximum(choices: Choices, *, lapse: float, level: float, workers: int = 1) -
     with np.errstate(divide="ignore", invalid="ignore"):
         log_eta, log_se = np.log(eta), se / eta
     log_se = np.where(np.isfinite(log_eta), log_se, np.nan)
-    return Sensitivities(eta, se, low, high, log_eta, log_se, where.astype(np.int64))
+    near_zero = (where == FINITE) & (low == 0.0)
+    return Sensitivities(eta, se, low, high, log_eta, log_se, where.astype(np.int64), near_zero)
 
 
 def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tuple[Floats, ...]:
@@ -195,7 +200,7 @@ def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tupl
     peak[finite] = _exact(entries, np.where(finite, eta, 0.0), lapse)[finite]
     with np.errstate(divide="ignore", invalid="ignore"):
         se = np.where((bend < 0) & (where != NO_MAXIMUM), 1 / np.sqrt(-bend), np.nan)
-    two_sided = 0.5 * special.ndtri(0.5 + level / 2) ** 2
+    two_sided = _two_sided(level)
     at_edge = 0.5 * special.ndtri(level) ** 2 if level > 0.5 else np.nan  # below one half there is no bound
     # Of somebody who always took a best action, the bound is where doing so has the probability 1 − level.
     drop = np.select([finite, where == NO_MAXIMUM], [two_sided, -math.log1p(-level)], at_edge)
@@ -209,6 +214,11 @@ def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tupl
     nothing = where == UNDEFINED
     left[nothing], right[nothing] = 0.0, np.inf
     return eta, se, left, right, where.astype(np.float64)
+
+
+def _two_sided(level: float) -> float:
+    """By how much ℓ falls from its maximum to the ends of an interval."""
+    return float(0.5 * special.ndtri(0.5 + level / 2) ** 2)
 
 
 def _place(part: Choices, scores: Floats, top: Floats, lapse: float) -> NDArray[np.int64]:
@@ -354,9 +364,10 @@ def posterior(
             found[j] = _closer(part.people(int(j), int(j) + 1), prior, lapse, tails, scores[j, 1:2], alone)
         top = log_likelihoods(entries, np.exp(log_eta), lapse).max(axis=1)
         where = _place(part, scores, top, lapse)
-        return *found.T, where.astype(np.float64)
+        near_zero = (where == FINITE) & (scores[:, 1] >= top - _two_sided(level))
+        return *found.T, where.astype(np.float64), near_zero.astype(np.float64)
 
-    mean, sd, low, high, marginal, random, where = over_chunks(choices, chunk, workers)
+    mean, sd, low, high, marginal, random, where, near_zero = over_chunks(choices, chunk, workers)
     found = Sensitivities(
         np.exp(mean),
         np.exp(mean) * sd,
@@ -365,6 +376,7 @@ def posterior(
         mean,
         sd,
         where.astype(np.int64),
+        near_zero > 0,
         random,
     )
     return found, marginal + choices.flat

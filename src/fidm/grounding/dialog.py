@@ -124,6 +124,11 @@ class GroundedDialog:
     language: str
     kinds: tuple[str, ...] = ()
 
+    def without_pauses(self) -> GroundedDialog:
+        """Return the same dialog with unknown pauses."""
+        unknown = [replace(one, effort=replace(one.effort, pause_s=None)) for one in self.segments]
+        return replace(self, segments=tuple(unknown))
+
 
 @dataclass(slots=True)
 class Path:
@@ -209,9 +214,10 @@ def ground_dialog(transcript: Transcript, grounder: Grounder, reader: Reader) ->
             "needs_review" if doubts else "no_route" if proposal.program[0].op == "NONE" else "confident"
         )
         found.append(GroundedSegment(segment, proposal, effort, status, doubts))
+    dialog = GroundedDialog(transcript, tuple(found), cut.told, language, cut.kinds)
     if not shows_pauses(transcript.format) and not any(one.effort.pause_s for one in found):
-        found = [replace(one, effort=replace(one.effort, pause_s=None)) for one in found]
-    return GroundedDialog(transcript, tuple(found), cut.told, language, cut.kinds)
+        return dialog.without_pauses()
+    return dialog
 
 
 def _doubts(proposal: Proposal, done: Replay) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import json
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -24,7 +24,7 @@ import numpy as np
 import polars as pl
 
 import fidm
-from fidm.cohort import PROBLEM_SCHEMA, Cohort, offsets_of
+from fidm.cohort import PAUSES_INCLUDED, PROBLEM_SCHEMA, Cohort, offsets_of
 from fidm.errors import GroundingError
 from fidm.grounding.base import Grounder, Reading
 from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
@@ -33,6 +33,7 @@ from fidm.grounding.route.terrain import Terrain
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.rules.language import languages
 from fidm.grounding.segment import Segmenter, cut_dialog
+from fidm.io.dialogs import shows_pauses
 from fidm.talk import Transcript
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet, follow, trace_problems
@@ -192,9 +193,8 @@ class Grounded:
                 rng = np.random.default_rng([seed, draw, zlib.crc32(who.encode())])
                 chosen = [_drawn(one.proposal.readings, rng) for one in dialog.segments]
                 paths.append(follow_path(dialog, self.terrain, self.settings.weighing, chosen=chosen))
-            yield _cohort(self.dialogs, paths, self.terrain.task.name).with_participants(
-                self.cohort.participants
-            )
+            drawn = _cohort(self.dialogs, paths, self.terrain.task.name, self.provenance)
+            yield drawn.with_participants(self.cohort.participants)
 
     def __repr__(self) -> str:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
@@ -272,6 +272,11 @@ def ground(
             f"that of {strange[0].participant!r}. Built in: {', '.join(languages())}. Say which it is "
             "(language, or --language on the command line), or give a language file."
         )
+    timed = [item for item in items if any(turn.is_timed for turn in item.turns)]
+    is_mixed = len({shows_pauses(item.format) for item in timed}) == 2
+    if is_mixed:  # all are measured in the way in which all can be
+        chosen = replace(chosen, counting=replace(chosen.counting, duration="turns"))
+        reader = Reader(terrain, chosen, segmenter)
     for language in sorted({reader.language_of(item) for item in items}):
         reader.vocabulary(language)
     say = on_progress or (lambda doing, done, of: None)
@@ -290,6 +295,11 @@ def ground(
             for dialog in pool.map(one, items):
                 dialogs.append(dialog)
                 say("grounding", len(dialogs), len(items))
+    if is_mixed:
+        dialogs = [
+            dialog if shows_pauses(dialog.transcript.format) else dialog.without_pauses()
+            for dialog in dialogs
+        ]
     provenance = {
         **grounder.provenance(),
         "fidm": fidm.__version__,
@@ -326,7 +336,7 @@ def assemble(
     place = {name: i for i, name in enumerate(order)}
     dialogs = sorted(dialogs, key=lambda dialog: place[dialog.transcript.participant])
     paths = [follow_path(dialog, terrain, settings.weighing) for dialog in dialogs]
-    cohort = _cohort(dialogs, paths, terrain.task.name)
+    cohort = _cohort(dialogs, paths, terrain.task.name, provenance)
     return Grounded(
         cohort=cohort,
         segments=_segment_table(dialogs, paths, terrain),
@@ -339,7 +349,9 @@ def assemble(
     )
 
 
-def _cohort(dialogs: Sequence[GroundedDialog], paths: Sequence[Path], task: str) -> Cohort:
+def _cohort(
+    dialogs: Sequence[GroundedDialog], paths: Sequence[Path], task: str, provenance: Mapping[str, Any]
+) -> Cohort:
     people = list(dict.fromkeys(dialog.transcript.participant for dialog in dialogs))
     counts = dict.fromkeys(people, 0)
     for dialog in dialogs:
@@ -364,6 +376,8 @@ def _cohort(dialogs: Sequence[GroundedDialog], paths: Sequence[Path], task: str)
             "status": pl.String,
         },
     )  # fmt: skip
+    if provenance.get("counting", {}).get("duration") == "turns":
+        segments = segments.with_columns(pl.lit(True).alias(PAUSES_INCLUDED))
     return Cohort(
         participants=pl.DataFrame({"participant": people}, schema={"participant": pl.String}),
         episodes=pl.DataFrame(

@@ -10,14 +10,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.cohort import Cohort, no_problems
+from fidm.cohort import Cohort, no_problems, offsets_of
 from fidm.errors import DataError, Problem
 from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.counts import Bernoulli, NegativeBinomial
 from fidm.registry import CHANNELS
 from fidm.tasks.stack import Followed, TaskSet, problem_rows, trace_problems
-from fidm.types import Floats, Integers
+from fidm.types import Flags, Floats, Integers
 
 Levels = Mapping[str, tuple[str, ...]]
 """The levels of each text column, as the training part showed them."""
@@ -56,12 +56,97 @@ class Observed:
             total += coefficient * column
         return total
 
+    def without(self, people: Flags) -> Observed:
+        """Return the same people, of whom these [P] have no observation."""
+        kept = ~np.repeat(people, self.counts)
+        counts = np.where(people, 0, self.counts)
+        return Observed(self.y[kept], self.x[:, kept], offsets_of(counts), self.row[kept])
+
     def people(self, first: int, last: int) -> Observed:
         """Return the people in these rows."""
         low, high = self.offsets[first], self.offsets[last]
         return Observed(
             self.y[low:high], self.x[:, low:high], self.offsets[first : last + 1] - low, self.row[low:high]
         )
+
+
+def far_longer(cohort: Cohort) -> tuple[Flags, float]:
+    """Return whose every segment has far more moves than any of the others', and the most that these have.
+
+    At most a tenth of the people are so, or one.
+    """
+    least, most = _least_and_most(cohort)
+    some = np.flatnonzero(np.isfinite(least))
+    order = some[np.argsort(-least[some], kind="stable")]
+    found = np.zeros(len(cohort), dtype=np.bool_)
+    rest = np.maximum.accumulate(most[order][::-1])[::-1]  # the most of everybody from here on
+    for k in range(min(max(1, len(some) // 10), len(order) - 1), 0, -1):
+        if least[order[k - 1]] > far(rest[k]):
+            found[order[:k]] = True
+            return found, float(rest[k])
+    return found, float(rest[0]) if len(rest) else np.inf
+
+
+def longer_than(cohort: Cohort, longest: float) -> Flags:
+    """Return whose every segment has far more moves than these, [P]."""
+    least, _ = _least_and_most(cohort)
+    return np.asarray(np.isfinite(least) & (least > far(longest)))
+
+
+def far(moves: float) -> float:
+    """Return above how many moves nothing is known of effort that was learned up to these."""
+    return 1.5 * moves + 5
+
+
+def _least_and_most(cohort: Cohort) -> tuple[Floats, Floats]:
+    """The fewest and the most moves of everybody's segments, [P]; infinite where there are none."""
+    least, most = np.full(len(cohort), np.inf), np.full(len(cohort), -np.inf)
+    if "n_moves" in cohort.segments.columns:
+        moves = column_values(cohort.segments, "n_moves")
+        owner = np.repeat(np.arange(len(cohort)), np.diff(segment_owner_offsets(cohort)))
+        known = np.isfinite(moves)
+        np.minimum.at(least, owner[known], moves[known])
+        np.maximum.at(most, owner[known], moves[known])
+    return least, most
+
+
+def inferred_moves(cohort: Cohort) -> Integers:
+    """Return how many moves of each segment a planner filled in, [M]."""
+    if cohort.inferred is None or cohort.segment is None:
+        return np.zeros(cohort.n_segments, np.int64)
+    filled_in = cohort.inferred & (cohort.segment >= 0)
+    of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))[filled_in]
+    rows = cohort.segment[filled_in] + cohort.segment_offsets[of_step]
+    return np.bincount(rows, minlength=cohort.n_segments)
+
+
+def awaits_review(cohort: Cohort) -> Flags:
+    """Return whether each segment awaits review, [M]."""
+    if "status" not in cohort.segments.columns:
+        return np.zeros(cohort.n_segments, np.bool_)
+    return np.asarray((cohort.segments["status"] == "needs_review").fill_null(False).to_numpy())
+
+
+def in_doubt(cohort: Cohort, effort: Sequence[Observed]) -> list[Flags]:
+    """Return, per channel, of whom over half of the moves are in doubt that effort is held against, [P].
+
+    Those are in doubt that a planner filled in, unless a person looked at them, and all in segments that
+    await review.
+    """
+    filled_in, waiting = inferred_moves(cohort), awaits_review(cohort)
+    if "n_moves" not in cohort.segments.columns or not (filled_in.any() or waiting.any()):
+        return [np.zeros(len(cohort), np.bool_)] * len(effort)
+    moves = column_values(cohort.segments, "n_moves")
+    if "status" in cohort.segments.columns:
+        seen = (cohort.segments["status"] == "reviewed").fill_null(False).to_numpy()
+        filled_in = np.where(seen, 0, filled_in)
+    doubtful = np.where(waiting, moves, np.minimum(filled_in, moves))
+    found = []
+    for one in effort:
+        owner = np.repeat(np.arange(len(cohort)), one.counts)
+        of, n = (np.bincount(owner, values[one.row], minlength=len(cohort)) for values in (doubtful, moves))
+        found.append(2 * of > n)
+    return found
 
 
 def segment_owner_offsets(cohort: Cohort) -> Integers:

@@ -24,7 +24,7 @@ from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats
 
-UNCOUNTED, NOT_COUNTED = "#8C8C8C", "not counted (inferred, weight 0, waiting, no η)"
+UNCOUNTED, NOT_COUNTED = "#8C8C8C", "not counted (inferred, in doubt, waiting, no η)"
 IMPOSSIBLE = "infinitely unexpected (probability 0)"
 HATCH = "/////"
 LABEL = "unexpectedness, −log π (nats)"
@@ -99,8 +99,8 @@ def unexpected_steps(
 ) -> Axes:
     """Draw one person's way, the darker the more unexpected each step was; crosses mark other actions.
 
-    Steps that do not count (inferred, of weight 0, waiting, or of a person without an η) are thin grey dots.
-    What had a probability of 0 has an ∞ beside it.
+    Steps that do not count (inferred, in doubt and so of weight 0, waiting, or of a person without an η) are
+    thin grey dots. What had a probability of 0 has an ∞ beside it.
 
     Parameters
     ----------

@@ -32,11 +32,14 @@ ENDLESS = ("no_maximum", "at_edge")
 FLAGS: Mapping[str, str] = {
     "low_information": "little information",
     "few_observations": "few observations",
+    "moves_in_doubt": "most moves in doubt",
+    "near_chance": "chance not excluded",
     "at_zero": "no better than chance",
     "at_random": "probably at random",
     "at_edge": "at the edge",
     "no_maximum": "every choice was a best one",
     "alike": "no measurable individual differences",
+    "longer_than_learned": "not estimated: far longer segments than learned from",
     "no_observation": "not estimated",
 }
 """What a status says against an estimate, in a few words."""
@@ -170,7 +173,7 @@ def flag_text(name: str, status: str, n: int, why: str = "") -> str:
         return ""
     if status == "no_observation":
         return not_estimated(name, n, why)
-    few = FLAGS["few_observations"] if n < fewest(name) else ""
+    few = FLAGS["few_observations"] if n < fewest(name) and status != "longer_than_learned" else ""
     return ", ".join(dict.fromkeys(said for said in (FLAGS.get(status), few) if said))
 
 

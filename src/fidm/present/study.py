@@ -92,8 +92,8 @@ WIDEST = 46
 NARROWEST = 11
 """How narrow the column of words may become before a table grows beyond the terminal."""
 
-CLEARLY = 0.05
-"""A segment whose residual is not larger, about 5 %, cost what was expected."""
+CLEARLY = math.log(1.25)
+"""A segment whose residual is not larger, a quarter more than expected, is not listed as heavy."""
 
 NO_WORSE = "every counted action was a best one"
 
@@ -354,7 +354,7 @@ def _say_learned(found: FittedStudy) -> str:
     """From how many each factor was learned, where it is not from all; channels where fewer have one."""
     effort = {name: n for name, n in found.learned.items() if name != SENSITIVITY}
     most = max(effort.values(), default=0)
-    said = [f"choices of {found.learned.get(SENSITIVITY, 0):,}"]
+    said = [f"choices of {found.learned.get(SENSITIVITY, 0):,}"] if np.isfinite(found.fit.prior.sd) else []
     if effort:
         fewer = ", ".join(f"{name} {n:,}" for name, n in effort.items() if n < most)
         said.append(f"speech of {most:,}{f' ({fewer})' if fewer else ''}")

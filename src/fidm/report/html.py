@@ -31,7 +31,7 @@ SMALL_PT, WIDE_PT = 6 * 72, 9.5 * 72
 LONGEST, LONG_WORD = 60, 24
 """How many characters of the first cell of a row are shown, and from how many on a word is broken."""
 
-MARKS = "abcdefgh"
+MARKS = "abcdefghijkl"
 """The letters that stand for what is to be said against an estimate."""
 
 

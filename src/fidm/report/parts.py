@@ -25,12 +25,16 @@ from fidm.present.numbers import not_estimated, percent_text, rounded
 AGAINST: Mapping[str, str] = {
     "low_information": "The data narrow this down little.",
     "few_observations": "It rests on few observations.",
+    "moves_in_doubt": "Over half of the moves behind it were filled in by a planner or await review.",
+    "near_chance": "The choices do not exclude that the person chooses at random.",
     "at_zero": "The choices are together no better than chance.",
     "at_random": "The person probably chooses at random. The estimate is what η is if not; the interval "
     "covers both.",
     "at_edge": "All observations are at the edge of what is possible, so the data give no end on that side.",
     "no_maximum": "Every choice was a best action.",
     "alike": "Not estimated: there are no measurable individual differences.",
+    "longer_than_learned": "Not estimated: every segment of this person has far more moves than any that was "
+    "learned from, so nothing is known of effort at that length.",
 }
 """What is to be said against an estimate."""
 
@@ -84,9 +88,10 @@ def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     leans = profile.method == "eb" and np.isfinite(profile.estimate[row, k])
     error = profile.log_sensitivity_se[row] if name == SENSITIVITY else profile.se[row, k]
     if few and leans and status != "at_random" and error**2 > profile.prior_sd[k] ** 2 / 2:
+        besides = f" {said}" if status in ("moves_in_doubt", "near_chance", "at_zero") else ""
         return (
             f"With only {rests_on(name, n)} of this person, the estimate and its interval rest mostly on "
-            "what the other people are like."
+            f"what the other people are like.{besides}"
         )
     if said is not None and leans:
         if status == "at_random":

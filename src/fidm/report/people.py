@@ -403,7 +403,7 @@ def _profile(known: Known, row: int, places: NDArray[np.float64]) -> list[dict[s
     for k, name in enumerate(profile.parameters):
         status = STATUSES[int(profile.status[row, k])]
         said = words.against(profile, row, k, known.why_not(row, k) if not profile.n[row, k] else "")
-        if k and in_doubt and profile.n[row, k]:
+        if k and in_doubt and profile.n[row, k] and status != "moves_in_doubt":
             said = " ".join(filter(None, (said, words.IN_DOUBT)))
         found.append(
             {

@@ -33,9 +33,15 @@ SCORES = {"unexpectedness": "unexpectedness", "q_gap": "gap in Q alone (no η)"}
 
 NEVER_ZERO = (
     "By empirical Bayes an interval of η never reaches 0, so it cannot tell whether somebody chooses at "
-    "random. An interval by maximum likelihood (fidm fit --method mle) can."
+    "random. Where the choices themselves do not exclude that, the estimate is flagged."
 )
 """What an interval of η does not say, where nobody was found to choose at random."""
+
+ONE_PRIOR = (
+    "What people are like is learned from all groups together, and everybody's estimate is drawn towards it: "
+    "differences between groups come out too small here. To compare groups, use fidm compare."
+)
+"""What estimates drawn towards one prior do to groups."""
 
 INFINITE = (
     " People: those with an estimate. An infinite one lies beyond all others, and counts so in the median, "
@@ -61,6 +67,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         f"with {profile.level * 100:g} % intervals; what people share was {opened.source}.",
         *_learned_from(opened),
         NEVER_ZERO if has_prior and not fit.prior.random else "",
+        ONE_PRIOR if has_prior and known.label is not None else "",
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [
@@ -151,7 +158,7 @@ def _flag_table(summary: pl.DataFrame) -> dict[str, Any] | None:
         return None
     return table(
         "flags",
-        "What is to be said against estimates, and of how many people",
+        "How many people have each flag",
         [text_column("parameter"), *(column(name, FLAGS[name]) for name in flagged)],
         ((parameter_words(row["parameter"]), *(row[name] for name in flagged))
          for row in summary.iter_rows(named=True)),
@@ -249,7 +256,8 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
             for row in found.table.iter_rows(named=True)
         ),
         brackets="95 % intervals, participants resampled "
-        f"{found.record.settings['bootstrap']:,} times",
+        f"{found.record.settings['bootstrap']:,} times; of the model, by how well the spread of people is "
+        "known",
         note="Errors and changes are of log η and θ. This report shows estimates by "
         f"{_method(known.profile)}. Estimates by empirical Bayes are pulled towards the mean, and so are "
         "their differences: a smaller change of them says as much as a larger one of estimates by maximum "

@@ -143,9 +143,7 @@ def test_when_many_are_left_out_the_sentence_relies_on_the_model(task):
     row = found.row("action_sensitivity")
     assert row["without"] > 0.2 * 40
     assert "by the model's own estimate, its reliability is" in found.sentences()[0]
-    said = (
-        "people have no finite estimate of pause length in one of the halves and are left out, which is too"
-    )
+    said = "people have no estimate of pause length in one of the halves and are left out, which is too"
     assert any(said in note for note in found.notes)
 
 
@@ -159,7 +157,7 @@ def test_several_traces_give_a_retest():
 
 
 def test_more_than_two_traces_are_dealt_odd_and_even(task):
-    parts = [fidm.simulate_cohort(task, 3, seed=seed, max_steps=20) for seed in range(8)]
+    parts = [fidm.simulate_cohort(task, 3, seed=seed, max_steps=20) for seed in range(10)]
     whole = fidm.Cohort.concat(
         [
             part.with_participants(part.participants) if not i else _renamed(part, i)
@@ -168,8 +166,8 @@ def test_more_than_two_traces_are_dealt_odd_and_even(task):
     )
     many = replace(
         whole,
-        participants=pl.DataFrame({"participant": [f"P{j}" for j in range(8)]}),
-        episode_offsets=np.arange(9) * 3,
+        participants=pl.DataFrame({"participant": [f"P{j}" for j in range(10)]}),
+        episode_offsets=np.arange(11) * 3,
     )
     found = reliability(task, many, bootstrap=50)
     assert found.row("duration", "retest") is None
@@ -349,12 +347,10 @@ def only(found, *rows):
 def test_an_uncertain_reliability_gives_no_change(found):
     row = {**found.row("duration"), "reliability": 0.9, "low": 0.51, "high": 0.98, "mdc": 0.3}
     assert "within measurement error" in only(found, row)
-    for doubt in ({"low": -0.08}, {"low": 0.5}, {"low": None, "high": None}, {"n": 9}):
+    for doubt in ({"low": -0.08}, {"low": 0.5}, {"low": None, "high": None}):
         assert "too uncertain to speak of changes" in only(found, {**row, **doubt})
-    model = {**row, "kind": "model", "low": None, "high": None, "n": 10}
-    assert not why_no_change(model)  # it has no interval; its people are enough
-    assert why_no_change({**model, "n": 9})
-    assert why_no_change({**model, "reliability": 0.53})
+    model = {**row, "kind": "model"}
+    assert not why_no_change(model)
     doubted = replace(
         found,
         parameters=("duration",),
@@ -415,3 +411,21 @@ def test_people_who_are_alike_have_no_reliability(task, cohort):
     assert [note for note in alike.notes if "turn" in note] == [
         "no measurable individual differences, so nobody has an estimate: turn count"
     ]
+
+
+def test_fewer_than_ten_people_have_no_reliability_of_any_kind(task):
+    found = reliability(task, fidm.simulate_cohort(task, 9, seed=1), bootstrap=50)
+    figures = ("r", "rank_r", "reliability", "low", "high", "sem", "mdc", "mdc_shrunk", "no_change")
+    assert found.table.select(figures).null_count().row(0) == (found.table.height,) * len(figures)
+    assert any("10 are needed for a reliability" in note for note in found.notes)
+    assert "cannot be told from these people" in found.sentences()[0]
+
+
+def test_the_models_reliability_is_as_uncertain_as_the_spread_among_people(task):
+    """With fifteen people the interval is wide, with many it is narrow, and it holds the estimate."""
+    widths = []
+    for n in (15, 120):
+        row = reliability(task, fidm.simulate_cohort(task, n, seed=3), bootstrap=20).row("duration", "model")
+        assert row["low"] < row["reliability"] < row["high"] < 1
+        widths.append(row["high"] - row["low"])
+    assert widths[1] < widths[0] / 2

@@ -22,7 +22,7 @@ from fidm.grounding.route.replay import replay
 from fidm.grounding.route.terrain import Position, Terrain
 from fidm.grounding.segment import Counting, Segmenting
 from fidm.simulate.talk import Talks
-from fidm.talk import Transcript, Turn
+from fidm.talk import Mark, Transcript, Turn
 from fidm.tasks.stack import TaskSet, follow
 
 TASK = fidm.load_task("grocery")
@@ -615,3 +615,23 @@ def test_cohorts_keep_their_types() -> None:
     kept = stubbed(untimed, settings=Settings(weighing=Weighing(keep_talk=True)))
     assert kept.cohort.segments.row(0, named=True)["duration_s"] is None
     assert kept.cohort.segments.row(0, named=True)["n_characters"] == 4
+
+
+def test_dialogs_are_measured_in_the_way_in_which_all_of_them_can_be():
+    """A table of utterances shows no pause inside them, so durations include those of all others, too."""
+
+    def said(who: str, format: str) -> Transcript:
+        pause = (Mark("pause", 5, 5, 1.5),)
+        turns = (
+            Turn("PAR", 0.0, 4.0, "go left one square", role="participant", marks=pause),
+            Turn("PAR", 5.0, 7.0, "go up one square", role="participant"),
+        )
+        return Transcript(who, turns, format=format)
+
+    task = fidm.load_task("grocery")
+    alone = fidm.ground([said("A", "chat")], task).cohort.segments
+    mixed = fidm.ground([said("A", "chat"), said("B", "csv")], task).cohort
+    assert alone.select("duration_s", "pause_s").rows() == [(4.5, 2.5)]
+    assert mixed.segments.select("duration_s", "pause_s").rows() == [(6.0, 2.5), (6.0, None)]
+    assert "pauses_included" in mixed.segments.columns
+    assert "pauses_included" not in alone.columns

@@ -412,14 +412,14 @@ def test_flagged_estimates_are_marked_in_the_scatter(opened):
 
 def test_changes_are_on_the_scale_of_their_error_and_only_where_reliability_allows(opened, monkeypatch):
     few = reliability_section(opened)["tables"][0]
-    assert all(row[-1] is None for row in few["rows"])  # these are fewer than 10 people
-    monkeypatch.setattr("fidm.experiments.reliability.FEWEST_FOR_CHANGE", 5)
+    assert all(cell is None for row in few["rows"] for cell in row[3:])  # these are fewer than 10 people
+    monkeypatch.setattr("fidm.experiments.reliability.FEWEST_FOR_SHARES", 5)
     found = reliability_section(opened)
     shown = found["tables"][0]
     names = [column["name"] for column in shown["columns"]]
     seen = set()
     for row in (dict(zip(names, row, strict=True)) for row in shown["rows"]):
-        is_sure = row["kind"] == "model" or (row["low"] is not None and row["low"] > 0.5)
+        is_sure = row["low"] is not None and row["low"] > 0.5
         is_known = row["reliability"] is not None and row["reliability"] >= 0.5 and is_sure
         given = row["mdc"] is not None
         seen.add(given)
@@ -432,6 +432,7 @@ def test_changes_are_on_the_scale_of_their_error_and_only_where_reliability_allo
     said = " ".join(found["paragraphs"])
     assert not re.search(r"[ (]\.\d", said)
     assert len(laid_out(shown)["columns"]) == 8
+    assert "participants resampled 1,000 times" in shown["note"]
 
 
 def test_the_estimates_shown_are_called_by_their_method(opened):
@@ -881,10 +882,10 @@ def test_moves_in_doubt_count_as_the_grounding_says(opened, weighing, words):
     assert words is None or f"{start} {words}" in said
 
 
-def test_how_often_people_were_drawn_stands_below_the_tables(built):
+def test_how_often_people_were_drawn_stands_below_tables_with_intervals_alone(built):
     tables = {table["id"]: table for section in built.data["sections"] for table in section["tables"]}
-    assert "participants resampled 1,000 times" in tables["reliability-table"]["note"]
-    assert tables["localisation-table"]["note"] == ""  # which has no interval
+    for name in ("reliability-table", "localisation-table"):
+        assert "resampled" not in tables[name]["note"]
 
 
 def test_groups_by_the_split_itself(opened):

@@ -246,7 +246,7 @@ const fidmPerson = (() => {
     const svg = fidmCharts.stepBars(values, drawn);
     for (const bar of svg.querySelectorAll(".bar")) fidmLinks.add(view, bar, "bar");
     for (const band of svg.querySelectorAll(".band")) fidmLinks.add(view, band);
-    const grey = steps.some((row) => !row.known) ? " Hatched: not counted (inferred, weight 0, leaving, waiting, or no η)." : "";
+    const grey = steps.some((row) => !row.known) ? " Hatched: not counted (filled in by a planner, in or after a segment that awaits review, leaving, waiting, or no η)." : "";
     const over = steps.some((row) => row.unexpectedness > about.top) ? " ▲: higher than the drawing." : "";
     const said = `Unexpectedness, −log π, of each step, the darker the higher; below it the segments.${grey}${over}`;
     return el("figure", "", svg, el("figcaption", "", said));
