@@ -163,9 +163,8 @@ class StudyFolder:
         if use is not None or path.exists():
             fit = self.load_fit(path)
             own = " of this study" if use is None and fit.n_learned <= len(self.cohort) else ""
-            said = f"learned earlier from {count(fit.n_learned, 'participant')}{own}" + (
-                f", {path}" if name_file else ""
-            )
+            said = f"learned {'' if own else 'earlier '}from {count(fit.n_learned, 'participant')}{own}"
+            said += f", {path}" if name_file else ""
             if use is None and _is_older(path, self.path):
                 said += (
                     ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"

@@ -124,14 +124,14 @@ class Gaps:
     def of(cls, cohort: Cohort) -> Gaps:
         """Find them in a cohort."""
         absent, pauseless = np.diff(cohort.episode_offsets) == 0, shows_no_pauses(cohort)
-        known = has_data(cohort)
+        known, (longer, _) = has_data(cohort), far_longer(cohort)
         of_each = (
             absent,
             ~absent & ~known,
             has_copies(cohort),
-            only_in_doubt(cohort),
+            only_in_doubt(cohort) & ~longer,
             pauseless,
-            far_longer(cohort)[0],
+            longer,
         )
         n_paused = int((known & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
         who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
@@ -205,7 +205,7 @@ def _have(people: Sequence[str]) -> str:
 
 
 def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
-    """Return a row per segment that counts in effort.
+    """Return a row per segment in which moves were read, with what it counts in.
 
     Parameters
     ----------
@@ -217,8 +217,9 @@ def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
     Returns
     -------
     DataFrame
-        ``participant``, ``awaits_review``, ``in_choices`` (whether any of its steps can count in action
-        sensitivity), ``n_moves`` and ``n_inferred`` (those of the moves that a planner filled in).
+        ``participant``, ``awaits_review``, ``in_effort`` (not where the person's are far longer than all
+        others), ``in_choices`` (whether any of its steps can count in action sensitivity), ``n_moves`` and
+        ``n_inferred`` (those of the moves that a planner filled in).
     """
     n, keys = cohort.n_segments, cohort.episode_keys()["participant"].cast(pl.String)
     of_segment, of_step = (
@@ -234,6 +235,7 @@ def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
         {
             "participant": keys.gather(of_segment),
             "awaits_review": awaits_review(cohort),
+            "in_effort": ~far_longer(cohort)[0][cohort.episode_owner()[of_segment]],
             "in_choices": np.bincount(row[can_count], minlength=n) > 0,
             "n_moves": cohort.segments["n_moves"],
             "n_inferred": inferred_moves(cohort),
@@ -253,16 +255,20 @@ def say_counted(uses: pl.DataFrame, status: pl.Series) -> str:
 
     Examples
     --------
-    >>> uses = pl.DataFrame({"awaits_review": [True, False], "in_choices": [False, True]})
+    >>> uses = pl.DataFrame(
+    ...     {"awaits_review": [True, False], "in_effort": [True, True], "in_choices": [False, True]}
+    ... )
     >>> say_counted(uses, pl.Series(["needs_review", "confident", "no_route"])).split("; ")[0]
     '2 of 3 segments count in effort (1 of these awaits review) and 1 can count in action sensitivity'
     """
-    n, of, waiting = uses.height, len(status), int(uses["awaits_review"].sum())
+    n, of = int(uses["in_effort"].sum()), len(status)
+    waiting = int((uses["awaits_review"] & uses["in_effort"]).sum())
     in_choices, rejected = int(uses["in_choices"].sum()), int((status == "rejected").sum())
     if in_choices == n == of:
         return ""
     waits = f" ({waiting:,} of these {'awaits' if waiting == 1 else 'await'} review)" if waiting else ""
     said = f"{n:,} of {count(of, 'segment')} count in effort{waits} and {in_choices:,} can count in action "
     said += "sensitivity"
-    said += f"; in {of - n - rejected:,} {NO_MOVES}" if of > n + rejected else ""
+    unread = of - uses.height - rejected
+    said += f"; in {unread:,} {NO_MOVES}" if unread else ""
     return said + (f"; {rejected:,} {'was' if rejected == 1 else 'were'} rejected" if rejected else "")

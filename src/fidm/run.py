@@ -18,6 +18,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import polars as pl
+
 import fidm
 from fidm.behind import places_behind, write_evidence
 from fidm.classify.question import Protocol
@@ -223,9 +225,9 @@ class _Line:
         review = found.grounded.shares().get("needs_review", 0.0)
         uses, total = segment_uses(found.grounded.cohort), found.grounded.segments.height
         said = f"{count(len(found.grounded.dialogs), 'dialog')}, {count(total, 'segment')}"
-        in_choices = int(uses["in_choices"].sum())
+        in_effort, in_choices = uses.select(pl.sum("in_effort", "in_choices")).row(0)
         if in_choices < total:
-            said += f" ({uses.height:,} count in effort, {in_choices:,} can count in action sensitivity)"
+            said += f" ({in_effort:,} count in effort, {in_choices:,} can count in action sensitivity)"
         tables = [path for one in TABLES for path in self.folder.glob(f"{one}.parquet")]
         wrote = [self.folder / FOLDER / "provenance.json", *tables]
         return Done(f"{said}, {review:.1%} marked for review", wrote, found.warnings)

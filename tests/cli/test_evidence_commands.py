@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -121,7 +122,7 @@ def test_as_many_segments_as_asked_for_and_only_heavy_ones(study, capsys):
     own = segments.filter(pl.col("participant") == "P0000003")
     for channel in ("duration", "characters"):
         values = own[f"{channel}_residual"].drop_nulls()
-        assert 3 < len(shown[channel]) == (values > 0.05).sum() < len(values)
+        assert 2 < len(shown[channel]) == (values > math.log(1.25)).sum() < len(values)
 
 
 @pytest.mark.usefixtures("no_pictures")

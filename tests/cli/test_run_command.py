@@ -201,7 +201,7 @@ def test_the_page_says_why_nothing_is_estimated(messy, capsys):
         said["D01", "action_sensitivity"] == said["D01", "duration"] == "Not estimated: no moves were read."
     )
     assert said["C05", "action_sensitivity"] == "Not estimated: what was said awaits review."
-    assert said["C05", "duration"].endswith("All segments behind it await review.")
+    assert said["C05", "duration"].endswith("were filled in by a planner or await review.")
     assert "awaits" not in str([why for (who, _), why in said.items() if who == "C01"])
     overview = page["sections"][0]["paragraphs"]
     (unclassified,) = (one for one in page["sections"] if one["id"] == "classification")
@@ -247,7 +247,7 @@ def test_small_talk_is_no_effort_and_whoever_has_no_data_is_not_learned_from(tmp
     learned = found["learned_from"]["parameters"]
     assert (learned["action_sensitivity"], learned["duration"]) == (4, 5)
     assert main(["fit", str(study)]) == 0
-    assert "was learned from 5 (everybody with data): choices of 4, speech of 5" in capsys.readouterr().out
+    assert "was learned from 5 (everybody with data): speech of 5" in capsys.readouterr().out
     profile = pl.read_csv(study / "profile.csv").filter(participant="D01").row(0, named=True)
     assert (profile["duration"], profile["duration_status"]) == (None, "no_observation")
 

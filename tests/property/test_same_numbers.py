@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import fidm
-from fidm.fit import fitted as fitting
+from fidm.fit import effort_alone as fitting
 from fidm.fit import offsets
 from fidm.fit.profile import Profile
 from fidm.model import action

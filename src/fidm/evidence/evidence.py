@@ -19,7 +19,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, count
 from fidm.evidence.measures import Surprisal, find_residuals, find_surprisal
 from fidm.fit.fitted import Fit, hash_fit
-from fidm.fit.profile import SENSITIVITY, Profile
+from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, Profile
 from fidm.model.action import TIE
 from fidm.model.counts import Bernoulli
 from fidm.model.effort import cohort_problems, refuse
@@ -45,7 +45,8 @@ class Evidence:
         from 1, as in the table of steps), ``segment``, ``state`` and ``where`` (in words), ``action`` (null
         for one the task leaves out), ``is_move``, ``inferred``, ``weight``, ``counts`` (whether it enters the
         likelihood), ``n_legal``, ``best`` (the best actions), ``q_gap``, ``probability``, ``unexpectedness``
-        and ``percentile`` (among the person's counted actions). Null where it cannot be said.
+        and ``percentile`` (among the person's counted actions, if there are ten). Null where it cannot be
+        said.
     segments : DataFrame [M]
         One row per segment, see :func:`fidm.evidence.measures.find_residuals`.
     channels : tuple of str
@@ -302,9 +303,9 @@ def _actions(fit: Fit, cohort: Cohort, followed: Followed, found: Surprisal) -> 
         }
     )
     known = pl.when(pl.col("counts")).then(pl.col("unexpectedness"))
-    return table.with_columns(
-        percentile=100 * (known.rank("average").over("participant") - 0.5) / known.count().over("participant")
-    )
+    n = known.count().over("participant")
+    place = 100 * (known.rank("average").over("participant") - 0.5) / n
+    return table.with_columns(percentile=pl.when(n >= FEWEST_FOR_SHARES).then(place))
 
 
 def step_keys(cohort: Cohort, of_step: NDArray[np.int64]) -> dict[str, Any]:

@@ -44,7 +44,7 @@ from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
 from fidm.model.action import TIE, effective_weight
 from fidm.model.channels import Channel
-from fidm.model.effort import observed
+from fidm.model.effort import observed, without_longer
 from fidm.tasks.stack import Followed
 from fidm.types import Floats
 
@@ -83,9 +83,9 @@ def find_residuals(fit: EffortFit, cohort: Cohort, profile: Profile) -> pl.DataF
     }
     if "n_moves" in cohort.segments.columns:
         columns["n_moves"] = cohort.segments["n_moves"]
-    for channel, seen in zip(
-        fit.channels, observed(fit.channels, cohort, fit.levels, required=False), strict=True
-    ):
+    effort = observed(fit.channels, cohort, fit.levels, required=False)
+    effort, _ = without_longer(fit.channels, effort, cohort, fit.longest)
+    for channel, seen in zip(fit.channels, effort, strict=True):
         shared = fit.populations[channel.name].population
         theta = profile[channel.name][owner[seen.row]]
         theta = np.where(np.isnan(theta), shared.mean, theta)

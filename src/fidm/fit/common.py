@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from numbers import Real
 from typing import Literal, ParamSpec, TypeVar
@@ -33,6 +33,7 @@ from fidm.fit.profile import (
     FEW_ACTIONS,
     FEW_OBSERVATIONS,
     FEW_SEGMENTS,
+    FEWEST_FOR_SHARES,
     LONGER_THAN_LEARNED,
     LOW_INFORMATION,
     MOVES_IN_DOUBT,
@@ -45,7 +46,7 @@ from fidm.fit.profile import (
 )
 from fidm.fit.sensitivity import Sensitivities
 from fidm.model.action import Choices, choices_of, count_inferred, no_choices
-from fidm.model.channels import LOG_MOVES, Channel
+from fidm.model.channels import Channel
 from fidm.model.effort import (
     Levels,
     Observed,
@@ -53,9 +54,9 @@ from fidm.model.effort import (
     design_names,
     effort_problems,
     in_doubt,
-    longer_than,
     observed,
     refuse,
+    without_longer,
 )
 from fidm.tasks.stack import TaskSet, follow
 from fidm.types import Flags, Floats, Progress
@@ -128,6 +129,11 @@ class Data:
         counts = unknown, unknown
         return cls(no_choices(len(cohort)), *_effort(channels, levels, cohort, need_columns, longest, counts))
 
+    def n_told(self) -> int:
+        """Return of how many people there are choices or observations that tell anything."""
+        chose = np.diff(self.choices.person_offsets) > 0
+        return int(np.any([chose, *(seen.counts > 0 for seen in self.effort)], axis=0).sum())
+
     def __len__(self) -> int:
         return len(self.n_steps)
 
@@ -142,13 +148,8 @@ def _effort(
 ) -> tuple[tuple[Observed, ...], Floats, Floats, Sequence[Flags], Sequence[Flags]]:
     """What was observed, with what is to be said of it; ``counts`` are handed on."""
     effort = observed(channels, cohort, levels, required=need_columns)
-    doubt, far_longer = in_doubt(cohort, effort), longer_than(cohort, longest)
-    longer = [
-        far_longer & (seen.counts > 0) & (LOG_MOVES in channel.design)
-        for channel, seen in zip(channels, effort, strict=True)
-    ]
-    if far_longer.any():
-        effort = tuple(seen.without(people) for seen, people in zip(effort, longer, strict=True))
+    doubt = in_doubt(cohort, effort)
+    effort, longer = without_longer(channels, effort, cohort, longest)
     return effort, *counts, longer, doubt
 
 
@@ -212,9 +213,11 @@ def action_status(
     status[n < FEW_ACTIONS] = FEW_OBSERVATIONS
     status[action.near_zero] = NEAR_CHANCE
     status[action.where == sensitivity.AT_ZERO] = AT_ZERO
-    if action.random is not None:
-        status[action.random > 0.5] = AT_RANDOM
     status[action.where == sensitivity.NO_MAXIMUM] = NO_MAXIMUM
+    if action.random is not None:  # a posterior, whose interval does not show what the choices leave open
+        few_at_zero = (action.where == sensitivity.AT_ZERO) & (n < FEW_ACTIONS)
+        status[action.near_zero | few_at_zero] = NEAR_CHANCE
+        status[action.random > 0.5] = AT_RANDOM
     status[action.where == sensitivity.UNDEFINED] = NO_OBSERVATION
     return status
 
@@ -366,9 +369,10 @@ def learn_populations(
         if on_progress:
             on_progress(channel.name, i, before + len(channels))
         try:
-            found[channel.name] = learn_population(
+            learned = learn_population(
                 channel, seen, levels, method=method, population=population, workers=workers
             )
+            found[channel.name] = replace(learned, n_people=int((seen.counts > 0).sum()))
         except FitError as error:
             if by_name:
                 raise
@@ -399,9 +403,14 @@ def own_offsets(
     )
 
 
-def informed(prior_sd: float, method: str) -> float:
-    """Return the standard error above which an estimate is called poorly informed."""
-    return 0.8 * prior_sd if method == "eb" else 1.0
+def informed(prior_sd: float, method: str, n_people: int = 0) -> float:
+    """Return the standard error above which an estimate is called poorly informed.
+
+    Maximum likelihood takes what people share as known, which it is not if learned from a few (``n_people``).
+    """
+    if method == "eb":
+        return 0.8 * prior_sd
+    return 0.0 if 0 < n_people < FEWEST_FOR_SHARES else 1.0
 
 
 def log_likelihoods(

@@ -141,7 +141,7 @@ def fit_effort(
         population=population,
         level=level,
         n_people=len(people),
-        n_learned=len(learners),
+        n_learned=data.n_told(),
         notes=tuple(notes),
         longest=longest,
     )
@@ -409,7 +409,7 @@ class EffortFit:
                 channel,
                 seen,
                 own,
-                informed(self._shared(channel).sd, self.method),
+                informed(self._shared(channel).sd, self.method, self.populations[channel.name].n_people),
                 in_doubt=doubt,
                 longer=longer,
             )

@@ -194,7 +194,7 @@ class Model:
             population=population,
             level=level,
             n_people=len(cohort),
-            n_learned=len(learners),
+            n_learned=data.n_told(),
             skipped=skipped,
             inferred=self.inferred,
             notes=(*task_problems(self.tasks, seen), *_at_chance(data.choices), *notes),

@@ -318,6 +318,7 @@ def to_dict(fit: Fit) -> dict[str, Any]:
                 "plausible": _listed(learned.plausible),
                 "se": {key: float(value) for key, value in learned.se.items()},
                 "warnings": list(learned.warnings),
+                "people": learned.n_people,
             }
         )
     joint = None
@@ -421,7 +422,7 @@ def _fit_of(
                 source=source,
             )
         prior = {"mean": 0.0, "sd": math.inf} if entry["prior"] is None else entry["prior"]
-        known = ("kind", "coefficients", "shape", "prior", "carried", "plausible", "se", "warnings")
+        known = ("kind", "coefficients", "shape", "prior", "carried", "plausible", "se", "warnings", "people")
         options = {key: value for key, value in entry.items() if key not in known}
         channel = (kinds.get(kind) or CHANNELS.find(kind))(**{**options, "design": tuple(entry["design"])})
         levels = {column: tuple(names) for column, names in saved["levels"].items()}
@@ -437,7 +438,11 @@ def _fit_of(
         )
         channels.append(channel)
         populations[channel.name] = Learned(
-            shared, dict(entry["se"]), tuple(entry["warnings"]), _unlisted(Plausible, entry.get("plausible"))
+            shared,
+            dict(entry["se"]),
+            tuple(entry["warnings"]),
+            _unlisted(Plausible, entry.get("plausible")),
+            n_people=int(entry.get("people", 0)),
         )
     action = saved["action_sensitivity"]
     one_of("method", saved["method"], ("eb", "mle"))

@@ -72,7 +72,8 @@ class Learned:
 
     The errors are those of :func:`standard_errors`, or how much plausible populations differ if that is more.
     ``plausible`` are the populations that the training part leaves possible, where doubt about the population
-    matters to anybody's estimate; ``log_likelihood`` is that of random intercepts.
+    matters to anybody's estimate; ``log_likelihood`` is that of random intercepts; ``n_people`` is how many
+    people were observed, 0 where that is not known.
     """
 
     population: Population
@@ -80,6 +81,7 @@ class Learned:
     warnings: tuple[str, ...] = ()
     plausible: Plausible | None = None
     log_likelihood: float = math.nan
+    n_people: int = 0
 
     def sd_range(self) -> tuple[float, float]:
         """Return how little and how much people may differ: a 95 % interval of their sd."""

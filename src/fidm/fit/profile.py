@@ -29,12 +29,14 @@ STATUSES = (
 
 - ``ok``: nothing to be said against it.
 - ``low_information``: the data narrow it down little: a standard error above 100 % of η or above 1 for an
-  effort offset, or a posterior whose sd is still above 80 % of the prior's.
+  effort offset, or a posterior whose sd is still above 80 % of the prior's; by ``"mle"`` any offset of effort
+  in a channel that fewer than 10 people were observed in.
 - ``few_observations``: fewer than 20 choices, or fewer than 3 observed segments.
 - ``moves_in_doubt``: of the moves that an offset of effort is held against, over half were filled in by a
   planner or are in segments that await review.
-- ``near_chance``: the choices do not exclude η = 0: an interval by maximum likelihood would begin there. One
-  by ``"eb"`` never does, unless the training part has people who choose at random.
+- ``near_chance``: the choices do not exclude η = 0, which an interval by ``"eb"`` never shows unless the
+  training part has people who choose at random. There it stands for ``no_maximum``, too, and for ``at_zero``
+  of few choices.
 - ``at_zero``: the choices are together no better than chance, so the likelihood is highest at η = 0.
 - ``at_random``: the person probably chooses at random (``"eb"``, where the training part has such people).
 - ``at_edge``: all observations are at the edge of what is possible (every count zero), so the likelihood

@@ -141,8 +141,7 @@ class Sensitivities:
     where : int array [P]
         0 finite, 1 at zero, 2 no finite maximum, 3 undefined; of the likelihood, for both methods.
     near_zero : bool array [P]
-        Whose likelihood is highest inside, but hardly lower at η = 0: an interval by maximum likelihood
-        begins there.
+        Whose likelihood is highest elsewhere, but hardly lower at η = 0.
     random : float array [P] or None
         The probability that the person chooses at random, where the prior knows such people.
     """
@@ -364,7 +363,8 @@ def posterior(
             found[j] = _closer(part.people(int(j), int(j) + 1), prior, lapse, tails, scores[j, 1:2], alone)
         top = log_likelihoods(entries, np.exp(log_eta), lapse).max(axis=1)
         where = _place(part, scores, top, lapse)
-        near_zero = (where == FINITE) & (scores[:, 1] >= top - _two_sided(level))
+        top = np.where(where == NO_MAXIMUM, scores[:, 2], top)
+        near_zero = ((where == FINITE) | (where == NO_MAXIMUM)) & (scores[:, 1] >= top - _two_sided(level))
         return *found.T, where.astype(np.float64), near_zero.astype(np.float64)
 
     mean, sd, low, high, marginal, random, where, near_zero = over_chunks(choices, chunk, workers)

@@ -22,6 +22,9 @@ from fidm.io.dialogs import shows_pauses
 from fidm.languages import language_called
 from fidm.talk import Transcript
 
+MOVING = ("MOVE", "TURN", "ALONG", "BACK")
+"""What says where to go, and completes nothing."""
+
 Status = Literal["confident", "needs_review", "no_route", "reviewed", "rejected"]
 """Whether a segment can be used, should be looked at, or says nothing about the way; and once somebody has
 looked at it, whether it was read by hand or cannot be used."""
@@ -34,8 +37,8 @@ class Weighing:
     Parameters
     ----------
     doubtful : float
-        The weight of moves in segments that need review, and of those after them until the position is
-        certain again. 0 leaves them out until somebody has looked.
+        The weight of moves in segments that need review, and of those after them until it is certain again
+        where the person is and what is completed. 0 leaves them out until somebody has looked.
     keep_talk : bool
         Whether runs of talk that say nothing about the way, for all that can be read, are segments, with 0
         moves, in the effort channels.
@@ -245,22 +248,23 @@ def follow_path(
         What moves in doubt count.
     chosen : sequence of Program, optional
         The program of each segment instead of the most probable one; doubt is then in the choice, and every
-        move counts but those of rejected segments, and after them until the position is certain again.
+        move counts but those of rejected segments, and after them until the state is certain again.
     """
     path = Path()
     position = terrain.start()
-    is_sure = True
+    is_sure = knows_done = True  # where the person is, and what is completed
     moves = set(terrain.move_code)
     for i, one in enumerate(dialog.segments):
         for phase in one.segment.opened:
             position = terrain.tell(position, phase, dialog.told)
+            knows_done = True  # the assessor takes what came before for done
         program = one.proposal.program if chosen is None else chosen[i]
         done = replay(program, terrain, position, told=dialog.told)
         position = done.end
         kept = -1
         is_out = one.status == "rejected"
         if one.status == "reviewed" and len(done):  # somebody saw where these moves start
-            is_sure = True
+            is_sure = knows_done = True
         is_about_the_way = program[0].op != "NONE" and one.status != "needs_review"
         if not is_out and (weighing.keep_talk or len(done) or is_about_the_way):
             kept = len(path.kept)
@@ -271,7 +275,7 @@ def follow_path(
             anchored = action not in moves  # taking something fixes the place
             if anchored and not in_doubt:
                 is_sure = True
-            counts = 1.0 if is_sure and not in_doubt else weighing.doubtful
+            counts = 1.0 if is_sure and knows_done and not in_doubt else weighing.doubtful
             path.weight.append(0.0 if is_out else counts)
             path.source.append((i, done.instruction[k]))
         path.states += done.states
@@ -280,7 +284,19 @@ def follow_path(
         path.segment += [kept] * len(done)
         if in_doubt:
             is_sure = False
+            knows_done &= not _may_complete(one)
         elif not is_sure and any(step.place or step.op == "PAY" for step in program):
             is_sure = True
     path.end = position.state
     return path
+
+
+def _may_complete(one: GroundedSegment) -> bool:
+    """Whether a segment in doubt may have completed something, or failed to.
+
+    So it is where a reading takes something or names a place, and where nothing at all could be read.
+    """
+    if one.proposal.program[0].op == "NONE":
+        return True
+    steps = [step for reading in one.proposal.readings for step in reading.program if step.op != "NONE"]
+    return any(step.op not in MOVING or step.place for step in steps)

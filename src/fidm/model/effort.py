@@ -87,10 +87,22 @@ def far_longer(cohort: Cohort) -> tuple[Flags, float]:
     return found, float(rest[0]) if len(rest) else np.inf
 
 
-def longer_than(cohort: Cohort, longest: float) -> Flags:
-    """Return whose every segment has far more moves than these, [P]."""
+def without_longer(
+    channels: Sequence[Channel], effort: Sequence[Observed], cohort: Cohort, longest: float
+) -> tuple[tuple[Observed, ...], list[Flags]]:
+    """Return what was observed without people whose every segment is far longer, and who these are, [P].
+
+    In channels that are conditioned on the moves nothing is known of effort at that length.
+    """
     least, _ = _least_and_most(cohort)
-    return np.asarray(np.isfinite(least) & (least > far(longest)))
+    longer = np.isfinite(least) & (least > far(longest))
+    of_each = [
+        longer & (seen.counts > 0) & (LOG_MOVES in channel.design)
+        for channel, seen in zip(channels, effort, strict=True)
+    ]
+    if not longer.any():
+        return tuple(effort), of_each
+    return tuple(seen.without(people) for seen, people in zip(effort, of_each, strict=True)), of_each
 
 
 def far(moves: float) -> float:

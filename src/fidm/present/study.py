@@ -23,7 +23,8 @@ from fidm.evidence.localization import Localization
 from fidm.experiments.paper import LOCALIZATION
 from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays
-from fidm.fit.profile import NO_OBSERVATION, SENSITIVITY, Profile, number_text
+from fidm.fit.profile import SENSITIVITY, Profile, number_text
+from fidm.fit.profile import STATUSES as STATUS_NAMES
 from fidm.folder import StudyFolder
 from fidm.gaps import say_counted, segment_uses
 from fidm.grounding.ground import NOTHING_SAID
@@ -33,7 +34,7 @@ from fidm.io.study import read_cohort
 from fidm.line import FittedStudy, GroundedStudy
 from fidm.model.action import TIE
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.numbers import DASH, SHORT, not_estimated, number
+from fidm.present.numbers import DASH, FLAGS, SHORT, flag_text, not_estimated, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import listed
 from fidm.record import Record
@@ -112,6 +113,7 @@ def show_evidence(
     participant: str | None,
     top: int,
     source: str,
+    eta: str,
     why: Mapping[str, str],
 ) -> None:
     """Print everybody's evidence, or one person's with the words behind it.
@@ -130,6 +132,8 @@ def show_evidence(
         How many actions and segments.
     source : str
         Where what people share comes from, in words.
+    eta : str
+        This person's η in words, empty where it is not estimated.
     why : mapping of str to str
         Why this person has no estimate of a parameter, by its name.
     """
@@ -142,7 +146,7 @@ def show_evidence(
     if participant is None:
         show_everybody(found, behind, top, console)
     else:
-        show_person(found, behind, participant, top, console, why)
+        show_person(found, behind, participant, top, console, eta, why)
     if not found.channels:
         warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
     warn(console, *behind.warnings)
@@ -179,15 +183,18 @@ def show_everybody(found: Evidence, behind: Behind, top: int, console: Console) 
 
 
 def show_person(
-    found: Evidence, behind: Behind, participant: str, top: int, console: Console, why: Mapping[str, str]
+    found: Evidence,
+    behind: Behind,
+    participant: str,
+    top: int,
+    console: Console,
+    eta: str,
+    why: Mapping[str, str],
 ) -> None:
     """Print one person's most unexpected actions and heaviest segments, with the words if they are known."""
     row = found.people.filter(pl.col("participant") == participant).row(0, named=True)
-    own = row["action_sensitivity"]
-    eta = "not estimated" if own is None else number_text(own)
-    known = (
-        f"η {eta}, {count(row['n_actions'], 'counted action')}, {row['n_improbable']} below {IMPROBABLE:.0%}"
-    )
+    known = f"η {eta or 'not estimated'}, {count(row['n_actions'], 'counted action')}"
+    known += f", {row['n_improbable']} below {IMPROBABLE:.0%}"
     console.print(Text.assemble("\n", (participant, "bold"), f": {known}"), soft_wrap=True)
     _say_not_counted(found.not_counted(participant=participant), behind, console)
     said = [] if behind.words is None else ["said"]
@@ -216,6 +223,17 @@ def show_person(
         note(console, "words are shown here only; no file holds them")
 
 
+def say_eta(profile: Profile, participant: str) -> str:
+    """Return a person's η with its interval and what is to be said against it; empty where there is none."""
+    row = profile.participants.to_list().index(participant)
+    value, low, high = (float(part[row, 0]) for part in (profile.estimate, profile.low, profile.high))
+    if np.isnan(value):
+        return ""
+    against = flag_text(SENSITIVITY, STATUS_NAMES[profile.status[row, 0]], int(profile.n[row, 0]))
+    ends = f"{number_text(low)} to {number_text(high)}"
+    return f"{number_text(value)} ({ends}{f'; {against}' if against else ''})"
+
+
 def say_lacking(
     profile: Profile, fit: Fit, cohort: Cohort, behind: Behind, participant: str
 ) -> dict[str, str]:
@@ -223,11 +241,12 @@ def say_lacking(
     row, found = profile.participants.to_list().index(participant), {}
     columns = {channel.name: channel.column for channel in fit.channels}
     for k, name in enumerate(profile.parameters):
-        if profile.status[row, k] == NO_OBSERVATION:
-            n = int(profile.n[row, k])
-            found[name] = not_estimated(
-                name, n, "" if n else behind.why_nothing(cohort, row, columns.get(name))
-            )
+        n, status = int(profile.n[row, k]), STATUS_NAMES[profile.status[row, k]]
+        if status == "no_observation":
+            why = "" if n else behind.why_nothing(cohort, row, columns.get(name))
+            found[name] = not_estimated(name, n, why)
+        elif status == "longer_than_learned":
+            found[name] = FLAGS[status]
     return found
 
 
@@ -260,8 +279,8 @@ def _show_segments(
 
 
 WEIGHTLESS = (
-    "of weight 0 (in segments that need review or were rejected, or after them until the place is known "
-    "again)"
+    "of weight 0 (in segments that need review or were rejected, or after them until it is known again "
+    "where the person is and what is completed)"
 )
 """Why steps of a grounding have the weight 0."""
 

@@ -363,7 +363,7 @@ def _effort_rests_on(known: Known) -> dict[str, str]:
     if known.behind.words is None:
         return {}
     columns = pl.len(), pl.sum("awaits_review", "n_moves", "n_inferred")
-    found = segment_uses(known.cohort).group_by("participant").agg(*columns)
+    found = segment_uses(known.cohort).filter("in_effort").group_by("participant").agg(*columns)
     return {
         name: f"{n:,}, of which {waiting:,} {'awaits' if waiting == 1 else 'await'} review"
         + (f"; {percent_text(filled_in / moves)} of their moves filled in by the planner" if moves else "")

@@ -103,14 +103,14 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
 def _learned_from(opened: Opened) -> list[str]:
     """From how many people each parameter was learned, where that differs and is known."""
     profile, learners = opened.known.profile, opened.study.part()[0].ids
-    if opened.asked.use is not None or len(learners) != opened.known.fit.n_learned:
+    if opened.asked.use is not None or len(learners) != opened.known.fit.n_people:
         return []
     called = pl.Series([opened.names.get(name, name) for name in learners])
     seen = (profile.n[profile.participants.is_in(called.implode()).to_numpy()] > 0).sum(axis=0)
     fewer = [
         f"{parameter_words(name)} from {n:,}"
         for name, n in zip(profile.parameters, seen, strict=True)
-        if n < len(learners) and (name != SENSITIVITY or np.isfinite(opened.known.fit.prior.sd))
+        if n < opened.known.fit.n_learned and (name != SENSITIVITY or np.isfinite(opened.known.fit.prior.sd))
     ]
     return [f"Learned from fewer of them: {', '.join(fewer)}."] if fewer else []
 
@@ -182,7 +182,7 @@ def _population_table(opened: Opened) -> dict[str, Any]:
 
 OWN_FIT = (
     "“{}” is a fit of its own: what people are like is learned again, so the η of people without any "
-    "inferred move changes a little, too."
+    "inferred move changes, too."
 )
 """Said where η is shown both ways, each with its own prior."""
 

@@ -556,7 +556,10 @@ def _counting_words(opened: Opened) -> str:
     inferred, doubtful = opened.known.fit.inferred, doubtful_weight(opened.provenance)
     weights = {"that a planner filled in": inferred}
     if doubtful is not None:
-        after = "stated after a segment that needs review or was rejected, until the place is known again"
+        after = (
+            "stated after a segment that needs review or was rejected, until the place and what is completed "
+            "are known again"
+        )
         weights |= {"of segments that need review": doubtful, after: doubtful}
     never = [what for what, weight in weights.items() if weight == 0]
     less = [f"those {what} with weight {weight:g}" for what, weight in weights.items() if 0 < weight < 1]

@@ -79,3 +79,37 @@ def test_chance_is_excluded_by_the_likelihood_and_not_by_the_prior(task):
     assert begins.any()
     for profile in (mle, eb):
         assert np.array_equal(profile.status[:, 0] == NEAR_CHANCE, begins)
+
+
+def test_one_best_choice_does_not_exclude_chance(task):
+    """Whoever chose best once may have done so by chance: that is said instead of praise, by a posterior."""
+    people = fidm.simulate_cohort(task, 40, seed=1)
+    fit, maximum = (fidm.Model(task, channels=(), lapse=0.0).fit(people, method=how) for how in ("eb", "mle"))
+    for weight in (np.zeros(people.n_steps), np.ones(people.n_steps)):
+        weight[np.flatnonzero(people.action >= 0)[0]] = 1.0
+        first = replace(people, weight=weight)[:1]
+        code, n = fit.profile(first).status[0, 0], maximum.profile(first).n[0, 0]
+        assert (code == NEAR_CHANCE) == (n == 1)
+
+
+def test_whom_nothing_was_learned_from_is_not_counted_among_the_learners(task):
+    people = fidm.simulate_cohort(task, 12, seed=1)
+    weight = np.ones(people.n_steps)
+    weight[slice(*people.step_offsets[people.episode_offsets[[3, 4]]])] = 0.0
+    moves = people.segments["n_moves"].to_numpy().copy()
+    moves[slice(*people.segment_offsets[people.episode_offsets[[3, 4]]])] = 300
+    silent = replace(people, weight=weight, segments=people.segments.with_columns(n_moves=moves))
+    fit = fidm.Model(task).fit(silent)
+    assert (fit.n_people, fit.n_learned) == (12, 11)
+    residuals = fidm.find_evidence(fit, silent).segments.filter(participant=people.ids[3])
+    assert residuals["duration_expected"].null_count() == residuals.height > 0
+
+
+def test_offsets_by_maximum_likelihood_are_flagged_where_few_people_were_learned_from(task, tmp_path):
+    for n, flagged in ((9, True), (12, False)):
+        people = fidm.simulate_cohort(task, n, seed=1)
+        fit = fidm.Model(task).fit(people, method="mle")
+        fit.save(tmp_path / "fit.json")
+        for one in (fit, fidm.load_fit(tmp_path / "fit.json", task)):
+            status = one.profile(people).table.filter(parameter="duration")["status"]
+            assert (status == "low_information").all() == flagged

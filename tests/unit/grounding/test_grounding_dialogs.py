@@ -195,6 +195,21 @@ def test_taking_something_counts_and_the_way_there_does_not() -> None:
     assert found.cohort.weight[where:].tolist() == [1.0, 1.0]
 
 
+@pytest.mark.parametrize("doubted", ["BUY vegetables!", "GOTO vegetables!", "NONE!"])
+def test_after_a_doubtful_completion_nothing_counts_until_it_is_known_what_is_completed(doubted: str) -> None:
+    """Where somebody is says nothing of what they have, and so of what any later action is worth."""
+    found = stubbed(talk(doubted, "GOTO meat", "MOVE down 1"))
+    assert found.segments["status"].to_list()[-1] == "confident"
+    assert set(found.cohort.weight.tolist()) == {0.0}
+    turns = [
+        *talk(doubted, "GOTO meat").turns,
+        Turn("INV", 20, 21, "please also get some bread", "assessor"),
+        Turn("PAR", 21, 22, "MOVE down 1", "participant"),
+    ]
+    opened = stubbed(Transcript("P1", tuple(turns), language="en"))
+    assert opened.cohort.weight[-1] == 1.0  # the assessor takes what came before for done
+
+
 def test_what_is_named_in_doubt_makes_nothing_certain() -> None:
     found = stubbed(talk("MOVE left 1!", "GOTO meat!", "MOVE down 1"))
     assert set(found.cohort.weight.tolist()) == {0.0}

@@ -859,7 +859,10 @@ def test_what_counts_is_said_as_it_is(opened):
     assert "left no choice" not in text
     assert "one legal action" in text
     assert "nor do actions" in text
-    later = "stated after a segment that needs review or was rejected, until the place is known again"
+    later = (
+        "stated after a segment that needs review or was rejected, until the place and what is completed are "
+        "known again"
+    )
     assert f"of segments that need review, or {later}; such steps are hatched" in text
     half = replace(opened, provenance={**opened.provenance, "weighing": {"doubtful": 0.5}})
     text = " ".join(method_section(half, settings=settings)["paragraphs"])
@@ -930,7 +933,7 @@ def test_the_other_way_is_said_to_be_a_fit_of_its_own(opened):
 
 
 def test_from_how_many_of_this_study_each_parameter_was_learned_is_said(opened):
-    assert opened.source.startswith("learned earlier from 7 participants of this study")
+    assert opened.source.startswith("learned from 7 participants of this study")
     known, learners = opened.known, opened.study.part()[0].ids
     n = np.where(known.profile.n > 0, known.profile.n, 1)
     rows = np.flatnonzero(known.profile.participants.is_in(learners.implode()).to_numpy())
