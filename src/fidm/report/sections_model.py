@@ -15,7 +15,7 @@ from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.inferred import say_way
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
-from fidm.present.numbers import FLAGS, MINUS, in_one_way
+from fidm.present.numbers import FLAGS, MINUS, in_one_way, sentence
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
@@ -23,7 +23,6 @@ from fidm.report.parts import (
     figure,
     scatter,
     section,
-    sentence,
     table,
     text_column,
     with_interval,

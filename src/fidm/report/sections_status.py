@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from typing import Any, get_args
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import polars as pl
 from matplotlib.figure import Figure
 
 from fidm.classify.classify import classify
 from fidm.classify.language import Language, Texts
-from fidm.classify.result import Classification, Metric, in_words
-from fidm.classify.validation import FOLD_NUMBER
+from fidm.classify.result import Classification, in_words
 from fidm.errors import FidmError, count
 from fidm.plot.classification import calibration_curve, curve_panels
-from fidm.present.numbers import PERCENT, in_one_way
-from fidm.present.summary import UNCERTAIN, is_unsure, say_scrambled
-from fidm.present.wording import PARTS, featured, say_missing, times
+from fidm.present.findings import PAPERS_PEOPLE, SHARES, say_checks, say_failed, say_not_run
+from fidm.present.numbers import PERCENT, in_one_way, sentence
+from fidm.present.wording import PARTS, featured, has_paper, say_missing, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
@@ -25,16 +24,13 @@ from fidm.report.parts import (
     roc_panels,
     score_bars,
     section,
-    sentence,
-    table,
+    table_of,
     text_column,
     with_interval,
 )
 
 JUDGED = "judged in"
 """What the column is called that says how people were judged: by cross-validation, or once in the end."""
-
-SCORE_KEYS = ("value", "low", "high", "paper")
 
 
 def classification_section(opened: Opened) -> dict[str, Any]:
@@ -77,7 +73,7 @@ def classification_section(opened: Opened) -> dict[str, Any]:
         *_left_out(found),
         *(in_one_way(sentence(note)) for note in (*found.notes, *say_missing(found))),
         *checks(found),
-        *(f"{in_words(name)} was not tried: {why.rstrip('.')}." for name, why in found.not_run.items()),
+        *map(sentence, say_not_run(found, in_words)),
     ]
     return section("classification", title, said, tables=_class_tables(found), figures=_class_figures(found))
 
@@ -89,94 +85,57 @@ def _left_out(found: Classification) -> list[str]:
 
 
 def checks(found: Classification) -> list[str]:
-    """Return what scrambled labels and numbers of folds gave: failures one by one, else all in a line."""
-    failed = found.checks.filter(~pl.col("passed"))
-    if failed.height:
-        names = ", ".join(
-            f"{check} ({in_words(name)})"
-            for check, name in failed.select("check", "representation").iter_rows()
-        )
-        return [f"A check FAILED, so these numbers cannot be trusted: {names}. See fidm classify."]
-    said = say_scrambled(found, "{:.3f}".format, "0.5")
-    said += [
-        f"features that name the fold change the AUC by {_change(row['value'])} (0 expected"
-        + (f"; {UNCERTAIN})" if is_unsure(row) else ")")
-        for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True)
-        if row["value"] is not None and math.isfinite(row["value"])
-    ]
-    return [sentence(f"Checks: {'; '.join(said)}")] if said else []
-
-
-def _change(value: float) -> str:
-    """A small difference, signed; one that rounds to nothing is 0.
-
-    Examples
-    --------
-    >>> _change(-0.0002), _change(-0.0121), _change(0.0031)
-    ('0.000', '−0.012', '+0.003')
-    """
-    text = f"{abs(value):.3f}"
-    if not float(text):
-        return text
-    return ("−" if value < 0 else "+") + text
+    """Return what the checks gave, or which of them failed."""
+    failed = say_failed(found, in_words)
+    if failed:
+        return [f"{failed[0]} See fidm classify."]
+    return list(map(sentence, say_checks(found, SHARES)))
 
 
 def _class_tables(found: Classification) -> list[dict[str, Any]]:
-    curves, calibrated = featured(found, most=3), featured(found, most=2)
-    scores = table(
+    whose = [text_column("representation"), text_column("part", JUDGED)]
+    scores = table_of(
         "scores",
         "How well each representation tells people's status",
-        [text_column("representation"), text_column("part", JUDGED), column("n", "people"),
+        [*whose, column("n", "people"),
          *with_interval("auc", "AUC"), column("auc_paper", "AUC in the paper"),
          *with_interval("balanced_accuracy", unit=PERCENT),
          column("balanced_accuracy_paper", "balanced accuracy in the paper", unit=PERCENT)],
-        _score_rows(found.scores.filter(setting="binary")),
+        _beside(_in_words(found.scores.filter(setting="binary"))),
         brackets="95 % intervals",
-        note="The paper's numbers are about its own people.",
+        note=PAPERS_PEOPLE if has_paper(found) else "",
     )  # fmt: skip
-    roc = table(
+    roc = table_of(
         "roc-points",
         "Points of the ROC curves",
-        [text_column("representation"), text_column("part", JUDGED),
-         column("false_positive_rate", "false positives", unit=PERCENT), column("sensitivity", unit=PERCENT)],
-        (
-            (in_words(row["representation"]), PARTS[row["part"]], row["false_positive_rate"],
-             row["sensitivity"])
-            for row in _of(found.roc, curves)
-        ),
+        [*whose, column("false_positive_rate", "false positives", unit=PERCENT),
+         column("sensitivity", unit=PERCENT)],
+        _in_words(found.roc, featured(found, most=3)),
     )  # fmt: skip
-    calibration = table(
+    calibration = table_of(
         "calibration-points",
         "Predicted and observed shares",
-        [text_column("representation"), text_column("part", JUDGED), column("n", "people"),
-         column("predicted", unit=PERCENT),
+        [*whose, column("n", "people"), column("predicted", unit=PERCENT),
          *with_interval("observed", low="low", high="high", unit=PERCENT)],
-        (
-            (in_words(row["representation"]), PARTS[row["part"]], row["n"], row["predicted"], row["observed"],
-             row["low"], row["high"])
-            for row in _of(found.calibration, calibrated)
-        ),
+        _in_words(found.calibration, featured(found, most=2)),
         brackets="95 % intervals",
     )  # fmt: skip
     return [scores, roc, calibration]
 
 
-def _score_rows(scores: pl.DataFrame) -> list[tuple[Any, ...]]:
+def _in_words(frame: pl.DataFrame, representations: Sequence[str] = ()) -> pl.DataFrame:
+    """The rows of these representations, or of all, with what they are called and how people were judged."""
+    shown = frame.filter(pl.col("representation").is_in(representations)) if representations else frame
+    names = {name: in_words(name) for name in shown["representation"].unique()}
+    return shown.with_columns(pl.col("representation").replace(names), pl.col("part").replace(PARTS))
+
+
+def _beside(scores: pl.DataFrame) -> pl.DataFrame:
     """A row per representation and part, both metrics beside each other."""
-    metrics: tuple[Metric, ...] = get_args(Metric)
-    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
-    for row in scores.iter_rows(named=True):
-        found.setdefault((row["representation"], row["part"]), {})[row["metric"]] = row
-    rows = []
-    for (name, part), own in found.items():
-        cells = [own.get(metric, {}).get(key) for metric in metrics for key in SCORE_KEYS]
-        rows.append((in_words(name), PARTS[part], next(iter(own.values()))["n"], *cells))
-    return rows
-
-
-def _of(points: pl.DataFrame, representations: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The rows of these representations."""
-    return points.filter(pl.col("representation").is_in(representations)).iter_rows(named=True)
+    wide = scores.pivot(
+        "metric", index=["representation", "part", "n"], values=["value", "low", "high", "paper"]
+    )
+    return wide.rename(lambda name: re.sub(r"^(low|high|paper)_(.+)", r"\2_\1", name.removeprefix("value_")))
 
 
 FIGURES: tuple[tuple[str, str, Callable[[Classification], Figure], str, str], ...] = (

@@ -21,7 +21,7 @@ from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
-from fidm.present.numbers import PERCENT, in_one_way
+from fidm.present.numbers import PERCENT, in_one_way, sentence
 from fidm.report.opening import Opened, doubtful_weight, reviewer_names
 from fidm.report.parts import (
     GROUNDED,
@@ -30,7 +30,6 @@ from fidm.report.parts import (
     figure,
     place_words,
     section,
-    sentence,
     status_bar,
     table,
     text_column,

@@ -34,6 +34,7 @@ from fidm.present.numbers import (
     number_text,
     percent_text,
     rounded,
+    sentence,
 )
 from fidm.report import parts, sections_status
 from fidm.report.html import laid_out
@@ -47,7 +48,7 @@ from fidm.report.opening import (
     segment_reviews,
     write_key,
 )
-from fidm.report.parts import scatter, sentence, text_column, with_interval
+from fidm.report.parts import scatter, text_column, with_interval
 from fidm.report.people import people_parts, shared_part
 from fidm.report.report import build_report, write_report
 from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
@@ -544,7 +545,7 @@ def test_classification_is_told_with_its_checks(opened, monkeypatch):
     monkeypatch.setattr(sections_status, "classify", lambda *_, **more: whole)
     monkeypatch.setattr(sections_status, "_class_figures", lambda found: [])
     said = " ".join(classification_section(opened)["paragraphs"])
-    assert "FAILED" in said
+    assert "10 of 10 checks failed: do not trust" in said
 
 
 # ---------------------------------------------------------------------- page
