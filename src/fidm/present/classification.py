@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+import polars as pl
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -311,7 +312,7 @@ def _show_scores(found: Classification, setting: str, console: Console) -> None:
     for heading, rows in grouped(main_rows(found)):
         lines.append((heading, None, "dim italic"))
         lines += _lines(rows, indent=" ")
-    _print_scores(found, lines, _columns(found, setting), console)
+    print_grid(lines, _columns(found, setting), _reader(found, found.scores, "representation"), console)
 
 
 def _show_factors(found: Classification, console: Console) -> None:
@@ -324,7 +325,8 @@ def _show_factors(found: Classification, console: Console) -> None:
     console.print(
         f"[bold]Factors alone and together[/]{place}, by cross-validation, in per cent", soft_wrap=True
     )
-    _print_scores(found, _lines(rows), columns, console, by_setting=True)
+    read = _reader(found, found.scores, "representation")
+    print_grid(_lines(rows), columns, read, console, above=lambda column: how_many_classes(found, column[0]))
 
 
 def _columns(found: Classification, setting: str) -> list[Cell]:
@@ -344,27 +346,23 @@ def _lines(rows: Sequence[Row], *, indent: str = "") -> list[Line]:
     ]
 
 
-def _print_scores(
-    found: Classification,
-    lines: Sequence[Line],
-    columns: Sequence[Cell],
-    console: Console,
-    *,
-    by_setting: bool = False,
-) -> None:
-    known = found_by(found.scores, "setting", "part", "metric", "representation")
+def _reader(found: Classification, frame: pl.DataFrame, *shows: str) -> Reader:
+    """What gives the cells of scores, or of differences if rows show two representations."""
+    known = found_by(frame, "setting", "part", "metric", *shows)
+    sign = len(shows) > 1
 
     def read(column: Cell, shown: Shown) -> tuple[str, str, str]:
         row = known.get((*column, *shown))
         if row is None:
-            told = classification(shown[0], *column) if has_paper(found, column[0]) else None
-            return DASH, DASH, percent(told)
-        return percent(row["value"]), span(row["low"], row["high"]), percent(row["paper"])
+            has_told = not sign and has_paper(found, column[0])
+            return DASH, DASH, percent(classification(shown[0], *column) if has_told else None)
+        low, high = row["low"], row["high"]
+        is_clear = sign and low is not None and high is not None
+        mark = "↑" if is_clear and low > 0 else "↓" if is_clear and high < 0 else ""
+        value, told = (percent(row[name], sign=sign) for name in ("value", "paper"))
+        return mark + value, span(low, high, sign=sign), told
 
-    if by_setting:
-        print_grid(lines, columns, read, console, above=lambda column: how_many_classes(found, column[0]))
-    else:
-        print_grid(lines, columns, read, console)
+    return read
 
 
 def _show_differences(found: Classification, console: Console, *, full: bool) -> None:
@@ -373,22 +371,9 @@ def _show_differences(found: Classification, console: Console, *, full: bool) ->
     table = compared(found, *settings)
     if not table.height:
         return
-    known = found_by(table, "setting", "part", "metric", "representation", "against")
     pairs = table.select("representation", "against").unique(maintain_order=True).rows()
     lines = [(pair_words(briefly, *pair), pair, "") for pair in pairs]
-
-    def read(column: Cell, shown: Shown) -> tuple[str, str, str]:
-        row = known.get((*column, *shown))
-        if row is None:
-            return DASH, DASH, DASH
-        low, high = row["low"], row["high"]
-        mark = "" if low is None or high is None else "↑" if low > 0 else "↓" if high < 0 else ""
-        return (
-            mark + percent(row["value"], sign=True),
-            span(low, high, sign=True),
-            percent(row["paper"], sign=True),
-        )
-
+    read = _reader(found, table, "representation", "against")
     for setting in settings:
         words = how_many_classes(found, setting)
         console.print(f"[bold]What a combination adds[/] to its baseline, {words}, in points", soft_wrap=True)
