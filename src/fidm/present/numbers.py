@@ -328,5 +328,16 @@ def between(low: float | None, high: float | None) -> str:
     return DASH if number(low) == DASH or number(high) == DASH else f"{number(low)} to {number(high)}"
 
 
+RESIDUALS = (
+    "A residual of effort is, as in the paper, the logarithm of observed over expected given the moves, 1 "
+    "added to counts (for pause presence a difference of probabilities). Those of durations and counts are "
+    "relative to the mean, and since speech is skewed a typical segment lies below 0."
+)
+ONE_SITTING = "Split halves and the model know one sitting: what varies from day to day comes on top."
+"""What no reliability from a single episode can say."""
+
+METHODS: Mapping[str, str] = {"eb": "empirical Bayes", "mle": "maximum likelihood"}
+"""How people's estimates were made, in words."""
+
 SHORT = {SENSITIVITY: "η", **{name: name.replace("_", " ") for name in CHANNEL_WORDS}}
 """What parameters are called where there is little room, as in tables of the terminal: by their own names."""

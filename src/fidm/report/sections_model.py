@@ -15,7 +15,7 @@ from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.inferred import say_way
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
-from fidm.present.numbers import FLAGS, MINUS, in_one_way, sentence
+from fidm.present.numbers import FLAGS, METHODS, MINUS, ONE_SITTING, in_one_way, sentence
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
@@ -55,9 +55,10 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     summary = profile.summary()
     has_prior = profile.method == "eb" and np.isfinite(fit.prior.sd)
     said = [
-        f"Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
-        f"offset θ per channel of speech (0: as much as the moves explain). Estimated by {_method(profile)}, "
-        f"with {profile.level * 100:g} % intervals; what people share was {opened.source}.",
+        "Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
+        "offset θ per channel of speech (0: as much as the moves explain). Estimated by "
+        f"{METHODS[profile.method]}, with {profile.level * 100:g} % intervals; what people share was "
+        f"{opened.source}.",
         *_learned_from(opened),
         NEVER_ZERO if has_prior and not fit.prior.random else "",
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
@@ -105,11 +106,6 @@ def _learned_from(opened: Opened) -> list[str]:
         if n < len(learners) and (name != SENSITIVITY or np.isfinite(opened.known.fit.prior.sd))
     ]
     return [f"Learned from fewer of them: {', '.join(fewer)}."] if fewer else []
-
-
-def _method(profile: Profile) -> str:
-    """How people's estimates were made."""
-    return {"eb": "empirical Bayes", "mle": "maximum likelihood"}.get(profile.method, profile.method)
 
 
 def _in_words(text: str) -> str:
@@ -250,12 +246,11 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
         brackets="95 % intervals, participants resampled "
         f"{found.record.settings['bootstrap']:,} times",
         note="Errors and changes are of log η and θ. This report shows estimates by "
-        f"{_method(known.profile)}. Estimates by empirical Bayes are pulled towards the mean, and so are "
-        "their differences: a smaller change of them says as much as a larger one of estimates by maximum "
-        "likelihood, which the "
+        f"{METHODS[known.profile.method]}. Estimates by empirical Bayes are pulled towards the mean, and so "
+        "are their differences: a smaller change of them says as much as a larger one of estimates by "
+        "maximum likelihood, which the "
         f"standard error is about. –: with a reliability that is or may be {TOO_LOW:.2f} or below, or of few "
-        "people, nothing is said of changes in a person. Split halves and the model know one sitting: "
-        "what varies from day to day comes on top.",
+        f"people, nothing is said of changes in a person. {ONE_SITTING}",
     )  # fmt: skip
     said = [in_one_way(text) for text in (*found.sentences(), *(sentence(note) for note in found.notes))]
     if not found.table["reliability"].drop_nulls().len():

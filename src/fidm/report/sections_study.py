@@ -21,7 +21,7 @@ from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
-from fidm.present.numbers import PERCENT, in_one_way, sentence
+from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence
 from fidm.report.opening import Opened, doubtful_weight, reviewer_names
 from fidm.report.parts import (
     GROUNDED,
@@ -504,9 +504,7 @@ METHODS = (
     "Unexpectedness is −log of the probability of an action under the person's own fitted policy: 0 is an "
     "action nobody would be surprised at, such as the only one there was; ∞ is one that somebody who only "
     "ever chose best actions would never take.",
-    "An effort residual is the logarithm of observed over expected given the moves, 1 added to counts (for "
-    "pause presence a difference of probabilities). Those of durations and counts are relative to the mean, "
-    "and since speech is skewed a typical segment lies below 0.",
+    RESIDUALS,
     "Estimates describe how a person went through this task on that day. They depend on the task, on the "
     "people they are compared with and on how speech was read as moves.",
 )
