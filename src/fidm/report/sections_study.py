@@ -22,6 +22,7 @@ from fidm.io.columns import count_reasons, say_reasons
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence
+from fidm.present.task import say_best_agent
 from fidm.report.opening import Opened, doubtful_weight, reviewer_names
 from fidm.report.parts import (
     GROUNDED,
@@ -288,13 +289,9 @@ def _task_words(task: TaskModel, found: TaskCheck) -> list[str]:
     said = [
         f"{task.name}: {found.n_states:,} states, {found.n_actions} actions and {found.n_pairs:,} legal "
         f"choices. The task {verdict}. gamma {found.gamma:g}, tau {found.tau:g}, normaliser "
-        f"{found.normaliser}."
+        f"{found.normaliser}.",
+        say_best_agent(found),
     ]
-    if found.fewest_actions is not None and found.best_finishes:
-        said.append(
-            f"The best agent finishes in {found.best_actions:.0f} actions; the shortest way that takes every "
-            f"goal when it is asked for has {found.fewest_actions}."
-        )
     if task.grid is not None and set(MOVES) <= set(task.actions):
         said.append(COMPASS)
     return said
