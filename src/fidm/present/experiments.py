@@ -19,6 +19,7 @@ from fidm.experiments.recover import Recovery, as_printed
 from fidm.experiments.reliability import TOO_LOW, Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
+from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.numbers import METHODS, ONE_SITTING, SHORT, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import listed
@@ -459,4 +460,4 @@ def show_simulated(
     steps = [("fidm run", f"{read}go on to the report"), ("fidm fit", "only a profile of every participant")]
     for verb, what in steps:
         console.print(Text(f"  {verb} {study}".ljust(34) + f"  {what}"), soft_wrap=True)
-    console.print("Research use only, not a diagnosis.", style="dim")
+    console.print(NOT_A_DIAGNOSIS, style="dim")

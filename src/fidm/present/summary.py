@@ -10,6 +10,7 @@ from pathlib import Path
 
 from fidm.classify.result import Classification, in_words
 from fidm.files import whole_file
+from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.findings import (
     FEW_CASES,
     NO_PRESENCE,
@@ -202,8 +203,8 @@ def _head(result: Classification, simulated: bool) -> list[str]:
     lines = [
         f"# Classification of {column}: {first} against {', '.join(others)}",
         "",
-        "A summary along the lines of TRIPOD+AI (Collins et al. 2024, BMJ 385, e078378). **Research use "
-        "only, not a diagnosis.**",
+        "A summary along the lines of TRIPOD+AI (Collins et al. 2024, BMJ 385, e078378). "
+        f"**{NOT_A_DIAGNOSIS}**",
     ]
     if simulated:
         lines += ["", f"**{SIMULATED}**"]
@@ -409,7 +410,7 @@ def _software(result: Classification) -> list[str]:
         f"task {tasks}; data `{record.data or DASH}`. All settings are in classify.json; "
         "the same settings and data give the same numbers.",
         "",
-        "Research use only, not a diagnosis.",
+        NOT_A_DIAGNOSIS,
     ]
 
 
