@@ -31,7 +31,7 @@ from fidm.present.wording import (
     say_missing,
     say_widened,
 )
-from fidm.report.sections_status import checks as report_checks
+from fidm.report.sections_model import checks as report_checks
 
 
 def tables(text):
