@@ -537,7 +537,7 @@ def _show_localization(astray: Localization, console: Console) -> None:
     for anchor in (ROUTE, BYPASS):
         row, paper = astray.row(anchor), LOCALIZATION[anchor]
         enriched = (number(one["enrichment"]) for one in (row, paper))
-        rows.append([SAID[anchor], with_ends(row, "auc", ".3f"), f"{paper['auc']:.3f}", *enriched])
+        rows.append([SAID[anchor].lower(), with_ends(row, "auc", ".3f"), f"{paper['auc']:.3f}", *enriched])
     console.print(table_of(["", "AUC within a person", "paper", "enrichment", "paper"], rows))
     note(
         console,
