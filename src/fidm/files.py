@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar, Self
 
 from fidm.errors import DataError, FidmError
 
@@ -241,7 +242,7 @@ class Contents:
     application_id, version : int
         What marks a file as one of these.
     what : str
-        What it holds, such as ``"answers"``.
+        What it holds, such as ``"answers"``, which is also what its table is called.
     kept : str
         What is kept if the file cannot be used any more, a sentence.
     again : str
@@ -260,19 +261,18 @@ class Contents:
 
 
 class PrivateFile:
-    """A file with one table.
+    """A file with one table; a class below says what it holds.
 
     Parameters
     ----------
     path : str or Path
         Where it lies; made with its folder if it is not there.
-    contents : Contents
-        What it holds.
     """
 
-    def __init__(self, path: str | Path, contents: Contents) -> None:
+    contents: ClassVar[Contents]
+
+    def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.contents = contents
         self._lock = threading.Lock()
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -284,7 +284,7 @@ class PrivateFile:
                 if self.path.stat().st_mode & 0o077 and os.name == "posix":
                     self.path.chmod(0o600)
         except OSError as error:
-            raise self._error(f"The file of {contents.what} cannot be made: {error.strerror}.") from None
+            raise self._error(f"The file of {self.contents.what} cannot be made: {error.strerror}.") from None
         self._connection: sqlite3.Connection | None = None
         with self._explained():
             connection = sqlite3.connect(
@@ -297,8 +297,21 @@ class PrivateFile:
                 raise
             self._connection = connection
 
+    def __len__(self) -> int:
+        with self._use() as connection:
+            return int(connection.execute(f"SELECT COUNT(*) FROM {self.contents.what}").fetchone()[0])  # noqa: S608
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self.path)!r})"
+
     @contextlib.contextmanager
-    def use(self) -> Iterator[sqlite3.Connection]:
+    def _use(self) -> Iterator[sqlite3.Connection]:
         """Give the connection to one thread at a time; SQLite's errors become ones that say what to do."""
         with self._lock, self._explained():
             if self._connection is None:
@@ -312,7 +325,7 @@ class PrivateFile:
                 self._connection.close()
                 self._connection = None
 
-    def damaged(self) -> FidmError:
+    def _damaged(self) -> FidmError:
         """Return the error that says that the file does not hold what it should."""
         return self._error(
             f"The file of {self.contents.what} is damaged or is no SQLite file. Move it away (or delete it) "
@@ -350,7 +363,7 @@ class PrivateFile:
                 f"locked by another program, or the folder read-only? {self.contents.kept}"
             ) from None
         except sqlite3.DatabaseError:
-            raise self.damaged() from None
+            raise self._damaged() from None
 
     def _error(self, message: str) -> FidmError:
         return self.contents.error(message, source=str(self.path))

@@ -80,7 +80,7 @@ CREATE TABLE IF NOT EXISTS vectors (
 )
 
 
-class VectorCache:
+class VectorCache(PrivateFile):
     """A file of vectors.
 
     Parameters
@@ -97,9 +97,7 @@ class VectorCache:
     (['a'], 1)
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._file = PrivateFile(path, CONTENTS)
-        self.path = self._file.path
+    contents = CONTENTS
 
     def get(self, keys: Iterable[str]) -> dict[str, Vector]:
         """Return those of these vectors that are there; one without numbers is of a text without tokens."""
@@ -109,7 +107,7 @@ class VectorCache:
             some = wanted[first : first + KEYS_AT_ONCE]
             marks = ",".join("?" * len(some))
             query = f"SELECT key, dimension, vector, checksum FROM vectors WHERE key IN ({marks})"  # noqa: S608
-            with self._file.use() as connection:
+            with self._use() as connection:
                 rows = connection.execute(query, some).fetchall()
             for key, dimension, raw, checksum in rows:
                 found[key] = self._read(key, dimension, raw, checksum)
@@ -121,7 +119,7 @@ class VectorCache:
         for key, vector in vectors.items():
             raw = np.ascontiguousarray(vector, dtype=STORED).tobytes()
             rows.append((key, len(vector), raw, _checksum(key, raw)))
-        with self._file.use() as connection:
+        with self._use() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 connection.executemany(
@@ -134,25 +132,6 @@ class VectorCache:
                     connection.execute("ROLLBACK")
                 raise
 
-    def __len__(self) -> int:
-        with self._file.use() as connection:
-            return int(connection.execute("SELECT COUNT(*) FROM vectors").fetchone()[0])
-
-    def __enter__(self) -> VectorCache:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"VectorCache({str(self.path)!r})"
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
-
     def _read(self, key: str, dimension: object, raw: object, checksum: object) -> Vector:
         if (
             not isinstance(raw, bytes)
@@ -160,7 +139,7 @@ class VectorCache:
             or len(raw) != dimension * STORED.itemsize
             or checksum != _checksum(key, raw)
         ):
-            raise self._file.damaged()
+            raise self._damaged()
         return np.frombuffer(raw, dtype=STORED).astype(np.float32)
 
 

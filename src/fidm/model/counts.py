@@ -278,10 +278,12 @@ class TruncatedNegativeBinomial(NegativeBinomial):
 
 @dataclass(frozen=True)
 class _ZeroInflated(Count):
-    """Counts with more zeros than they would have by themselves; put before the plain count's class."""
+    """Counts with more zeros than they would have by themselves."""
 
     extra_zeros: float = 0.1
 
+    plain: ClassVar[Count]
+    """The count as it would be by itself; only its distribution is asked for."""
     tunable: ClassVar[Mapping[str, tuple[float, ...]]] = {
         "extra_zeros": (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
     }
@@ -299,29 +301,24 @@ class _ZeroInflated(Count):
         return np.log(self.extra_zeros + plain), plain / (self.extra_zeros + plain)
 
     def _kappa(self, shape: float) -> float:
-        return shape if self.shape_name else math.inf
+        return shape if self.plain.shape_name else math.inf
 
     def varying(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        return np.where(y == 0, self._zeros(xi, shape)[0], super().varying(y, xi, shape))  # type: ignore[safe-super]
+        return np.where(y == 0, self._zeros(xi, shape)[0], self.plain.varying(y, xi, shape))
 
     def fixed(self, y: Floats, shape: float) -> Floats:
-        return np.where(y == 0, 0.0, super().fixed(y, shape) + math.log1p(-self.extra_zeros))  # type: ignore[safe-super]
+        return np.where(y == 0, 0.0, self.plain.fixed(y, shape) + math.log1p(-self.extra_zeros))
 
     def slopes(self, y: Floats, xi: Floats, shape: float) -> tuple[Floats, Floats]:
-        score, information = super().slopes(y, xi, shape)  # type: ignore[safe-super]
+        score, information = self.plain.slopes(y, xi, shape)
         slope, bend = _none_slopes(xi, self._kappa(shape))
         plain = self._zeros(xi, shape)[1]
         at_zero = -plain * ((1 - plain) * slope**2 + bend)
         return np.where(y == 0, plain * slope, score), np.where(y == 0, at_zero, information)
 
     def shape_slope(self, y: Floats, xi: Floats, shape: float) -> Floats:
-        found = super().shape_slope(y, xi, shape)
+        found = self.plain.shape_slope(y, xi, shape)
         return np.where(y == 0, self._zeros(xi, shape)[1] * found, found)
-
-    def own_maximum(
-        self, y: Floats, base: Floats, offsets: NDArray[np.int64], shape: float
-    ) -> tuple[Floats, Floats] | None:
-        return None
 
     def predictor(self, y: Floats) -> float:
         return super().predictor(y) - math.log1p(-self.extra_zeros)
@@ -330,7 +327,7 @@ class _ZeroInflated(Count):
         return np.asarray((1 - self.extra_zeros) * np.exp(xi))
 
     def variance(self, xi: Floats, shape: float) -> Floats:
-        second = super().variance(xi, shape) + np.exp(2 * xi)
+        second = self.plain.variance(xi, shape) + np.exp(2 * xi)
         return np.asarray((1 - self.extra_zeros) * second - self.mean(xi, shape) ** 2)
 
     def information(self, xi: Floats, shape: float) -> Floats:
@@ -342,7 +339,7 @@ class _ZeroInflated(Count):
         )
 
     def cumulative(self, y: Floats, xi: Floats, shape: float, *, below: bool = False) -> Floats:
-        plain = super().cumulative(y, xi, shape, below=below)
+        plain = self.plain.cumulative(y, xi, shape, below=below)
         some = reached(y, below=below) >= 0
         return np.where(some, self.extra_zeros + (1 - self.extra_zeros) * plain, 0.0)
 
@@ -351,21 +348,24 @@ class _ZeroInflated(Count):
 
     def sample(self, xi: Floats, shape: float, rng: np.random.Generator) -> Floats:
         extra = rng.random(len(xi)) < self.extra_zeros
-        return np.where(extra, 0.0, super().sample(xi, shape, rng))  # type: ignore[safe-super]
+        return np.where(extra, 0.0, self.plain.sample(xi, shape, rng))
 
 
 @dataclass(frozen=True)
-class ZeroInflatedNegativeBinomial(_ZeroInflated, NegativeBinomial):
+class ZeroInflatedNegativeBinomial(_ZeroInflated):
     """A varying count with additional zeros; θ is about the counts, and the share of extra zeros is set."""
 
     kind: ClassVar[str] = "zero_inflated_negative_binomial"
+    shape_name: ClassVar[str] = NegativeBinomial.shape_name
+    plain: ClassVar[Count] = NegativeBinomial("count", "count")
 
 
 @dataclass(frozen=True)
-class ZeroInflatedPoisson(_ZeroInflated, Poisson):
+class ZeroInflatedPoisson(_ZeroInflated):
     """A count that varies by chance alone, with additional zeros whose share is set."""
 
     kind: ClassVar[str] = "zero_inflated_poisson"
+    plain: ClassVar[Count] = Poisson("count", "count")
 
 
 def _log_none(xi: Floats, kappa: float) -> Floats:

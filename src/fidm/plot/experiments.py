@@ -22,6 +22,7 @@ from fidm.experiments.reliability import Reliability
 from fidm.experiments.select import PAPER_CHOICE, Selection
 from fidm.fit.profile import SENSITIVITY
 from fidm.plot.style import INK, LOOKS, QUIET, new_axes, plain_ticks, quieten
+from fidm.present.numbers import METHODS
 from fidm.types import Floats
 
 COLOURS = {"split-half": "#0072B2", "retest": "#D55E00", "model": "#009E73"}
@@ -59,7 +60,7 @@ def recovery(result: Recovery, *, method: str = "", scale: str = "log") -> Figur
             ax.set_ylabel("")
             ax.tick_params(labelleft=False)
     figure.colorbar(panels[-1].images[0], ax=list(panels), shrink=0.8, label="|standardized partial slope|")
-    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[method or result.methods[0]]
+    how = METHODS[method or result.methods[0]]
     figure.suptitle(f"{result.n_people:,} people, {how}, {scale} η", fontsize=9)
     return figure
 

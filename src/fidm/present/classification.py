@@ -1,8 +1,7 @@
 """What ``fidm classify`` shows in the terminal: the paper's tables with intervals, differences and checks.
 
-What ``fidm classify --full`` shows besides: thresholds, calibration, groups of people, and all checks.
-
-Tables of scores in the terminal: a value, its interval and the paper's value per cell, at any width.
+A cell of a table of scores has a value, its interval and the paper's value, at any width of the terminal.
+``--full`` shows thresholds, calibration, groups of people and all checks besides.
 """
 
 from __future__ import annotations
@@ -16,13 +15,30 @@ from rich.console import Console
 from rich.text import Text
 
 from fidm.classify.result import Classification
-from fidm.classify.subgroups import FEWEST
-from fidm.classify.validation import FOLD_NUMBER, SCRAMBLED
+from fidm.classify.validation import SCRAMBLED
 from fidm.errors import count
 from fidm.experiments.paper import classification
 from fidm.io.columns import MOST_REASONS
-from fidm.present.numbers import DASH, between, number, percent, rows_of, span
-from fidm.present.summary import UNCERTAIN, check_level, check_words, is_unsure, permutation_p, say_fold
+from fidm.present.findings import (
+    FEW_CASES,
+    NO_PRESENCE,
+    PAPERS_PEOPLE,
+    SIMULATED,
+    Rows,
+    calibration_rows,
+    check_level,
+    found_by,
+    group_rows,
+    pair_words,
+    permutation_p,
+    say_checks,
+    say_failed,
+    say_not_run,
+    say_width,
+    study_parts,
+    threshold_rows,
+)
+from fidm.present.numbers import DASH, percent, span
 from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import (
     FIRST,
@@ -32,13 +48,10 @@ from fidm.present.wording import (
     SHORT,
     Row,
     asks_otherwise,
-    baseline_of,
     briefly,
     compared,
     factor_rows,
-    featured,
     grouped,
-    half_width,
     has_paper,
     how_many_classes,
     left_out,
@@ -54,10 +67,13 @@ from fidm.present.wording import (
 Cell = tuple[str, str, str]
 """A setting, a part and a metric."""
 
-Line = tuple[str, str | None, str]
+Shown = tuple[str, ...]
+"""A representation, and what it is compared with if it is."""
+
+Line = tuple[str, Shown | None, str]
 """What a row is called, what it shows (None in a heading), and its style."""
 
-Reader = Callable[[Cell, str], tuple[str, str, str]]
+Reader = Callable[[Cell, Shown], tuple[str, str, str]]
 """Gives the value, the interval and the paper's value of a row in a column."""
 
 HEAD = ("", "95 % CI", "paper")
@@ -120,7 +136,7 @@ def _lay_out(
     gap = "  " if narrow == 0 else " "
     first = max(cell_len(words) for words, _, _ in lines)
     cells = {
-        column: [None if name is None else _short(read(column, name), narrow) for _, name, _ in lines]
+        column: [None if shown is None else _short(read(column, shown), narrow) for _, shown, _ in lines]
         for column in columns
     }
     told = {column[0] for column in columns if any(one and one[2] != DASH for one in cells[column])}
@@ -162,72 +178,30 @@ def _spaced(texts: Sequence[str], widths: Sequence[int]) -> str:
 VERDICTS = {True: "✓", False: "✗", None: DASH}
 
 
-def show_closely(found: Classification, console: Console) -> None:
-    """Print thresholds and calibration of a few representations."""
-    chosen = featured(found)
-    rows = []
-    for row in rows_of(found.thresholds, chosen):
-        shares = (
-            f"{percent(row[name])} {span(row[f'{name}_low'], row[f'{name}_high'])}"
-            for name in ("sensitivity", "specificity")
-        )
-        rows.append([briefly(row["representation"]), PARTS[row["part"]], *shares])
-    if rows:
-        console.print(
-            "[bold]At a threshold of one half[/] of the balanced probability, in per cent", soft_wrap=True
-        )
-        console.print(table_of(["", "", "sensitivity, 95 % CI", "specificity, 95 % CI"], rows, left=2))
-        note(console, f"{FIRST} Intervals are Wilson's, not widened.")
-        console.print()
-    rows = []
-    for row in rows_of(found.calibration_summary, chosen):
-        numbers = (
-            f"{number(row[name])} {between(row[f'{name}_low'], row[f'{name}_high'])}"
-            if row[name] is not None
-            else DASH
-            for name in ("intercept", "slope")
-        )
-        rows.append([briefly(row["representation"]), PARTS[row["part"]], *numbers])
-    if rows:
-        console.print("[bold]Calibration[/]: an intercept of 0 and a slope of 1 are best", soft_wrap=True)
-        console.print(table_of(["", "", "intercept, 95 % CI", "slope, 95 % CI"], rows, left=2))
-        note(console, f"{FIRST} Intervals are not widened. {NO_INTERCEPT}")
+def _show_closely(found: Classification, console: Console) -> None:
+    """Print thresholds, calibration and groups of people, for a few representations."""
+    title = "[bold]At a threshold of one half[/] of the balanced probability, in per cent"
+    shown = threshold_rows(found, briefly).first(4)
+    _show_rows(console, title, shown, f"In brackets: 95 % intervals (Wilson's), not widened. {FIRST}")
+    title = "[bold]Calibration[/]: an intercept of 0 and a slope of 1 are best"
+    shown = calibration_rows(found, briefly).first(4)
+    _show_rows(console, title, shown, f"In brackets: 95 % intervals, not widened. {FIRST} {NO_INTERCEPT}")
+    title = "[bold]Within groups[/], AUC by cross-validation, in per cent"
+    shown = group_rows(found, briefly, ["cv"])
+    few = f" {FEW_CASES}" if any(DASH in row for row in shown.cells) else ""
+    _show_rows(console, title, shown, f"In brackets: 95 % intervals, not widened. {FIRST}{few}")
+
+
+def _show_rows(console: Console, title: str, rows: Rows, said: str) -> None:
+    if rows.cells:
+        console.print(title, soft_wrap=True)
+        console.print(table_of(*rows, left=2))
+        note(console, said)
         console.print()
 
 
-def show_groups(found: Classification, console: Console) -> None:
-    """Print the area under the curve within groups of people, for a few representations."""
-    chosen = list(featured(found, most=2))
-    table = found.groups.filter(pl.col("representation").is_in(chosen), part="cv", metric="auc")
-    if not table.height:
-        return
-    values = {
-        (row["column"], row["group"], row["representation"]): row for row in table.iter_rows(named=True)
-    }
-    rows = []
-    for column, group, n, cases in (
-        table.select("column", "group", "n", "n_cases")
-        .unique(["column", "group"], maintain_order=True)
-        .rows()
-    ):
-        cells = []
-        for name in chosen:
-            row = values.get((column, group, name))
-            known = row is not None and row["value"] is not None
-            cells.append(
-                f"{percent(row['value'])} {span(row['low'], row['high'])}" if row and known else DASH
-            )
-        rows.append([column, group, f"{n:,}", f"{cases:,}", *cells])
-    console.print("[bold]Within groups[/], AUC by cross-validation, in per cent", soft_wrap=True)
-    header = ["", "", "people", "cases", *(briefly(name) for name in chosen)]
-    console.print(table_of(header, rows, left=2))
-    few = f" {DASH}: fewer than {FEWEST} cases or {FEWEST} others." if table["value"].null_count() else ""
-    note(console, f"{FIRST} Intervals are not widened.{few}")
-    console.print()
-
-
-def show_checks(found: Classification, console: Console) -> None:
-    """Print what scrambled labels and features that name the fold give: nothing, if all is well."""
+def _show_scrambled(found: Classification, console: Console) -> None:
+    """Print what scrambled labels give for each representation: an AUC of one half, if all is well."""
     table = found.checks.filter(check=SCRAMBLED)
     rows, least = [], False
     for row in table.iter_rows(named=True):
@@ -257,14 +231,9 @@ def show_checks(found: Classification, console: Console) -> None:
             console,
             f"{count(n, 'scramble')} can give no p below {permutation_p(1 / (1 + n), n).removeprefix('≤ ')}",
         )
-    for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True):
-        console.print(say_fold(row), soft_wrap=True, markup=False)
 
 
-FEW = 0.05
-"""Held-out people are few if the interval of an AUC reaches further than this to either side."""
-
-SIDES = {"binary": "the paper's table 2, left", "multiclass": "table 2, right"}
+PLACES = {"binary": "the paper's table 2, left", "multiclass": "table 2, right"}
 """Where the paper has the same table."""
 
 
@@ -286,25 +255,27 @@ def show(found: Classification, console: Console, *, simulated: bool = False, fu
     for setting in found.settings:
         _show_scores(found, setting, console)
     _show_factors(found, console)
-    _say_not_run(found, console)
+    missing = say_not_run(found, briefly)
+    if missing:
+        warn(console, *missing)
+        console.print()
     _show_differences(found, console, full=full)
     if full:
-        show_closely(found, console)
-        show_groups(found, console)
+        _show_closely(found, console)
     _show_checks(found, console, full=full)
     _say_notes(found, console, full=full)
 
 
 def _show_people(found: Classification, console: Console, *, simulated: bool) -> None:
     flow = found.flow
-    parts = {"train": "training part"} | ({"held-out": "held-out part"} if flow.n("held-out") else {})
+    parts = study_parts(found)
     judged = sum(flow.n(part) for part in parts)
     console.print(
         f"[bold]{count(judged, 'participant')}[/] of known status in {len(found.classes)} classes",
         soft_wrap=True,
     )
     if simulated:
-        warn(console, "these people are simulated: nothing here says how well real people can be told apart")
+        warn(console, SIMULATED)
     rows = [[name, *(f"{counts.get(part, 0):,}" for part in parts)] for name, counts in flow.classes.items()]
     rows.append(["together", *(f"{flow.n(part):,}" for part in parts)])
     console.print(table_of(["", *parts.values()], rows))
@@ -331,7 +302,7 @@ def _show_people(found: Classification, console: Console, *, simulated: bool) ->
 def _show_scores(found: Classification, setting: str, console: Console) -> None:
     """Print the paper's table 2 for one setting."""
     name = how_many_classes(found, setting).capitalize()
-    place = f" ({SIDES[setting]})" if has_paper(found, setting) else ""
+    place = f" ({PLACES[setting]})" if has_paper(found, setting) else ""
     unit = "; in per cent" if setting == "binary" else ""
     console.print(
         Text.assemble((name, "bold"), f"{place}: {question(found, setting)}{unit}"),
@@ -341,7 +312,7 @@ def _show_scores(found: Classification, setting: str, console: Console) -> None:
     for heading, rows in grouped(main_rows(found)):
         lines.append((heading, None, "dim italic"))
         lines += _lines(rows, indent=" ")
-    _print_scores(found, lines, _columns(found, setting), console)
+    print_grid(lines, _columns(found, setting), _reader(found, found.scores, "representation"), console)
 
 
 def _show_factors(found: Classification, console: Console) -> None:
@@ -354,7 +325,8 @@ def _show_factors(found: Classification, console: Console) -> None:
     console.print(
         f"[bold]Factors alone and together[/]{place}, by cross-validation, in per cent", soft_wrap=True
     )
-    _print_scores(found, _lines(rows), columns, console, by_setting=True)
+    read = _reader(found, found.scores, "representation")
+    print_grid(_lines(rows), columns, read, console, above=lambda column: how_many_classes(found, column[0]))
 
 
 def _columns(found: Classification, setting: str) -> list[Cell]:
@@ -367,47 +339,30 @@ def _lines(rows: Sequence[Row], *, indent: str = "") -> list[Line]:
     return [
         (
             f"{indent}{briefly(name)}{f' ({n:,})' if n is not None else ''}",
-            name,
+            (name,),
             "bold" if name == "fidm" else "",
         )
         for name, _, n in rows
     ]
 
 
-def _print_scores(
-    found: Classification,
-    lines: Sequence[Line],
-    columns: Sequence[Cell],
-    console: Console,
-    *,
-    by_setting: bool = False,
-) -> None:
-    known = {
-        (row["setting"], row["part"], row["metric"], row["representation"]): row
-        for row in found.scores.iter_rows(named=True)
-    }
+def _reader(found: Classification, frame: pl.DataFrame, *shows: str) -> Reader:
+    """What gives the cells of scores, or of differences if rows show two representations."""
+    known = found_by(frame, "setting", "part", "metric", *shows)
+    sign = len(shows) > 1
 
-    def read(column: Cell, name: str) -> tuple[str, str, str]:
-        row = known.get((*column, name))
+    def read(column: Cell, shown: Shown) -> tuple[str, str, str]:
+        row = known.get((*column, *shown))
         if row is None:
-            told = classification(name, *column) if has_paper(found, column[0]) else None
-            return DASH, DASH, percent(told)
-        return percent(row["value"]), span(row["low"], row["high"]), percent(row["paper"])
+            has_told = not sign and has_paper(found, column[0])
+            return DASH, DASH, percent(classification(shown[0], *column) if has_told else None)
+        low, high = row["low"], row["high"]
+        is_clear = sign and low is not None and high is not None
+        mark = "↑" if is_clear and low > 0 else "↓" if is_clear and high < 0 else ""
+        value, told = (percent(row[name], sign=sign) for name in ("value", "paper"))
+        return mark + value, span(low, high, sign=sign), told
 
-    if by_setting:
-        print_grid(lines, columns, read, console, above=lambda column: how_many_classes(found, column[0]))
-    else:
-        print_grid(lines, columns, read, console)
-
-
-def _say_not_run(found: Classification, console: Console) -> None:
-    """Say which rows are empty, and what would fill them; reasons that are alike are said once."""
-    reasons: dict[str, list[str]] = {}
-    for name, why in found.not_run.items():
-        reasons.setdefault(why, []).append(briefly(name))
-    if reasons:
-        warn(console, *(f"{', '.join(names)} not run: {why}" for why, names in reasons.items()))
-        console.print()
+    return read
 
 
 def _show_differences(found: Classification, console: Console, *, full: bool) -> None:
@@ -416,25 +371,9 @@ def _show_differences(found: Classification, console: Console, *, full: bool) ->
     table = compared(found, *settings)
     if not table.height:
         return
-    known = {
-        (row["setting"], row["part"], row["metric"], f"{row['representation']} {row['against']}"): row
-        for row in table.iter_rows(named=True)
-    }
     pairs = table.select("representation", "against").unique(maintain_order=True).rows()
-    lines = [(_pair_words(*pair), f"{pair[0]} {pair[1]}", "") for pair in pairs]
-
-    def read(column: Cell, name: str) -> tuple[str, str, str]:
-        row = known.get((*column, name))
-        if row is None:
-            return DASH, DASH, DASH
-        low, high = row["low"], row["high"]
-        mark = "" if low is None or high is None else "↑" if low > 0 else "↓" if high < 0 else ""
-        return (
-            mark + percent(row["value"], sign=True),
-            span(low, high, sign=True),
-            percent(row["paper"], sign=True),
-        )
-
+    lines = [(pair_words(briefly, *pair), pair, "") for pair in pairs]
+    read = _reader(found, table, "representation", "against")
     for setting in settings:
         words = how_many_classes(found, setting)
         console.print(f"[bold]What a combination adds[/] to its baseline, {words}, in points", soft_wrap=True)
@@ -448,50 +387,23 @@ def _show_differences(found: Classification, console: Console, *, full: bool) ->
     console.print()
 
 
-def _pair_words(representation: str, against: str) -> str:
-    if baseline_of(representation) == against:
-        return briefly(representation)
-    return f"{briefly(representation)} − {briefly(against)}"
-
-
 def _show_checks(found: Classification, console: Console, *, full: bool) -> None:
-    """Say in a line that all checks passed, or show them in full."""
-    checks = found.checks
-    if not checks.height:
-        return
-    failed = checks.filter(passed=False).height
+    """Say in a line what the checks gave; show them one by one if asked to, or if one failed."""
+    failed = say_failed(found, briefly)
     if full or failed:
-        show_checks(found, console)
-    unsure = sum(map(is_unsure, checks.filter(check=FOLD_NUMBER).iter_rows(named=True)))
-    judged = checks["passed"].count() - unsure
-    if failed:
-        warn(
-            console,
-            f"{failed} of {count(checks.height, 'check')} failed: do not trust the tables above before it is "
-            "known why",
-        )
-    elif not full:
-        verdict = f"; {judged} of {judged} passed" if judged else ""
-        if unsure:
-            verdict += f"; the latter is {UNCERTAIN}"
-        if checks["passed"].null_count():
-            verdict += f"; {checks['passed'].null_count()} not judged"
-        console.print(f"checks: {check_words(found)}{verdict}", soft_wrap=True, markup=False)
+        _show_scrambled(found, console)
+    for line in say_checks(found):
+        console.print(line, soft_wrap=True, markup=False)
+    warn(console, *failed)
 
 
 def _say_notes(found: Classification, console: Console, *, full: bool) -> None:
     settings = found.record.settings
-    half, n = half_width(found, "held-out"), found.flow.n("held-out")
     said = [*found.notes, *say_missing(found)]
     if uses_effort(found):
-        said.append("pause_presence is not used, as in the paper")
-    if half is not None:
-        few = " are few" if half > FEW else ""
-        said.append(
-            f"{n:,} held-out people{few}: the interval of an AUC reaches about {100 * half:.0f} points to "
-            "either side"
-        )
-    elif not n:
+        said.append(NO_PRESENCE)
+    said += say_width(found)
+    if not found.flow.n("held-out"):
         said.append("nobody is held out: there is only cross-validation")
     once = "; the paper cut its people once" if has_paper(found) else ""
     folds, repeats = (settings.get(name, DASH) for name in ("folds", "repeats"))
@@ -499,10 +411,7 @@ def _say_notes(found: Classification, console: Console, *, full: bool) -> None:
     if found.scores.filter(part="cv")["low"].count():
         said.append(say_widened(found))
     if has_paper(found):
-        said.append(
-            "the paper's figures are of its own 400 people and map, which are not public: agreement proves "
-            "nothing"
-        )
+        said.append(PAPERS_PEOPLE)
     if not full:
         said.append("thresholds, calibration, groups and all checks: --full, or classify-summary.md")
     note(console, *said)

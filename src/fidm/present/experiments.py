@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fidm.errors import count
-from fidm.evidence.localization import FEWEST, Localization
+from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization
 from fidm.experiments.compare import Comparison
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
@@ -19,13 +19,12 @@ from fidm.experiments.recover import Recovery, as_printed
 from fidm.experiments.reliability import TOO_LOW, Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
-from fidm.present.numbers import SHORT, number
+from fidm.present import NOT_A_DIAGNOSIS
+from fidm.present.numbers import METHODS, ONE_SITTING, SHORT, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import listed
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
-
-HOW = {"eb": "empirical Bayes", "mle": "maximum likelihood"}
 
 
 def show_recovery(found: Recovery, console: Console, *, all_matrices: bool) -> None:
@@ -40,7 +39,7 @@ def show_recovery(found: Recovery, console: Console, *, all_matrices: bool) -> N
     for method, scale in shown if all_matrices else shown[:1]:
         for condition in found.conditions:
             console.print(
-                f"\n[bold]{found.condition_words(condition)}[/], {HOW[method]}, {scale} η", soft_wrap=True
+                f"\n[bold]{found.condition_words(condition)}[/], {METHODS[method]}, {scale} η", soft_wrap=True
             )
             console.print(_matrix(found, condition, method, scale))
     console.print()
@@ -91,7 +90,7 @@ def _say_without(found: Recovery, console: Console) -> None:
                 label = SHORT.get(row["parameter"], row["parameter"])
                 note(
                     console,
-                    f"{HOW[method]}: {row['without']:.1f} of {found.n_people:,} people have no finite "
+                    f"{METHODS[method]}: {row['without']:.1f} of {found.n_people:,} people have no finite "
                     f"{label} on average and are left out of its column",
                 )
 
@@ -254,7 +253,7 @@ def show_reliability(found: Reliability, console: Console) -> None:
         f"– where the reliability is or may be {as_printed(TOO_LOW)} or below, or of few people",
         "rel.: reliability; rank: the rank correlation, which also counts people whose estimate is infinite "
         "in one of the two",
-        "split halves and the model know one sitting: what varies from day to day comes on top",
+        ONE_SITTING,
         "model: what empirical Bayes expects of its own estimates",
         "the paper gives no reliability",
     )
@@ -308,51 +307,41 @@ def _probability(p: float) -> str:
     return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0") if p < 1 else "1"
 
 
-ANCHORS = {
-    "route_divergence": "turned away from next goal",
-    "route_divergence_clear": "the same, on stretches without a target passed by",
-    "bypass": "passed a target by, of opportunities",
-    "bypass_of_moves": "passed a target by, of movements",
-}
-
-
 RATES = (
-    ("in the top tenth", "top_rate", ".1%"),
-    ("in all (baseline)", "baseline", ".1%"),
-    ("enrichment, times", "enrichment", ".2f"),
+    ("in the top tenth", "in that tenth", "top_rate", ".1%"),
+    ("in all (baseline)", "in all (baseline)", "baseline", ".1%"),
+    ("enrichment, times", "enrichment, times", "enrichment", ".2f"),
 )
-
-
-POOLED = (
-    ("  in that tenth", "top_rate", ".1%"),
-    ("  in all (baseline)", "baseline", ".1%"),
-    ("  enrichment, times", "enrichment", ".2f"),
-)
-"""How the rows are called, which number they show, and how."""
+"""How the rows are called, also below others, which number they show, and how."""
 
 
 def show_localization(found: Localization, level: float, console: Console) -> None:
     """Print how well unexpectedness points at detours and at targets passed by."""
     header = ["", "this study", "Q gap alone", "paper"]
-    for anchor, title in ANCHORS.items():
+    for anchor, among in DENOMINATORS.items():
         row, control = found.row(anchor), found.row(anchor, "q_gap")
         paper = LOCALIZATION.get(anchor, {})
-        console.print(f"\n[bold]{title}[/]")
+        console.print(f"\n[bold]{SAID[anchor]}[/], among {among}", soft_wrap=True)
         rows = [
-            ["AUC within a person", _with(row, "auc", ".3f"), _one(control, "auc", ".3f"), _paper_auc(paper)],
+            [
+                "AUC within a person",
+                with_ends(row, "auc", ".3f"),
+                _one(control, "auc", ".3f"),
+                _paper_auc(paper),
+            ],
             *(
-                [name, _with(row, key, form), _one(control, key, form), _one(paper, key, form)]
-                for name, key, form in RATES
+                [name, with_ends(row, key, form), _one(control, key, form), _one(paper, key, form)]
+                for name, _, key, form in RATES
             ),
             ["pooled over people:", "", "", ""],
             *(
                 [
-                    name,
+                    f"  {name}",
                     _one(row, f"pooled_{key}", form),
                     _one(control, f"pooled_{key}", form),
                     _one(paper, key, form),
                 ]
-                for name, key, form in POOLED
+                for _, name, key, form in RATES
             ),
             [
                 "people counted",
@@ -378,12 +367,13 @@ def show_localization(found: Localization, level: float, console: Console) -> No
     )
 
 
-def _one(row: dict[str, Any] | Any, key: str, form: str) -> str:
+def _one(row: Mapping[str, Any], key: str, form: str) -> str:
     value = row.get(key)
     return "–" if value is None else format(value, form)
 
 
-def _with(row: dict[str, Any], key: str, form: str) -> str:
+def with_ends(row: Mapping[str, Any], key: str, form: str) -> str:
+    """Return a number with its interval in brackets, if it has one; a dash where it is not known."""
     if row[key] is None or row[f"{key}_low"] is None:
         return _one(row, key, form)
     low, high = format(row[f"{key}_low"], form), format(row[f"{key}_high"], form)
@@ -470,4 +460,4 @@ def show_simulated(
     steps = [("fidm run", f"{read}go on to the report"), ("fidm fit", "only a profile of every participant")]
     for verb, what in steps:
         console.print(Text(f"  {verb} {study}".ljust(34) + f"  {what}"), soft_wrap=True)
-    console.print("Research use only, not a diagnosis.", style="dim")
+    console.print(NOT_A_DIAGNOSIS, style="dim")

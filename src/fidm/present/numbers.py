@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -209,6 +209,14 @@ def in_one_way(text: str) -> str:
     return re.sub(r"(?<![\w–-])-(?=\d)", MINUS, text)
 
 
+def sentence(text: str) -> str:
+    """Return a text that begins with a capital letter and ends with a full stop."""
+    text = text.strip()
+    if not text:
+        return ""
+    return text[0].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
 def _fixed(exact: Decimal, places: int) -> Decimal:
     return exact.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)
 
@@ -251,10 +259,17 @@ def plain_text(text: object) -> str:
     return SPECIAL.sub(r"\\\1", line)
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, left: int = 1) -> list[str]:
-    """Return the lines of a table; the first columns are words, the others numbers. Cells are not escaped."""
+def table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    left: int = 1,
+    write: Callable[[str], str] = plain_text,
+) -> list[str]:
+    """Return the lines of a table in Markdown; the first columns are words, the others numbers."""
     rule = ["---"] * left + ["---:"] * (len(header) - left)
-    return ["", *(f"| {' | '.join(row)} |" for row in (header, rule, *rows)), ""]
+    cells = (header, rule, *rows)
+    return ["", *(f"| {' | '.join(map(write, row))} |" for row in cells), ""]
 
 
 def cell(row: Mapping[str, Any] | None, name: str = "", *, sign: bool = False) -> str:
@@ -315,6 +330,17 @@ def between(low: float | None, high: float | None) -> str:
     """Return an interval as it is: "−0.20 to 0.31"."""
     return DASH if number(low) == DASH or number(high) == DASH else f"{number(low)} to {number(high)}"
 
+
+RESIDUALS = (
+    "A residual of effort is, as in the paper, the logarithm of observed over expected given the moves, 1 "
+    "added to counts (for pause presence a difference of probabilities). Those of durations and counts are "
+    "relative to the mean, and since speech is skewed a typical segment lies below 0."
+)
+ONE_SITTING = "Split halves and the model know one sitting: what varies from day to day comes on top."
+"""What no reliability from a single episode can say."""
+
+METHODS: Mapping[str, str] = {"eb": "empirical Bayes", "mle": "maximum likelihood"}
+"""How people's estimates were made, in words."""
 
 SHORT = {SENSITIVITY: "η", **{name: name.replace("_", " ") for name in CHANNEL_WORDS}}
 """What parameters are called where there is little room, as in tables of the terminal: by their own names."""

@@ -19,7 +19,7 @@ from fidm.behind import Behind
 from fidm.cohort import Cohort
 from fidm.errors import count
 from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
-from fidm.evidence.localization import Localization
+from fidm.evidence.localization import BYPASS, ROUTE, SAID, Localization
 from fidm.experiments.paper import LOCALIZATION
 from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays
@@ -34,7 +34,8 @@ from fidm.io.study import read_cohort
 from fidm.line import FittedStudy, GroundedStudy
 from fidm.model.action import TIE
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.numbers import DASH, FLAGS, SHORT, flag_text, not_estimated, number
+from fidm.present.experiments import with_ends
+from fidm.present.numbers import FLAGS, METHODS, RESIDUALS, SHORT, flag_text, not_estimated, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.present.wording import listed
 from fidm.record import Record
@@ -97,12 +98,6 @@ CLEARLY = math.log(1.25)
 """A segment whose residual is not larger, a quarter more than expected, is not listed as heavy."""
 
 NO_WORSE = "every counted action was a best one"
-
-WHAT_RESIDUALS_ARE = (
-    "residuals are the paper's: the logarithm of observed over expected given the moves, 1 added to counts "
-    "(for pause presence a difference of probabilities). Those of durations and counts are relative to the "
-    "mean, and since speech is skewed a typical segment lies below 0"
-)
 
 
 def show_evidence(
@@ -177,7 +172,7 @@ def show_everybody(found: Evidence, behind: Behind, top: int, console: Console) 
     note(
         console,
         "p is the probability of the action under the person's own fitted policy, −log p its unexpectedness",
-        WHAT_RESIDUALS_ARE,
+        RESIDUALS,
         "paper: it shows such evidence for four people (figures 5 and 6) and gives no numbers of it",
     )
 
@@ -218,7 +213,7 @@ def show_person(
     for channel in channels:
         _show_segments(found, behind, participant, channel, top, console)
     if channels:
-        note(console, WHAT_RESIDUALS_ARE)
+        note(console, RESIDUALS)
     if behind.words is not None:
         note(console, "words are shown here only; no file holds them")
 
@@ -346,7 +341,7 @@ def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> Non
         Whether the lapse rate was estimated, so that it is shown even if it is 0.
     """
     fitted = found.fit
-    how = {"eb": "empirical Bayes", "mle": "maximum likelihood"}[fitted.method]
+    how = METHODS[fitted.method]
     joint = ", joint prior" if fitted.joint is not None else ""
     who = count(len(found.profile), "participant")
     console.print(f"[bold]{who}[/], {how}{joint}, {fitted.level:.0%} intervals")
@@ -480,9 +475,6 @@ def _show_doubts(found: GroundedStudy, console: Console) -> None:
         )
 
 
-ANCHORS = {"route_divergence": "turned away from the next goal", "bypass": "passed a target by"}
-
-
 def show_demo(study: Path, console: Console) -> None:
     """Print what became of words, what people are like, and what one of them did.
 
@@ -561,14 +553,10 @@ def _show_localization(astray: Localization, console: Console) -> None:
     """How well unexpected actions point at detours and shelves passed by."""
     console.print("[bold]Are unexpected actions where people went astray?[/] Two anchors from the map alone")
     rows = []
-    for anchor, words in ANCHORS.items():
+    for anchor in (ROUTE, BYPASS):
         row, paper = astray.row(anchor), LOCALIZATION[anchor]
-        own = DASH if row["auc"] is None else f"{row['auc']:.3f}"
-        if row["auc_low"] is not None:
-            own += f" [{row['auc_low']:.3f}, {row['auc_high']:.3f}]"
-        rows.append(
-            [words, own, f"{paper['auc']:.3f}", number(row["enrichment"]), f"{paper['enrichment']:.2f}"]
-        )
+        enriched = (number(one["enrichment"]) for one in (row, paper))
+        rows.append([SAID[anchor].lower(), with_ends(row, "auc", ".3f"), f"{paper['auc']:.3f}", *enriched])
     console.print(table_of(["", "AUC within a person", "paper", "enrichment", "paper"], rows))
     note(
         console,

@@ -2,37 +2,40 @@
 
 TRIPOD+AI (Collins et al. 2024, BMJ 385, e078378) lists what a report of a prediction model has to say. The
 summary says what the program knows, and names the items that only the people behind a study can fill in.
-
-The sections of the summary with results: performance, thresholds, calibration, groups, limitations.
-
-What the checks of a classification found, in words, for its page and its summary.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
-
-import polars as pl
 
 from fidm.classify.result import Classification, in_words
-from fidm.classify.subgroups import FEWEST
-from fidm.classify.validation import FOLD_NUMBER, LEVEL, SCRAMBLED
 from fidm.files import whole_file
-from fidm.present.numbers import DASH, between, cell, number, percent, plain_text, rows_of, span, table
+from fidm.present import NOT_A_DIAGNOSIS
+from fidm.present.findings import (
+    FEW_CASES,
+    NO_PRESENCE,
+    PAPERS_PEOPLE,
+    SIDES,
+    SIMULATED,
+    calibration_rows,
+    found_by,
+    group_rows,
+    pair_words,
+    say_checks,
+    say_failed,
+    say_not_run,
+    say_width,
+    study_parts,
+    threshold_rows,
+)
+from fidm.present.numbers import DASH, cell, plain_text, sentence, table
 from fidm.present.wording import (
     FIRST,
     METRICS,
     NO_INTERCEPT,
     PARTS,
     SHORT,
-    baseline_of,
-    briefly,
     compared,
-    featured,
-    half_width,
     has_paper,
     how_many_classes,
     lacking,
@@ -44,106 +47,26 @@ from fidm.present.wording import (
     uses_effort,
 )
 
-UNSURE = 0.10
-"""A check whose interval reaches further than this to either side cannot be judged."""
-
-
-UNCERTAIN = "too uncertain to judge with so few people"
-
-
-def check_level() -> str:
-    """Return the level of the intervals of checks: "99.9 %"."""
-    return f"{LEVEL:.1%}".replace("%", " %")
-
-
-def is_unsure(row: Mapping[str, Any]) -> bool:
-    """Return whether the check of the fold passed only because its interval is so wide."""
-    low, high = row["low"], row["high"]
-    return row["passed"] is not False and (low is None or high is None or not (high - low) / 2 <= UNSURE)
-
-
-def say_fold(row: Mapping[str, Any]) -> str:
-    """Return what features that name the fold add to a representation, and whether that is well."""
-    verdict = {
-        True: "nothing, as it must be",
-        False: "it must be nothing, so the check FAILED",
-        None: "not judged",
-    }[row["passed"]]
-    if is_unsure(row):
-        verdict = UNCERTAIN
-    return (
-        "Features that name the fold, and the answer for those who are judged, add "
-        f"{percent(row['value'], sign=True)} points of AUC to {briefly(row['representation'])} "
-        f"({check_level()}: {span(row['low'], row['high'], sign=True)}): {verdict}."
-    )
-
-
-def permutation_p(p: float | None, n: int) -> str:
-    """Return the p of n scrambles; at its least it is only a bound.
-
-    Examples
-    --------
-    >>> from fidm.present.summary import permutation_p
-    >>> permutation_p(1 / 21, 20), permutation_p(0.5, 20)
-    ('≤ 0.048', '0.500')
-    """
-    if p is None or not math.isfinite(p):
-        return DASH
-    words = f"{p:.3f}" if p >= 0.0005 else f"{p:.1g}"
-    return f"≤ {words}" if p <= (1 + 1e-9) / (1 + n) else words
-
-
-def say_scrambled(found: Classification, write: Callable[[float], str], expected: str) -> list[str]:
-    """Return what scrambled labels gave, if they were tried; ``write`` writes an AUC."""
-    scrambled = found.checks.filter(check=SCRAMBLED)
-    values = scrambled["value"].drop_nulls().drop_nans().to_list()
-    if not values:
-        return []
-    gave = " to ".join(dict.fromkeys((write(min(values)), write(max(values)))))
-    return [f"labels scrambled {times(int(scrambled['n'][0]))} gave an AUC of {gave} ({expected} expected)"]
-
-
-def check_words(found: Classification) -> str:
-    """Return all checks in one line, for when none failed."""
-    said = say_scrambled(found, percent, "50")
-    said += [
-        f"{percent(row['value'], sign=True)} points from features that name the fold (0 expected)"
-        for row in found.checks.filter(check=FOLD_NUMBER).iter_rows(named=True)
-    ]
-    return "; ".join(said)
-
 
 def performance(result: Classification) -> list[str]:
     """Return section 7: scores with intervals, and what combinations add."""
+    columns = [(part, metric) for part in result.parts for metric in METRICS]
+    header = ["", *(f"{PARTS[part]}, {SHORT[metric]}" for part, metric in columns)]
     lines = ["## 7 Performance", "", "In per cent, with 95 % intervals.", ""]
-    parts = result.parts
-    known = {
-        (row["setting"], row["part"], row["metric"], row["representation"]): row
-        for row in result.scores.iter_rows(named=True)
-    }
-    header = ["", *(f"{PARTS[part]}, {SHORT[metric]}" for part in parts for metric in METRICS)]
+    known = found_by(result.scores, "setting", "representation", "part", "metric")
     for setting in result.settings:
         rows = [
-            [
-                plain_text(in_words(name)),
-                *(cell(known.get((setting, part, metric, name))) for part in parts for metric in METRICS),
-            ]
+            [in_words(name), *(cell(known.get((setting, name, *one))) for one in columns)]
             for name in result.representations
         ]
         lines += [f"**{how_many_classes(result, setting).capitalize()}**", *table(header, rows)]
     differences = compared(result, "binary")
     if not differences.height:
-        return lines[:-1]
-    found = {
-        (row["part"], row["metric"], row["representation"], row["against"]): row
-        for row in differences.iter_rows(named=True)
-    }
+        return lines
+    gains = found_by(differences, "representation", "against", "part", "metric")
     pairs = differences.select("representation", "against").unique(maintain_order=True).rows()
     rows = [
-        [
-            _pair(*pair),
-            *(cell(found.get((part, metric, *pair)), sign=True) for part in parts for metric in METRICS),
-        ]
+        [pair_words(in_words, *pair), *(cell(gains.get((*pair, *one)), sign=True) for one in columns)]
         for pair in pairs
     ]
     more = f" and {how_many_classes(result, 'multiclass')}" if "multiclass" in result.settings else ""
@@ -157,12 +80,7 @@ def performance(result: Classification) -> list[str]:
 
 def output(result: Classification) -> list[str]:
     """Return section 8: what a threshold of one half gives, and calibration."""
-    chosen = featured(result)
-    rows = []
-    for row in rows_of(result.thresholds, chosen):
-        shares = (cell(row, name) for name in ("sensitivity", "specificity", "ppv", "npv"))
-        rows.append([plain_text(in_words(row["representation"])), PARTS[row["part"]], *shares])
-    lines = [
+    return [
         "## 8 Probabilities and thresholds",
         "",
         f"Two classes. {FIRST} Intervals of this section are not widened.",
@@ -170,103 +88,46 @@ def output(result: Classification) -> list[str]:
         "At a threshold of one half of the balanced probability, fixed before anybody was judged; in per "
         "cent, with Wilson's intervals. PPV and NPV hold only where cases are as frequent as among these "
         "people.",
-        *table(["", "", "sensitivity", "specificity", "PPV", "NPV"], rows, left=2),
+        *table(*threshold_rows(result, in_words), left=2),
         "Calibration, at the prevalence of the training part (best: intercept 0, slope 1, a Brier score "
         f"below that of the prevalence alone). {NO_INTERCEPT}",
+        *table(*calibration_rows(result, in_words), left=2),
+        "Clinical utility (net benefit): not examined.",
     ]
-    rows = []
-    for row in rows_of(result.calibration_summary, chosen):
-        numbers = (
-            f"{number(row[name])} ({between(row[f'{name}_low'], row[f'{name}_high'])})"
-            if row[name] is not None
-            else DASH
-            for name in ("intercept", "slope")
-        )
-        briers = (number(row[name], places=3) for name in ("brier", "brier_reference"))
-        rows.append([plain_text(in_words(row["representation"])), PARTS[row["part"]], *numbers, *briers])
-    lines += table(["", "", "intercept", "slope", "Brier", "of the prevalence"], rows, left=2)
-    return [*lines, "Clinical utility (net benefit): not examined."]
 
 
 def groups(result: Classification) -> list[str]:
     """Return section 9: scores within groups of people."""
-    chosen = featured(result, most=2)
-    shown = result.groups.filter(pl.col("representation").is_in(list(chosen)), metric="auc")
-    if not shown.height:
+    header, rows = group_rows(result, in_words, result.parts)
+    if not rows:
         return ["## 9 Groups", "", "The study has no columns of age, sex or education to cut people by."]
-    known = {
-        (row["column"], row["group"], row["part"], row["representation"]): row
-        for row in shown.iter_rows(named=True)
-    }
-    parts = result.parts
-    rows = []
-    for column, group in shown.select("column", "group").unique(maintain_order=True).rows():
-        sizes = [
-            next((known[key] for name in chosen if (key := (column, group, part, name)) in known), None)
-            for part in parts
-        ]
-        people = (f"{one['n_cases']:,} of {one['n']:,}" if one else DASH for one in sizes)
-        cells = (cell(known.get((column, group, part, name))) for part in parts for name in chosen)
-        rows.append([plain_text(column), plain_text(group), *people, *cells])
-    header = [
-        "",
-        "",
-        *(f"cases, {PARTS[part]}" for part in parts),
-        *(f"{plain_text(in_words(name))}, {PARTS[part]}" for part in parts for name in chosen),
-    ]
-    lines = [
+    return [
         "## 9 Groups",
         "",
         f"Area under the ROC curve, two classes, in per cent. {FIRST} Intervals are DeLong's, not widened. "
         "Balanced accuracy and all other representations: classify-groups.csv.",
         *table(header, rows, left=2),
+        *([FEW_CASES] if any(DASH in row for row in rows) else []),
     ]
-    if shown["value"].null_count():
-        return [*lines, f"{DASH}: fewer than {FEWEST} cases or {FEWEST} others."]
-    return lines[:-1]
 
 
 def limitations(result: Classification, *, simulated: bool) -> list[str]:
     """Return section 10: checks for leaks, and what the numbers do not show."""
-    lines = ["## 10 Checks and limitations", ""]
-    scrambled = result.checks.filter(check=SCRAMBLED)
-    if scrambled.height:
-        often, judged = times(int(scrambled["n"][0])), scrambled.drop_nulls("passed")
-        lines.append(
-            f"- Labels scrambled {often} give an AUC of one half, as they must, for "
-            f"{int(judged['passed'].sum()):,} of {judged.height:,} representations ({check_level()} "
-            "intervals)."
-            if judged.height
-            else f"- Labels were scrambled {often}, which is too few to judge what they give."
-        )
-    lines += [
-        f"- {plain_text(say_fold(row))}"
-        for row in result.checks.filter(check=FOLD_NUMBER).iter_rows(named=True)
-    ]
-    if result.checks.filter(passed=False).height:
-        lines.append("- **A check failed. The results above must not be trusted before it is known why.**")
+    held_out = (
+        "The held-out part comes from the same study" if "held-out" in result.parts else "Nobody was held out"
+    )
     return [
-        *lines,
+        "## 10 Checks and limitations",
+        "",
+        *(f"- {plain_text(sentence(one))}" for one in say_checks(result)),
+        *(f"- **{plain_text(one)}**" for one in say_failed(result, in_words)),
         "- Intervals do not cover chance in who was trained on or in how folds were cut (classify.csv has "
         "the spread over repetitions), nor another clinic, language or map.",
         "- Representations were compared many times on the same people; some intervals exclude 0 by chance.",
-        *(
-            ["- The held-out part comes from the same study: this is no external validation."]
-            if "held-out" in result.parts
-            else ["- Nobody was held out: this is no external validation."]
-        ),
+        f"- {held_out}: this is no external validation.",
         *(["- The people are simulated and made to resemble the paper's."] if simulated else []),
-        *(
-            ["- The paper's figures in classify.csv are of its own 400 people, whose data are not public."]
-            if has_paper(result)
-            else []
-        ),
+        *([f"- {PAPERS_PEOPLE} They are in classify.csv."] if has_paper(result) else []),
     ]
-
-
-def _pair(representation: str, against: str) -> str:
-    words = plain_text(in_words(representation))
-    return words if baseline_of(representation) == against else f"{words} − {plain_text(in_words(against))}"
 
 
 MOST_MISSING = 12
@@ -333,7 +194,7 @@ def summary(result: Classification, *, simulated: bool = False) -> str:
         limitations(result, simulated=simulated),
         _software(result),
     )
-    return "\n\n".join("\n".join(section) for section in sections) + "\n"
+    return "\n\n".join("\n".join(section).strip("\n") for section in sections) + "\n"
 
 
 def _head(result: Classification, simulated: bool) -> list[str]:
@@ -342,21 +203,17 @@ def _head(result: Classification, simulated: bool) -> list[str]:
     lines = [
         f"# Classification of {column}: {first} against {', '.join(others)}",
         "",
-        "A summary along the lines of TRIPOD+AI (Collins et al. 2024, BMJ 385, e078378). **Research use "
-        "only, not a diagnosis.**",
+        "A summary along the lines of TRIPOD+AI (Collins et al. 2024, BMJ 385, e078378). "
+        f"**{NOT_A_DIAGNOSIS}**",
     ]
     if simulated:
-        lines += [
-            "",
-            "**These people are simulated.** Nothing here says how well real people can be told apart.",
-        ]
-    lines += table(["TRIPOD+AI item", "about", "section"], ITEMS, left=3)
-    return lines[:-1]
+        lines += ["", f"**{SIMULATED}**"]
+    return [*lines, *table(["TRIPOD+AI item", "about", "section"], ITEMS, left=3)]
 
 
 def _participants(result: Classification) -> list[str]:
     flow, settings = result.flow, result.record.settings
-    parts = ["train", "held-out"] if flow.n("held-out") else ["train"]
+    parts = study_parts(result)
     split = plain_text(settings.get("split", "split"))
     said = f"{sum(flow.n(part) for part in parts):,} people were analysed: {flow.n('train'):,} in the "
     if len(parts) > 1:
@@ -366,15 +223,18 @@ def _participants(result: Classification) -> list[str]:
     out = [f"{n:,} ({plain_text(why)})" for n, why in left_out(flow)]
     rows = [
         [
-            plain_text(name),
+            name,
             *(f"{counts.get(part, 0):,} ({_share(counts.get(part, 0), flow.n(part))})" for part in parts),
         ]
         for name, counts in flow.classes.items()
     ]
-    header = ["class", *("training part" if part == "train" else "held-out part" for part in parts)]
-    lines = ["## 1 Participants", "", said]
-    lines.append(f"Left out: {', '.join(out)}." if out else "Nobody was left out.")
-    return [*lines, *table(header, rows)][:-1]
+    return [
+        "## 1 Participants",
+        "",
+        said,
+        f"Left out: {', '.join(out)}." if out else "Nobody was left out.",
+        *table(["class", *parts.values()], rows),
+    ]
 
 
 def _outcome(result: Classification) -> list[str]:
@@ -397,13 +257,9 @@ def _predictors(result: Classification) -> list[str]:
         [plain_text(in_words(name)), _source(result, name, kinds[name]), f"{counts[name]:,}"]
         for name in result.representations
     ]
-    reasons: dict[str, list[str]] = {}
-    for name, why in result.not_run.items():
-        reasons.setdefault(why, []).append(plain_text(in_words(name)))
-    notes = [f"Not run: {', '.join(names)}. {plain_text(why)}" for why, names in reasons.items()]
-    notes += map(plain_text, result.notes)
+    notes = [*say_not_run(result, in_words), *result.notes]
     if uses_effort(result):
-        notes.append(f"{plain_text('pause_presence')} is not used, as in the paper.")
+        notes.append(NO_PRESENCE)
     written = set(result.coefficients["representation"])
     absent = [plain_text(in_words(name)) for name in result.representations if name not in written]
     but = f" (not of {listed(absent)}, which have too many features)" if absent else ""
@@ -414,9 +270,9 @@ def _predictors(result: Classification) -> list[str]:
         f"models of the whole training part{but}: the logit of the "
         "balanced probability of being a case is the intercept plus the sum of coefficient × (value − mean) "
         f"/ sd / {plain_text('block_scale')}, with the median for a missing value.",
-        *table(["representation", "from", "features"], rows, left=2),
-        *(f"- {one}" for one in notes),
-    ][: None if notes else -1]
+        *table(["representation", "from", "features"], rows, left=2, write=str),
+        *(f"- {plain_text(one)}" for one in notes),
+    ]
 
 
 def _source(result: Classification, name: str, kind: str) -> str:
@@ -473,13 +329,7 @@ def _sample_size(result: Classification) -> list[str]:
             f"Fewer than {FEW_EVENTS} of them per feature, where only the penalty of the regression keeps it "
             f"from overfitting: {said}."
         )
-    half = half_width(result, "held-out")
-    if half is not None:
-        lines.append(
-            f"With {flow.n('held-out'):,} people in the held-out part, the 95 % interval of an AUC there "
-            f"reaches about {100 * half:.0f} points to either side."
-        )
-    return lines
+    return [*lines, *say_width(result)]
 
 
 def _missing(result: Classification) -> list[str]:
@@ -493,9 +343,9 @@ def _missing(result: Classification) -> list[str]:
         return [*lines, "No feature was missing for anybody."]
     rows = [
         [
-            plain_text(in_words(row["representation"])),
-            plain_text(row["feature"]),
-            "training part" if row["part"] in ("train", "cv") else "held-out part",
+            in_words(row["representation"]),
+            row["feature"],
+            SIDES["held-out" if row["part"] == "held-out" else "train"],
             f"{row['n_missing']:,} of {row['n']:,}",
         ]
         for row in found.head(MOST_MISSING).iter_rows(named=True)
@@ -503,8 +353,7 @@ def _missing(result: Classification) -> list[str]:
     lines += table(["representation", "feature", "part", "missing"], rows, left=3)
     if found.height > MOST_MISSING:
         lines.append(f"And {found.height - MOST_MISSING:,} more in classify-missing.csv.")
-        return lines
-    return lines[:-1]
+    return lines
 
 
 def _analysis(result: Classification) -> list[str]:
@@ -561,7 +410,7 @@ def _software(result: Classification) -> list[str]:
         f"task {tasks}; data `{record.data or DASH}`. All settings are in classify.json; "
         "the same settings and data give the same numbers.",
         "",
-        "Research use only, not a diagnosis.",
+        NOT_A_DIAGNOSIS,
     ]
 
 

@@ -32,7 +32,7 @@ def show_check(result: TaskCheck, console: Console) -> None:
         )
     )
     cost = "" if result.move_cost is None else f", move cost {result.move_cost:g}"
-    console.print(Text(_best_agent(result)))
+    console.print(Text(say_best_agent(result)))
     console.print(
         f"gamma {result.gamma:g}, tau {result.tau:g}, normaliser {result.normaliser}{cost}; "
         f"solved to a residual of {result.residual:.0e}",
@@ -60,7 +60,8 @@ def show_check(result: TaskCheck, console: Console) -> None:
         console.print(_setting_table(result))
 
 
-def _best_agent(result: TaskCheck) -> str:
+def say_best_agent(result: TaskCheck) -> str:
+    """Return whether goals can be reached, whether the best agent finishes, and in how many actions."""
     if result.fewest_actions is None:
         return "There is no end that acting can reach."
     if not result.best_finishes:

@@ -20,7 +20,7 @@ from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.plot.classification import bar_handles, classification_bars, curve_panels, roc_curves
 from fidm.plot.profiles import cohort_scatter
 from fidm.plot.style import INK, QUIET, figure_svg
-from fidm.present.numbers import not_estimated, percent_text, rounded
+from fidm.present.numbers import not_estimated, percent_text, rounded, sentence
 
 AGAINST: Mapping[str, str] = {
     "low_information": "The data narrow this down little.",
@@ -221,11 +221,17 @@ def table(
 
 
 def table_of(
-    name: str, title: str, columns: Sequence[Mapping[str, Any]], frame: pl.DataFrame, *, note: str = ""
+    name: str,
+    title: str,
+    columns: Sequence[Mapping[str, Any]],
+    frame: pl.DataFrame,
+    *,
+    note: str = "",
+    brackets: str = "",
 ) -> dict[str, Any]:
     """Return a data frame as a table, with the columns that are named."""
     chosen = frame.select(one["name"] for one in columns)
-    return table(name, title, columns, chosen.iter_rows(), note=note)
+    return table(name, title, columns, chosen.iter_rows(), note=note, brackets=brackets)
 
 
 def figure(name: str, title: str, drawn: Figure | Axes, *, alt: str, table: str) -> dict[str, Any]:
@@ -252,14 +258,6 @@ def raw(value: Any) -> Any:
     if isinstance(value, float):
         return rounded(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-def sentence(text: str) -> str:
-    """Return a text that begins with a capital letter and ends with a full stop."""
-    text = text.strip()
-    if not text:
-        return ""
-    return text[0].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
 
 
 LOOKS: Mapping[str, tuple[str, str]] = {

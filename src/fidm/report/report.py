@@ -17,8 +17,12 @@ from fidm.record import plain
 from fidm.report.html import to_html
 from fidm.report.opening import Opened, ReportOptions, number, open_for_report, read_key, write_key
 from fidm.report.people import people_parts, shared_part
-from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
-from fidm.report.sections_status import classification_section
+from fidm.report.sections_model import (
+    classification_section,
+    localisation_section,
+    parameters_section,
+    reliability_section,
+)
 from fidm.report.sections_study import grounding_section, method_section, overview, task_section
 from fidm.types import Progress
 

@@ -21,7 +21,8 @@ from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
-from fidm.present.numbers import PERCENT, in_one_way
+from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence
+from fidm.present.task import say_best_agent
 from fidm.report.opening import Opened, doubtful_weight, reviewer_names
 from fidm.report.parts import (
     GROUNDED,
@@ -30,7 +31,6 @@ from fidm.report.parts import (
     figure,
     place_words,
     section,
-    sentence,
     status_bar,
     table,
     text_column,
@@ -289,13 +289,9 @@ def _task_words(task: TaskModel, found: TaskCheck) -> list[str]:
     said = [
         f"{task.name}: {found.n_states:,} states, {found.n_actions} actions and {found.n_pairs:,} legal "
         f"choices. The task {verdict}. gamma {found.gamma:g}, tau {found.tau:g}, normaliser "
-        f"{found.normaliser}."
+        f"{found.normaliser}.",
+        say_best_agent(found),
     ]
-    if found.fewest_actions is not None and found.best_finishes:
-        said.append(
-            f"The best agent finishes in {found.best_actions:.0f} actions; the shortest way that takes every "
-            f"goal when it is asked for has {found.fewest_actions}."
-        )
     if task.grid is not None and set(MOVES) <= set(task.actions):
         said.append(COMPASS)
     return said
@@ -505,9 +501,7 @@ METHODS = (
     "Unexpectedness is −log of the probability of an action under the person's own fitted policy: 0 is an "
     "action nobody would be surprised at, such as the only one there was; ∞ is one that somebody who only "
     "ever chose best actions would never take.",
-    "An effort residual is the logarithm of observed over expected given the moves, 1 added to counts (for "
-    "pause presence a difference of probabilities). Those of durations and counts are relative to the mean, "
-    "and since speech is skewed a typical segment lies below 0.",
+    RESIDUALS,
     "Estimates describe how a person went through this task on that day. They depend on the task, on the "
     "people they are compared with and on how speech was read as moves.",
 )

@@ -19,7 +19,7 @@ from fidm.errors import DataError, TaskError
 from fidm.model.action import effective_weight
 from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.channels import LOG_MOVES, Channel
-from fidm.model.counts import NegativeBinomial
+from fidm.model.counts import NegativeBinomial, ZeroInflatedNegativeBinomial
 from fidm.model.effort import column_values, paper_channels, segment_owner_offsets
 from fidm.simulate.cohort import People, SoftmaxWalker, Truth, choose, simulate_cohort
 from fidm.tasks.beliefs import own_values
@@ -281,7 +281,7 @@ def noisier(channel: Channel, shape: float, factor: float) -> float:
     Gamma and negative binomial: κ / factor, so that the variance (of the part beyond counting) is multiplied.
     Log-normal: the variance of log y is multiplied. Channels without a shape stay as they are.
     """
-    if isinstance(channel, Gamma | NegativeBinomial):
+    if isinstance(channel, Gamma | NegativeBinomial | ZeroInflatedNegativeBinomial):
         return shape / factor
     return shape * float(np.sqrt(factor)) if isinstance(channel, LogNormal) else shape
 

@@ -15,8 +15,9 @@ from fidm.classify import intervals as influence
 from fidm.classify.result import MISSING
 from fidm.classify.validation import FOLD_NUMBER
 from fidm.present.classification import show
+from fidm.present.findings import permutation_p, say_checks, say_fold
 from fidm.present.numbers import number, percent, plain_text, span
-from fidm.present.summary import ITEMS, permutation_p, say_fold, summary
+from fidm.present.summary import ITEMS, summary
 from fidm.present.wording import (
     compared,
     excluding_zero,
@@ -30,7 +31,7 @@ from fidm.present.wording import (
     say_missing,
     say_widened,
 )
-from fidm.report.sections_status import checks as report_checks
+from fidm.report.sections_model import checks as report_checks
 
 
 def tables(text):
@@ -234,7 +235,7 @@ def test_plain_text_is_one_line_and_loses_nothing_to_markdown():
 def test_rows_that_were_not_run_say_why():
     text = summary(without_language(), simulated=True)
     assert text.count("bert-base-chinese is not on") == 1  # said once, below the table
-    assert "Not run: BERT, MacBERT, BERT + FIDM, MacBERT + FIDM." in text
+    assert "BERT, MacBERT, BERT + FIDM, MacBERT + FIDM not run: " in text
     assert "hf download google-bert/bert-base-chinese" in text
     assert "simulated" in text
 
@@ -242,7 +243,9 @@ def test_rows_that_were_not_run_say_why():
 def test_a_failed_check_is_not_passed_over(found):
     checks = found.checks.with_columns(passed=pl.col("representation") != "fidm")
     text = summary(with_tables(found, checks=checks))
-    assert "for 12 of 13 representations" in text
+    assert "12 of 14 passed" in text
+    assert "2 of 14 checks failed: do not trust" in text
+    assert "Failed: scrambled labels (FIDM), fold number (FIDM)." in text
     assert "FAILED" in text
     assert "FAILED" not in summary(found)
 
@@ -314,6 +317,16 @@ def test_the_check_of_the_fold_says_what_it_found():
     assert "uncertain" in say_fold({**row, "low": -0.2, "high": 0.2})
     assert "FAILED" in say_fold({**row, "low": 0.1, "high": 0.5, "passed": False})
     assert "FAILED" not in say_fold(row)
+
+
+def test_a_check_that_is_not_judged_counts_once():
+    found = make_classification(("score", "fidm"))
+    nothing = pl.when(pl.col("check") != FOLD_NUMBER)
+    unknown = found.checks.with_columns(
+        low=nothing.then("low"), high=nothing.then("high"), passed=nothing.then("passed")
+    )
+    (said,) = say_checks(with_tables(found, checks=unknown))
+    assert said.endswith("; 2 of 2 passed; 1 not judged")
 
 
 def test_page_and_report_judge_the_check_of_the_fold_alike():

@@ -34,8 +34,9 @@ from fidm.present.numbers import (
     number_text,
     percent_text,
     rounded,
+    sentence,
 )
-from fidm.report import parts, sections_status
+from fidm.report import parts, sections_model
 from fidm.report.html import laid_out
 from fidm.report.opening import (
     ReportOptions,
@@ -47,11 +48,15 @@ from fidm.report.opening import (
     segment_reviews,
     write_key,
 )
-from fidm.report.parts import scatter, sentence, text_column, with_interval
+from fidm.report.parts import scatter, text_column, with_interval
 from fidm.report.people import people_parts, shared_part
 from fidm.report.report import build_report, write_report
-from fidm.report.sections_model import localisation_section, parameters_section, reliability_section
-from fidm.report.sections_status import classification_section
+from fidm.report.sections_model import (
+    classification_section,
+    localisation_section,
+    parameters_section,
+    reliability_section,
+)
 from fidm.report.sections_study import audit_tables, grounding_section, method_section, overview, task_section
 from fidm.simulate.talk import simulate_talks
 from fidm.talk import Transcripts
@@ -514,7 +519,7 @@ def test_what_cannot_be_told_says_why(opened, monkeypatch):
 def test_classification_is_told_with_its_checks(opened, monkeypatch):
     whole = without_language(notes=("a note",))
     asked = []
-    monkeypatch.setattr(sections_status, "classify", lambda *_, **more: asked.append(more) or whole)
+    monkeypatch.setattr(sections_model, "classify", lambda *_, **more: asked.append(more) or whole)
     found = classification_section(opened)
     assert asked[0]["language"].encoders == {}
     scores = next(table for table in found["tables"] if table["id"] == "scores")
@@ -542,10 +547,10 @@ def test_classification_is_told_with_its_checks(opened, monkeypatch):
     assert "AUC (%)" not in roc
     broken = whole.checks.with_columns(passed=pl.lit(value=False))
     whole = with_tables(whole, checks=broken)
-    monkeypatch.setattr(sections_status, "classify", lambda *_, **more: whole)
-    monkeypatch.setattr(sections_status, "_class_figures", lambda found: [])
+    monkeypatch.setattr(sections_model, "classify", lambda *_, **more: whole)
+    monkeypatch.setattr(sections_model, "_class_figures", lambda found: [])
     said = " ".join(classification_section(opened)["paragraphs"])
-    assert "FAILED" in said
+    assert "10 of 10 checks failed: do not trust" in said
 
 
 # ---------------------------------------------------------------------- page

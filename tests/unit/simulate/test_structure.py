@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm.channels import ZeroInflatedNegativeBinomial
 from fidm.cohort import UNKNOWN_STATE
 from fidm.errors import DataError
 from fidm.fit.factorized import Model
@@ -167,6 +168,7 @@ def test_noise_multiplies_the_variance():
         loud = channel.sample(xi, noisier(channel, shape, 2.0), rng)
         counting = np.exp(3.0) if channel.kind == "negative_binomial" else 0.0
         assert abs((loud.var() - counting) / (calm.var() - counting) - 2) < 0.1, channel.name
+    assert noisier(ZeroInflatedNegativeBinomial("pauses", "n_pauses"), 3.0, 2.0) == 1.5
 
 
 def test_people_like_the_papers():

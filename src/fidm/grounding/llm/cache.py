@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from fidm.errors import GroundingError
@@ -55,7 +54,7 @@ class Stored:
         return f"Stored(enforced={self.enforced})"
 
 
-class AnswerCache:
+class AnswerCache(PrivateFile):
     """A file of answers.
 
     Parameters
@@ -64,13 +63,11 @@ class AnswerCache:
         Where it lies; made with its folder if it is not there.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self._file = PrivateFile(path, CONTENTS)
-        self.path = self._file.path
+    contents = CONTENTS
 
     def get(self, key: str) -> Stored | None:
         """Return the answer of a call; None if it was never made."""
-        with self._file.use() as connection:
+        with self._use() as connection:
             row = connection.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
@@ -78,7 +75,7 @@ class AnswerCache:
             kept = json.loads(row[0])
             return Stored(kept["body"], kept["enforced"], kept["tokens_per_character"])
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise self._file.damaged() from None
+            raise self._damaged() from None
 
     def put(self, key: str, stored: Stored) -> None:
         """Keep an answer; one that is there already stays."""
@@ -87,7 +84,7 @@ class AnswerCache:
             "enforced": stored.enforced,
             "tokens_per_character": stored.tokens_per_character,
         }
-        with self._file.use() as connection:
+        with self._use() as connection:
             # INSERT is a transaction of its own: a row is there whole or not at all.
             connection.execute(
                 "INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, json.dumps(kept))
@@ -95,13 +92,5 @@ class AnswerCache:
 
     def keys(self) -> set[str]:
         """Return the keys of all calls made."""
-        with self._file.use() as connection:
+        with self._use() as connection:
             return {key for (key,) in connection.execute("SELECT key FROM answers")}
-
-    def __len__(self) -> int:
-        with self._file.use() as connection:
-            return int(connection.execute("SELECT COUNT(*) FROM answers").fetchone()[0])
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self._file.close()
