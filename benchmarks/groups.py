@@ -1,89 +1,113 @@
-"""How often groups that do not differ seem to, where one of them did less than the other.
+"""How well :func:`fidm.compare` tells groups apart, where one of them did less than the other.
 
-Run from the repository root, in about a minute::
+Run from the repository root; a hundred studies of one regime take about a minute::
 
-    python benchmarks/groups.py [--studies 60] [--people 40]
+    python benchmarks/groups.py [--studies 100] [--people 40] [--effect 0.8] [--latent skewed]
 
-Two groups of the same people do the built-in task ``grocery``, one of them for fewer actions. Three tests at
-5 %: ranks of maximum-likelihood estimates of log η, a t test of the finite ones, and :func:`fidm.compare`.
-With an effect, in standard deviations of log η, the last columns say how often its interval holds the true
-difference, and how large the difference is on average, as a share of the true one. Seeds are 0, 1, 2 and on.
+Two groups do the built-in task ``grocery``, one of them for fewer actions (``--actions 60/15``), and differ
+by an effect, in standard deviations, in every parameter. A line per parameter: how often p < .05, how often
+the 95 % interval holds the true difference, and the mean error of the difference, as a share of the standard
+deviation, with its Monte-Carlo error. For η also how often a rank test of maximum-likelihood estimates, and a
+t test of the finite ones, have p < .05. Seeds are 0, 1, 2 and on.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
 from scipy.stats import mannwhitneyu, ttest_ind
 
 import fidm
+from fidm.fit.profile import SENSITIVITY
 from fidm.simulate.cohort import People
 
-TESTS = ("rank test on ML", "t test on finite ML", "fidm.compare")
-REGIMES = ((60, 60), (60, 40), (60, 25), (60, 15), (15, 15))
-
-
-@dataclass(frozen=True)
-class Study:
-    """One study: p-values of the three tests, whether the interval holds the truth, and the difference."""
-
-    p: tuple[float, float, float]
-    inside: bool
-    difference: float
+USUAL = People()
+NAMES = (SENSITIVITY, "duration", "characters", "turns", "pause", "pause_presence")
+TRUE = dict.fromkeys(NAMES, USUAL.effort_sd) | {SENSITIVITY: USUAL.log_sensitivity_sd}
+LATENT = {
+    "normal": lambda rng, shape: rng.normal(size=shape),
+    "skewed": lambda rng, shape: rng.exponential(size=shape) - 1,
+    "heavy": lambda rng, shape: rng.standard_t(4, size=shape) / np.sqrt(2),
+}
+"""How people differ, with mean 0 and variance 1."""
 
 
 def one_study(
-    task: fidm.TaskModel, values: fidm.Values, n: int, actions: tuple[int, int], effect: float, seed: int
-) -> Study:
-    usual = People()
-    true = effect * usual.log_sensitivity_sd
-    other = replace(usual, log_sensitivity_mean=usual.log_sensitivity_mean + true)
-    both = fidm.Cohort.concat(
-        [
-            fidm.simulate_cohort(task, n, seed=seed, first=n * place, max_steps=most, people=people)
-            for place, (most, people) in enumerate(zip(actions, (usual, other), strict=True))
-        ]
-    )
+    task: fidm.TaskModel,
+    values: fidm.Values,
+    n: int,
+    actions: tuple[int, int],
+    effect: float,
+    latent: str,
+    seed: int,
+) -> dict[str, tuple[float, ...]]:
+    """Return of every parameter p, whether the interval holds the truth, and the error of the difference."""
+    rng = np.random.default_rng([seed, n])
+    sd = np.array([USUAL.log_sensitivity_sd, *[USUAL.effort_sd] * 5])
+    alike = People(log_sensitivity_sd=1e-9, effort_sd=1e-9)
+    parts = []
+    for place, most in enumerate(actions):
+        shifts = sd * (LATENT[latent](rng, (n, len(sd))) + effect * place)
+        parts.append(
+            fidm.simulate_cohort(
+                task, n, seed=seed, first=n * place, max_steps=most, people=alike, shifts=shifts
+            )
+        )
+    both = fidm.Cohort.concat(parts)
     group = pl.Series("group", ["a"] * n + ["b"] * n)
     both = both.with_participants(both.participants.with_columns(group))
-    model = fidm.Model(task, channels=(), values=values)
-    estimates = model.fit(both, method="mle").profile(both).log_sensitivity
+    table = fidm.compare(task, both, by="group", reference="a").table
+    found = {}
+    for row in table.iter_rows(named=True):
+        own = TRUE.get(row["parameter"])
+        if own is None or row["p"] is None:
+            continue
+        inside = row["low"] <= effect * own <= row["high"]
+        found[row["parameter"]] = row["p"], inside, (row["difference"] - effect * own) / own
+    estimates = (
+        fidm.Model(task, channels=(), values=values).fit(both, method="mle").profile(both).log_sensitivity
+    )
     first, second = estimates[:n], estimates[n:]
     finite = [some[np.isfinite(some)] for some in (first, second)]
-    row = fidm.compare(task, both, by="group", reference="a", channels=()).table.row(0, named=True)
-    plain = float(mannwhitneyu(first, second).pvalue), float(ttest_ind(*finite, equal_var=False).pvalue)
-    return Study((*plain, row["p"]), row["low"] <= true <= row["high"], row["difference"])
+    found["rank test on ML"] = (float(mannwhitneyu(first, second).pvalue),)
+    found["t test on finite ML"] = (float(ttest_ind(*finite, equal_var=False).pvalue),)
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--studies", type=int, default=60)
+    parser.add_argument("--studies", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--people", type=int, default=40)
     parser.add_argument("--effect", type=float, default=0.0)
+    parser.add_argument("--latent", choices=LATENT, default="normal")
+    parser.add_argument("--actions", nargs="*", default=["60/60", "60/40", "60/25", "60/15", "15/15"])
     options = parser.parse_args()
     task = fidm.load_task("grocery")
     values = fidm.solve(task)
-    true = options.effect * People().log_sensitivity_sd
-    print(f"{'p < .05':40}" + "".join(f"{name:>21}" for name in (*TESTS, "interval holds", "difference")))
-    for actions in REGIMES:
-        found = [
-            one_study(task, values, options.people, actions, options.effect, seed)
-            for seed in range(options.studies)
-        ]
-        shares = [
-            *(np.array([one.p for one in found]) < 0.05).mean(axis=0),
-            np.mean([one.inside for one in found]),
-        ]
-        mean = np.mean([one.difference for one in found])
+    for said in options.actions:
+        first, second = (int(part) for part in said.split("/"))
         print(
-            f"{f'{options.people} and {options.people} people, {actions[0]} and {actions[1]} actions':40}"
-            + "".join(f"{share:>21.1%}" for share in shares)
-            + (f"{mean / true:>21.2f}" if true else f"{mean:>21.3f}"),
-            flush=True,
+            f"\n{options.people} + {options.people} people, {first} and {second} actions, effect "
+            f"{options.effect:g} SD, {options.latent}, {options.studies} studies"
         )
+        print(f"{'':22}{'p < .05':>10}{'interval holds':>17}{'mean error, SD':>21}")
+        found = [
+            one_study(task, values, options.people, (first, second), options.effect, options.latent, seed)
+            for seed in range(options.first, options.first + options.studies)
+        ]
+        for name in (*NAMES, "rank test on ML", "t test on finite ML"):
+            rows = [one[name] for one in found if name in one]
+            if not rows:
+                continue
+            line = f"{name:22}{np.mean([row[0] < 0.05 for row in rows]):>10.1%}"
+            if len(rows[0]) > 1:
+                errors = np.array([row[2] for row in rows])
+                line += f"{np.mean([row[1] for row in rows]):>17.1%}"
+                line += f"{errors.mean():>+13.3f} ± {errors.std() / np.sqrt(len(errors)):.3f}"
+            print(line + (f"  ({len(rows)} studies)" if len(rows) < len(found) else ""), flush=True)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ import polars as pl
 import fidm
 from fidm.behind import places_behind, write_evidence
 from fidm.classify.question import Protocol
-from fidm.defaults import LABEL, NORMAL
+from fidm.defaults import LABEL, MAX_PEOPLE, NORMAL
 from fidm.errors import DataError, FidmError, count
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import localize
@@ -238,7 +238,8 @@ class _Line:
             self.folder, skip_bad=self.skip_bad, workers=self.workers, on_progress=self.on_progress
         )
         who = count(len(found.profile), "participant")
-        said = f"{who}, learned from {found.fit.n_learned:,} ({found.part})"
+        of = f" of {found.fit.n_people:,}" if found.fit.n_learned < found.fit.n_people <= MAX_PEOPLE else ""
+        said = f"{who}, learned from {found.fit.n_learned:,}{of} ({found.part})"
         return Done(said, [self.folder / name for name in found.files], found.warnings)
 
     def evidence(self) -> Done:

@@ -59,7 +59,7 @@ def evidence(
     from fidm.evidence.evidence import find_evidence
     from fidm.plot.evidence import evidence_figure
     from fidm.plot.save import save_figure
-    from fidm.present.study import Person, say_eta, say_lacking, show_evidence
+    from fidm.present.study import Person, say_estimates, say_lacking, show_evidence
 
     if top < 1:
         raise DataError(f"--top is {top}; it must be 1 or more.")
@@ -87,11 +87,14 @@ def evidence(
         print_result(found if participant is None else Person(found, behind, participant, top))
         return 0
     console = page()
-    eta, why = "", {}
+    estimates: dict[str, str] = {}
+    why: dict[str, str] = {}
     if participant is not None:
-        eta = say_eta(profile, participant)
+        estimates = say_estimates(profile, participant)
         why = say_lacking(profile, fitted, opened.cohort, behind, participant)
-    show_evidence(found, behind, console, participant=participant, top=top, source=source, eta=eta, why=why)
+    show_evidence(
+        found, behind, console, participant=participant, top=top, source=source, estimates=estimates, why=why
+    )
     if shown is not None:
         note(console, f"the figure shows {shown}")
     finish(console, written, target, opened)

@@ -44,9 +44,12 @@ from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
 from fidm.model.action import TIE, effective_weight
 from fidm.model.channels import Channel
-from fidm.model.effort import observed, without_longer
+from fidm.model.effort import column_values, doubtful_moves, observed, without_longer
 from fidm.tasks.stack import Followed
 from fidm.types import Floats
+
+IN_DOUBT = "moves_in_doubt"
+"""The column that says whether over half of a segment's moves were filled in or await review."""
 
 PARTS = ("observed", "expected", "residual", "own_residual", "own_z")
 """What is known of a segment in each channel."""
@@ -54,6 +57,9 @@ PARTS = ("observed", "expected", "residual", "own_residual", "own_z")
 
 def find_residuals(fit: EffortFit, cohort: Cohort, profile: Profile) -> pl.DataFrame:
     """Return one row per segment and, per channel, five columns; null where nothing was observed.
+
+    ``moves_in_doubt`` says whether over half of the segment's moves, which everything is relative to, were
+    filled in by a planner or await review. The columns of a channel:
 
     - ``duration_observed``: the observation, as it stands in the segments;
     - ``duration_expected``: what the residual is relative to, given the moves: the mean in the population; of
@@ -83,6 +89,8 @@ def find_residuals(fit: EffortFit, cohort: Cohort, profile: Profile) -> pl.DataF
     }
     if "n_moves" in cohort.segments.columns:
         columns["n_moves"] = cohort.segments["n_moves"]
+        moves = column_values(cohort.segments, "n_moves")
+        columns[IN_DOUBT] = pl.Series(2 * doubtful_moves(cohort) > moves)
     effort = observed(fit.channels, cohort, fit.levels, required=False)
     effort, _ = without_longer(fit.channels, effort, cohort, fit.longest)
     for channel, seen in zip(fit.channels, effort, strict=True):

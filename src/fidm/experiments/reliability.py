@@ -143,8 +143,9 @@ class Reliability:
         for row in self.table.iter_rows(named=True):
             best = self._best(row["parameter"])
             known = row["reliability"] is not None
-            reasons = [why_no_change(one) for one in (best, row) if known and one]
-            why = next((reason for reason in reasons if reason), None)
+            why = (why_no_change(row) or None) if known else None
+            if known and not why and best is not None and (other := why_no_change(best)):
+                why = f"by {best['kind']}, {other}"
             gone = [name for name in row if name.startswith("mdc")] if why else []
             rows.append(row | dict.fromkeys(gone) | {"no_change": why})
         schema = {**self.table.schema, "no_change": pl.String()}

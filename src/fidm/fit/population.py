@@ -48,8 +48,8 @@ SMALLEST_SD = 1e-3
 LARGEST_SHAPE, HUGE_SHAPE = 1e6, 1e4
 """Shapes go no higher than the first; above the second, a negative binomial is as good as Poisson."""
 
-FEWEST_PEOPLE = 3
-"""How people differ cannot be learned from fewer."""
+FEWEST_PEOPLE, FEWEST_OBSERVED = 3, 5
+"""How people differ cannot be learned from fewer: of their choices, and of what was observed in speech."""
 
 TOLERANCE, NEAR, NEGLIGIBLE = 1e-8, 1e-6, 0.01
 
@@ -227,10 +227,10 @@ def random_intercepts(
 def enough_people(channel: Channel, data: Observed) -> None:
     """Raise unless enough people were observed to tell how people differ."""
     people = int((data.counts > 0).sum())
-    if people < FEWEST_PEOPLE:
+    if people < FEWEST_OBSERVED:
         raise FitError(
             f"only {count(people, 'participant')} {'has' if people == 1 else 'have'} a recorded "
-            f"{channel_words(channel).name}; {FEWEST_PEOPLE} are needed to learn how people differ in it."
+            f"{channel_words(channel).name}; {FEWEST_OBSERVED} are needed to learn how people differ in it."
         )
 
 

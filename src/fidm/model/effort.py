@@ -139,21 +139,26 @@ def awaits_review(cohort: Cohort) -> Flags:
     return np.asarray((cohort.segments["status"] == "needs_review").fill_null(False).to_numpy())
 
 
-def in_doubt(cohort: Cohort, effort: Sequence[Observed]) -> list[Flags]:
-    """Return, per channel, of whom over half of the moves are in doubt that effort is held against, [P].
+def doubtful_moves(cohort: Cohort) -> Floats:
+    """Return how many moves of each segment are in doubt, [M].
 
-    Those are in doubt that a planner filled in, unless a person looked at them, and all in segments that
-    await review.
+    Those are that a planner filled in, unless a person looked at them, and all in segments that await review.
     """
-    filled_in, waiting = inferred_moves(cohort), awaits_review(cohort)
-    if "n_moves" not in cohort.segments.columns or not (filled_in.any() or waiting.any()):
-        return [np.zeros(len(cohort), np.bool_)] * len(effort)
-    moves = column_values(cohort.segments, "n_moves")
+    if "n_moves" not in cohort.segments.columns:
+        return np.zeros(cohort.n_segments)
+    moves, filled_in = column_values(cohort.segments, "n_moves"), inferred_moves(cohort)
     if "status" in cohort.segments.columns:
         seen = (cohort.segments["status"] == "reviewed").fill_null(False).to_numpy()
         filled_in = np.where(seen, 0, filled_in)
-    doubtful = np.where(waiting, moves, np.minimum(filled_in, moves))
-    found = []
+    return np.nan_to_num(np.where(awaits_review(cohort), moves, np.minimum(filled_in, moves)))
+
+
+def in_doubt(cohort: Cohort, effort: Sequence[Observed]) -> list[Flags]:
+    """Return, per channel, of whom over half of the moves are in doubt that effort is held against, [P]."""
+    doubtful = doubtful_moves(cohort)
+    if not doubtful.any():
+        return [np.zeros(len(cohort), np.bool_)] * len(effort)
+    moves, found = column_values(cohort.segments, "n_moves"), []
     for one in effort:
         owner = np.repeat(np.arange(len(cohort)), one.counts)
         of, n = (np.bincount(owner, values[one.row], minlength=len(cohort)) for values in (doubtful, moves))
@@ -310,7 +315,14 @@ def paper_channels() -> tuple[Channel, ...]:
         Gamma("duration", "duration_s", label="speech duration", unit="s"),
         NegativeBinomial("characters", "n_characters", label="character count", unit="characters"),
         NegativeBinomial("turns", "n_turns", label="turn count", unit="turns"),
-        LogNormal("pause", "pause_s", zeros="left_out", label="pause length", unit="s", rests_on="pauses"),
+        LogNormal(
+            "pause",
+            "pause_s",
+            zeros="left_out",
+            label="pause length",
+            unit="s",
+            rests_on="segments with a pause",
+        ),
         Bernoulli("pause_presence", "pause_s", label="pause presence"),
     )
 

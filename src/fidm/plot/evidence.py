@@ -23,6 +23,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.evidence.localization import SCORES, Localization
+from fidm.evidence.measures import IN_DOUBT
 from fidm.plot.action_evidence import unexpected_row, unexpected_steps
 from fidm.plot.style import INK, LESS_HATCH, QUIET, RESIDUAL_MAP, WEIGHT_MAP, new_axes, plain, plain_ticks
 from fidm.tasks.model import TaskModel
@@ -85,7 +86,8 @@ def effort_evidence(
     every = max(1, -(-n // (2 * MOST_LABELS)))
     plain_ticks(left.yaxis, place[::every].tolist(), _names(own)[::every], size=7.5)
     left.set_ylim(n - 0.4, -0.6)
-    left.set_ylabel("segment (its moves)" if "n_moves" in own.columns else "segment", fontsize=8.5)
+    doubt = ", ? if in doubt" if own.get_column(IN_DOUBT, default=pl.Series([False])).any() else ""
+    left.set_ylabel(f"segment (its moves{doubt})" if "n_moves" in own.columns else "segment", fontsize=8.5)
     return figure
 
 
@@ -116,7 +118,9 @@ def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: 
     )  # fmt: skip
     ax.axhline(0.0, color=INK, linewidth=0.8)
     every = max(1, -(-len(values) // MOST_LABELS))
-    plain_ticks(ax.xaxis, places[::every].tolist(), own["segment"].to_list()[::every], size=6.5)
+    doubtful = own.get_column(IN_DOUBT, default=own["segment"] == "")
+    names = [f"{name}{'?' if one else ''}" for name, one in zip(own["segment"], doubtful, strict=True)]
+    plain_ticks(ax.xaxis, places[::every].tolist(), names[::every], size=6.5)
     unit = "difference" if is_difference else "log ratio"
     plain(ax.set_ylabel(f"{channel_words(channel).name}\n{unit}", fontsize=8))
     ax.tick_params(axis="y", labelsize=7)
@@ -180,15 +184,15 @@ def _bars(ax: Axes, place: NDArray[np.int64], values: Floats, colours: Floats, *
 
 
 def _names(own: pl.DataFrame) -> list[str]:
-    """Each segment's name with its moves, and its episode where there are several."""
+    """Each segment's name with its moves (? if in doubt), and its episode where there are several."""
     names = own["segment"].to_list()
     if own["episode"].n_unique() > 1:
         names = [f"{episode}: {name}" for episode, name in zip(own["episode"], names, strict=True)]
     if "n_moves" not in own.columns:
         return names
     return [
-        f"{name} ({'–' if moves is None else moves})"
-        for name, moves in zip(names, own["n_moves"], strict=True)
+        f"{name} ({'–' if moves is None else moves}{'?' if in_doubt else ''})"
+        for name, moves, in_doubt in zip(names, own["n_moves"], own[IN_DOUBT], strict=True)
     ]
 
 

@@ -17,9 +17,11 @@ from rich.text import Text
 
 from fidm.behind import Behind
 from fidm.cohort import Cohort
+from fidm.defaults import MAX_PEOPLE
 from fidm.errors import count
 from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
 from fidm.evidence.localization import BYPASS, ROUTE, SAID, Localization
+from fidm.evidence.measures import IN_DOUBT
 from fidm.experiments.paper import LOCALIZATION
 from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays
@@ -108,7 +110,7 @@ def show_evidence(
     participant: str | None,
     top: int,
     source: str,
-    eta: str,
+    estimates: Mapping[str, str],
     why: Mapping[str, str],
 ) -> None:
     """Print everybody's evidence, or one person's with the words behind it.
@@ -127,8 +129,8 @@ def show_evidence(
         How many actions and segments.
     source : str
         Where what people share comes from, in words.
-    eta : str
-        This person's η in words, empty where it is not estimated.
+    estimates : mapping of str to str
+        This person's estimates in words, by the name of the parameter.
     why : mapping of str to str
         Why this person has no estimate of a parameter, by its name.
     """
@@ -141,7 +143,7 @@ def show_evidence(
     if participant is None:
         show_everybody(found, behind, top, console)
     else:
-        show_person(found, behind, participant, top, console, eta, why)
+        show_person(found, behind, participant, top, console, estimates, why)
     if not found.channels:
         warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
     warn(console, *behind.warnings)
@@ -183,12 +185,12 @@ def show_person(
     participant: str,
     top: int,
     console: Console,
-    eta: str,
+    estimates: Mapping[str, str],
     why: Mapping[str, str],
 ) -> None:
     """Print one person's most unexpected actions and heaviest segments, with the words if they are known."""
     row = found.people.filter(pl.col("participant") == participant).row(0, named=True)
-    known = f"η {eta or 'not estimated'}, {count(row['n_actions'], 'counted action')}"
+    known = f"η {estimates.get(SENSITIVITY, 'not estimated')}, {count(row['n_actions'], 'counted action')}"
     known += f", {row['n_improbable']} below {IMPROBABLE:.0%}"
     console.print(Text.assemble("\n", (participant, "bold"), f": {known}"), soft_wrap=True)
     _say_not_counted(found.not_counted(participant=participant), behind, console)
@@ -211,22 +213,26 @@ def show_person(
         warn(console, f"{listed(names)}: {reason}")
     channels = [name for name in found.channels if name not in why]
     for channel in channels:
-        _show_segments(found, behind, participant, channel, top, console)
+        _show_segments(found, behind, participant, channel, top, console, estimates.get(channel, ""))
+    own = found.segments.filter(participant=participant)
+    if own.get_column(IN_DOUBT, default=pl.Series([False])).any():
+        note(console, "?: over half of these moves were filled in by a planner or await review")
     if channels:
         note(console, RESIDUALS)
     if behind.words is not None:
         note(console, "words are shown here only; no file holds them")
 
 
-def say_eta(profile: Profile, participant: str) -> str:
-    """Return a person's η with its interval and what is to be said against it; empty where there is none."""
-    row = profile.participants.to_list().index(participant)
-    value, low, high = (float(part[row, 0]) for part in (profile.estimate, profile.low, profile.high))
-    if np.isnan(value):
-        return ""
-    against = flag_text(SENSITIVITY, STATUS_NAMES[profile.status[row, 0]], int(profile.n[row, 0]))
-    ends = f"{number_text(low)} to {number_text(high)}"
-    return f"{number_text(value)} ({ends}{f'; {against}' if against else ''})"
+def say_estimates(profile: Profile, participant: str) -> dict[str, str]:
+    """Return a person's estimates with their intervals and what is to be said against them, by parameter."""
+    row, found = profile.participants.to_list().index(participant), {}
+    for k, name in enumerate(profile.parameters):
+        value, low, high = (float(part[row, k]) for part in (profile.estimate, profile.low, profile.high))
+        if not np.isnan(value):
+            against = flag_text(name, STATUS_NAMES[profile.status[row, k]], int(profile.n[row, k]))
+            ends = f"{number_text(low)} to {number_text(high)}"
+            found[name] = f"{number_text(value)} ({ends}{f'; {against}' if against else ''})"
+    return found
 
 
 def say_lacking(
@@ -252,12 +258,18 @@ def worse_actions(found: Evidence, top: int, *, participant: str | None = None) 
 
 
 def _show_segments(
-    found: Evidence, behind: Behind, participant: str, channel: str, top: int, console: Console
+    found: Evidence,
+    behind: Behind,
+    participant: str,
+    channel: str,
+    top: int,
+    console: Console,
+    estimate: str,
 ) -> None:
     """The segments that cost clearly more than expected in one channel."""
     is_heavy = pl.col(f"{channel}_residual") > CLEARLY
     heavy = found.heaviest(channel, top, participant=participant).filter(is_heavy)
-    name = channel.replace("_", " ")
+    name = channel.replace("_", " ") + (f", θ {estimate}" if estimate else "")
     if not heavy.height:
         console.print()
         note(console, f"no segment cost clearly more than expected in {name}")
@@ -268,7 +280,8 @@ def _show_segments(
     for one in heavy.iter_rows(named=True):
         words = [] if behind.words is None else [_short(behind.words.of_segment(one))]
         numbers = [_number(one[f"{channel}_{part}"]) for part in ("observed", "expected", "residual")]
-        cells.append([one["episode"], one["segment"], str(one.get("n_moves", "–")), *numbers, *words])
+        moves = f"{one.get('n_moves', '–')}{'?' if one.get(IN_DOUBT) else ''}"
+        cells.append([one["episode"], one["segment"], moves, *numbers, *words])
     header = ["episode", "segment", "moves", "observed", "expected", "residual", *said]
     console.print(_fitted(table_of(header, cells), wraps=said))
 
@@ -345,7 +358,8 @@ def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> Non
     joint = ", joint prior" if fitted.joint is not None else ""
     who = count(len(found.profile), "participant")
     console.print(f"[bold]{who}[/], {how}{joint}, {fitted.level:.0%} intervals")
-    dim = [f"what people share was learned from {fitted.n_learned:,} ({found.part}){_say_learned(found)}"]
+    of = f" of {fitted.n_people:,}" if fitted.n_learned < fitted.n_people <= MAX_PEOPLE else ""
+    dim = [f"what people share was learned from {fitted.n_learned:,}{of} ({found.part}){_say_learned(found)}"]
     if found.reviewed is not None:
         dim.append(_say_reviewed(found.reviewed))
     if found.reasons:

@@ -23,7 +23,8 @@ from fidm.plot.style import INK, QUIET, figure_svg
 from fidm.present.numbers import not_estimated, percent_text, rounded, sentence
 
 AGAINST: Mapping[str, str] = {
-    "low_information": "The data narrow this down little.",
+    "low_information": "Little is known: the person's data narrow this down little, or too few people were "
+    "observed to learn from.",
     "few_observations": "It rests on few observations.",
     "moves_in_doubt": "Over half of the moves behind it were filled in by a planner or await review.",
     "near_chance": "The choices do not exclude that the person chooses at random.",

@@ -113,3 +113,24 @@ def test_offsets_by_maximum_likelihood_are_flagged_where_few_people_were_learned
         for one in (fit, fidm.load_fit(tmp_path / "fit.json", task)):
             status = one.profile(people).table.filter(parameter="duration")["status"]
             assert (status == "low_information").all() == flagged
+
+
+def test_evidence_of_effort_says_which_moves_are_in_doubt(task):
+    people = fidm.simulate_cohort(task, 12, seed=1)
+    status = np.where(np.arange(people.n_segments) % 3, "confident", "needs_review")
+    doubted = replace(people, segments=people.segments.with_columns(status=pl.Series(status)))
+    found = fidm.find_evidence(fidm.Model(task).fit(people), doubted).segments
+    assert np.array_equal(found["moves_in_doubt"].to_numpy(), status == "needs_review")
+
+
+def test_a_channel_in_which_four_people_were_observed_is_left_out(task):
+    people = fidm.simulate_cohort(task, 12, seed=1)
+    owner = np.repeat(np.arange(12), np.diff(people.segment_offsets[people.episode_offsets]))
+    seconds = pl.Series(
+        np.where(owner < 4, people.segments["duration_s"].to_numpy(), np.nan), nan_to_null=True
+    )
+    fit = fidm.Model(task).fit(replace(people, segments=people.segments.with_columns(duration_s=seconds)))
+    assert "duration" not in fit.parameters
+    assert any(
+        "only 4 participants have a recorded speech duration; 5 are needed" in one for one in fit.warnings
+    )
