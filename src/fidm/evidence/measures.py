@@ -44,7 +44,7 @@ from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
 from fidm.model.action import TIE, effective_weight
 from fidm.model.channels import Channel
-from fidm.model.effort import column_values, doubtful_moves, observed, without_longer
+from fidm.model.effort import awaits_review, column_values, doubtful_moves, observed, without_longer
 from fidm.tasks.stack import Followed
 from fidm.types import Floats
 
@@ -90,7 +90,7 @@ def find_residuals(fit: EffortFit, cohort: Cohort, profile: Profile) -> pl.DataF
     if "n_moves" in cohort.segments.columns:
         columns["n_moves"] = cohort.segments["n_moves"]
         moves = column_values(cohort.segments, "n_moves")
-        columns[IN_DOUBT] = pl.Series(2 * doubtful_moves(cohort) > moves)
+        columns[IN_DOUBT] = pl.Series(awaits_review(cohort) | (2 * doubtful_moves(cohort) > moves))
     effort = observed(fit.channels, cohort, fit.levels, required=False)
     effort, _ = without_longer(fit.channels, effort, cohort, fit.longest)
     for channel, seen in zip(fit.channels, effort, strict=True):
