@@ -48,7 +48,8 @@ docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 	@echo "Wrote docs/_build/html/index.html"
 
-# Wheels and sources of both packages in dist/, looked into, installed into an empty environment and run there.
+# Wheels and sources of both packages in dist/, looked into, installed where nothing else is than what they ask for,
+# and run there.
 dist: $(VENV)/.dev
 	$(BIN)/python scripts/check-dist.py
 
