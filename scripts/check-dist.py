@@ -59,7 +59,7 @@ def main() -> None:
         say("installed into an environment with nothing but what they ask for")
         expect("grocery", "list", cwd=elsewhere)
         expect("map-task", "studies", "list", cwd=elsewhere)
-        expect("report.html", "demo", "--people", "40", cwd=elsewhere)
+        expect("report.html", "demo", cwd=elsewhere)
         require(Path(elsewhere, "fidm-demo/study/report.html").exists(), "fidm demo wrote no report")
     say("fidm demo, fidm list and fidm studies list run there")
 
