@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,13 @@ def no_pictures(monkeypatch):
         Path(path).write_bytes(b"no picture")
 
     monkeypatch.setattr(Figure, "savefig", undrawn)
+
+
+@pytest.fixture(scope="module")
+def briefly_classified():
+    """Whoever runs the whole line classifies once, with two scrambles: it takes most of the time of a run."""
+    from fidm import run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "Protocol", partial(run.Protocol, repeats=1, permutations=2))
+        yield

@@ -29,7 +29,7 @@ def run(study, capsys, *options):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(briefly_classified, tmp_path_factory):
     """A study with dialogs that was taken through the whole line once."""
     folder = tmp_path_factory.mktemp("run") / "study"
     fidm.simulate_study(folder, task="errands", n=24, seed=2, language="en", formats=("csv",))
