@@ -6,7 +6,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Python compiles a module when it is first imported; most modules of what is installed never are.
+# Python compiles a module when it is first imported, and most of what is installed never is.
+unexport PYTHONDONTWRITEBYTECODE
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 WORKERS ?= auto
 # Tests of one file stay with one worker, and so share what they compute, until another worker has nothing left to do.
