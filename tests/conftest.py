@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from functools import partial
@@ -24,8 +25,11 @@ def no_pictures(monkeypatch):
     """Figures are made but not drawn: for tests of pages and tables, most of whose time drawing would take."""
     from matplotlib.figure import Figure
 
-    def undrawn(_figure, path, **_):
-        Path(path).write_bytes(b"no picture")
+    def undrawn(_figure, where, **_):
+        if isinstance(where, io.StringIO):
+            where.write("<svg/>")
+        else:
+            Path(where).write_bytes(b"no picture")
 
     monkeypatch.setattr(Figure, "savefig", undrawn)
 
