@@ -25,7 +25,7 @@ demo: $(VENV)/.core
 # demonstration is that of the packages as released.
 test:
 	$(MAKE) --no-print-directory --jobs 2 $(VENV)/.dev $(VENV)/.browser
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target dist types docs lint imports
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target dist docs types lint imports
 	$(MAKE) --no-print-directory unit
 	@echo "All checks passed."
 
