@@ -116,17 +116,15 @@ class Judge:
         """Return the blocks of these rows, with sources that learned from the learners."""
         found: dict[str, Features] = {}
         known: dict[int, tuple[Any, Any]] = {}  # by source: what has learned, and what it gave
-        people = self.cohort[rows]
         for name, block in self.blocks.items():
             if name in self.fixed:
                 found[name] = self.fixed[name].people(rows)
                 continue
-            key = id(block.source)
-            if key not in known:
+            if (key := id(block.source)) not in known:
                 source = block.fresh_source()
                 source.fit(self.cohort[learners])
-                known[key] = source, source.transform(people)
-            found[name] = Features.of(block, *known[key], len(people))
+                known[key] = source, source.transform(self.cohort[rows])
+            found[name] = Features.of(block, *known[key], len(rows))
         return found
 
     def predict(
