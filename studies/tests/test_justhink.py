@@ -365,6 +365,7 @@ def test_another_price_of_a_change_is_that_of_a_task_made_with_it():
     assert (solve_toggles(task, change=-0.1).q == solve_toggles(task).q).all()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_words_about_readings_follow_the_numbers(findings, loaded):
     def told_with(*verdicts, loss=(0.28, 0.283)):
         """What the page says if the task had been read in these ways."""

@@ -136,6 +136,7 @@ def told_with(
     return given["given-move"][1 + PAPER.index(observable)]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_words_follow_the_numbers(findings: Findings, loaded: Loaded) -> None:
     better = told_with(findings, loaded, "duration", 0.01, 0.008, 0.012)
     assert "by 0.010 (0.008 to 0.012) per" in better

@@ -313,6 +313,7 @@ def test_first_and_last_mini_blocks_are_a_split_of_their_own(findings):
     assert rows["n"][1] == findings.numbers["n_adults"]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_words_follow_the_numbers(findings, loaded):
     def told_with(section: str, table: str, **changes) -> str:
         """What a section says if columns of a table were other ones."""

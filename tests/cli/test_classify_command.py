@@ -171,6 +171,7 @@ def test_json_and_the_same_seed_give_the_same_numbers(study, tmp_path, capsys):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes(), path.name
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_results_go_into_the_study_and_language_can_be_left_out(study, tmp_path, capsys):
     copy = with_people(study, tmp_path, diagnosis=pl.Series(["normal", "mci"] * 30), age_years=None, sex=None)
     assert main(["classify", str(copy), "--no-language", *QUICKEST]) == 0
@@ -184,6 +185,7 @@ def test_results_go_into_the_study_and_language_can_be_left_out(study, tmp_path,
     assert not (copy / "grounding").exists()  # nothing was read, so nothing is kept
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_study_without_scores_still_has_its_other_rows(study, tmp_path, capsys):
     copy = with_people(study, tmp_path, score_total=None, score_route=None)
     assert main(["classify", str(copy), "--no-language", *QUICKEST]) == 0

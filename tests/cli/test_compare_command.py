@@ -35,6 +35,7 @@ def test_groups_are_shown_and_written(study, capsys):
     assert written >= {"compare.json", "compare.csv", "compare-groups.csv", "compare.png", "compare.pdf"}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_json_has_the_record_and_the_tables(study, capsys):
     capsys.readouterr()
     assert main(["compare", str(study), "--by", "age_years", "--json"]) == 0
@@ -44,6 +45,7 @@ def test_json_has_the_record_and_the_tables(study, capsys):
     assert {row["contrast"] for row in found["result"]["table"]} == {"age_years + 1 SD"}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_lapse_rate_is_a_number(study, capsys):
     with pytest.raises(SystemExit, match="2"):
         main(["compare", str(study), "--by", "sex", "--lapse", "often"])

@@ -83,6 +83,7 @@ def estimates(page):
     return pl.DataFrame(shown["rows"], schema=names, orient="row", infer_schema_length=None)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_the_report_has_both_ways_as_the_profile_has_them(study):
     assert main(["fit", str(study)]) == 0
     written = pl.read_parquet(study / "profile.parquet").sort("participant")

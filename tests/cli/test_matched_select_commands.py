@@ -32,6 +32,12 @@ def study(tmp_path, cohort):
     return tmp_path / "study"
 
 
+@pytest.fixture
+def one_point(monkeypatch):
+    """One setting to select from."""
+    monkeypatch.setattr(selecting, "select", partial(selecting.select, costs=[-0.02], temperatures=[0.05]))
+
+
 def test_matched_pairs_of_a_study(study, capsys):
     assert main(["matched", "--like", str(study), "--repeat", "2"]) == 0
     out = capsys.readouterr().out
@@ -104,7 +110,8 @@ def test_pages_fit_in_eighty_columns(study, capsys, monkeypatch):
     assert len(rows[0].split()) == 8
 
 
-def test_a_setting_is_selected_by_area_as_json(study, tmp_path, capsys):
+@pytest.mark.usefixtures("no_pictures")
+def test_a_setting_is_selected_by_area_as_json(study, tmp_path, capsys, one_point):
     arguments = ["select", str(study), "--by", "auc", "--split", "all", "--folds", "3", "--json"]
     assert main([*arguments, "--out", str(tmp_path / "here")]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -115,6 +122,7 @@ def test_a_setting_is_selected_by_area_as_json(study, tmp_path, capsys):
     assert (tmp_path / "here" / "select.pdf").exists()
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_task_that_only_degenerates_gives_exit_code_1(tmp_path, cohort, capsys):
     text = fidm.builtin_text("errands")
     for reward in ("target = 1.0", "reward = 1.5", "reward = 2.0"):
@@ -128,8 +136,7 @@ def test_a_task_that_only_degenerates_gives_exit_code_1(tmp_path, cohort, capsys
     assert (tmp_path / "study" / "results" / "select.png").exists()
 
 
-def test_select_takes_several_tasks(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(selecting, "select", partial(selecting.select, costs=[-0.02], temperatures=[0.05]))
+def test_select_takes_several_tasks(tmp_path, capsys, one_point):
     tasks = [fidm.load_task(name) for name in ("errands", "grocery_small")]
     fidm.write_cohort(
         fidm.simulate_cohort(tasks, 10, seed=1), tmp_path / "two", tasks=["errands", "grocery_small"]

@@ -66,6 +66,7 @@ def run(capsys, *words):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_every_verb_uses_them(study, capsys):
     fitted = run(capsys, "fit", study)
     assert [row["parameter"] for row in fitted["parameters"]] == NAMES

@@ -49,6 +49,7 @@ def test_a_report_is_written_and_said(study, capsys):
     ]
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_deidentified_one_beside_it_for_programs(study, tmp_path, capsys):
     ids = pl.read_parquet(study / "participants.parquet")["participant"].to_list()
     target = tmp_path / "shared.html"
@@ -101,6 +102,7 @@ def test_nothing_of_somebody_elses_is_written_over(study, tmp_path, monkeypatch)
         run(study, *hide, page / "key.csv")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_report_grouped_by_split(study, tmp_path):
     other = shutil.copytree(study, tmp_path / "study")
     people = pl.read_parquet(other / "participants.parquet")

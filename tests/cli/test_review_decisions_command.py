@@ -40,6 +40,7 @@ def judge(study: Path, who: str, kind: Kind, *numbers: int, sample: str = "") ->
         trail.append(decide(dialog, segment, grounded.terrain, reviewer=who, kind=kind, sample=sample))
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_fit_and_evidence_use_the_reviewed_traces(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = fidm.read_cohort(study)
     judge(study, "Ann", "reject", 1)

@@ -29,7 +29,7 @@ def run(study, capsys, *options):
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(briefly_classified, tmp_path_factory):
     """A study with dialogs that was taken through the whole line once."""
     folder = tmp_path_factory.mktemp("run") / "study"
     fidm.simulate_study(folder, task="errands", n=24, seed=2, language="en", formats=("csv",))
@@ -55,12 +55,14 @@ def test_everything_is_there_and_nothing_is_done_twice(study, capsys):
     assert before == after
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_what_was_lost_or_changed_is_made_again(study, capsys):
     (study / "results" / "reliability.csv").unlink()
     found = run(study, capsys)
     assert found == outcomes(reliability="done")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_new_dialog_reaches_the_report(study, capsys):
     dialog = sorted((study / "talks").iterdir())[0]
     text = dialog.read_text("utf-8").replace(dialog.stem, "NEW")
@@ -72,12 +74,14 @@ def test_a_new_dialog_reaches_the_report(study, capsys):
     assert "NEW" in {person["id"] for person in page["people"]}
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_another_label_grounds_and_fits_nothing_again(study, capsys):
     """It did, and a fit of one's own was then older than the tables on a slow machine, and made again."""
     found = run(study, capsys, *UNLABELLED)
     assert (found["ground"], found["fit"], found["evidence"]) == ("up to date",) * 3
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_fit_of_ones_own_is_used_as_it_is(study, capsys):
     assert main(["fit", str(study), "--method", "mle"]) == 0
     own = (study / "fit.json").read_bytes()
@@ -86,6 +90,7 @@ def test_a_fit_of_ones_own_is_used_as_it_is(study, capsys):
     assert (study / "fit.json").read_bytes() == own
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_without_dialogs_and_labels_steps_are_left_out(tmp_path, capsys):
     folder = tmp_path / "plain"
     fidm.write_cohort(fidm.simulate_cohort(fidm.load_task("errands"), 20, seed=1), folder, tasks=["errands"])

@@ -346,7 +346,7 @@ def _computed(block: Block, people: Cohort, question: Question) -> Features:
     """Everybody's features, by a source that learns nothing."""
     source = block.fresh_source()
     source.fit(people[question.train])
-    features = Features.of(block, source, people)
+    features = Features.of(block, source, source.transform(people), len(people))
     if np.isnan(features.matrix[question.train]).all():
         raise DataError(
             f"{block.name} has no value for any of the {len(question.train)} people to learn from."

@@ -66,9 +66,9 @@ class Features:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, block: Block, source: Any, people: Cohort) -> Features:
-        """Compute a block of features by a source that has learned what it must."""
-        matrix = checked(block.name, source.transform(people), len(people))
+    def of(cls, block: Block, source: Any, given: Any, n: int) -> Features:
+        """Return a block of the features that its source gave of ``n`` people."""
+        matrix = checked(block.name, given, n)
         size = matrix.shape[1]
         told = source.get_feature_names_out() if hasattr(source, "get_feature_names_out") else ()
         names = [str(name) for name in told]
@@ -115,16 +115,16 @@ class Judge:
     def features(self, learners: Integers, rows: Integers) -> dict[str, Features]:
         """Return the blocks of these rows, with sources that learned from the learners."""
         found: dict[str, Features] = {}
-        sources: dict[int, Any] = {}
+        known: dict[int, tuple[Any, Any]] = {}  # by source: what has learned, and what it gave
         for name, block in self.blocks.items():
             if name in self.fixed:
                 found[name] = self.fixed[name].people(rows)
                 continue
-            key = id(block.source)
-            if key not in sources:
-                sources[key] = block.fresh_source()
-                sources[key].fit(self.cohort[learners])
-            found[name] = Features.of(block, sources[key], self.cohort[rows])
+            if (key := id(block.source)) not in known:
+                source = block.fresh_source()
+                source.fit(self.cohort[learners])
+                known[key] = source, source.transform(self.cohort[rows])
+            found[name] = Features.of(block, *known[key], len(rows))
         return found
 
     def predict(

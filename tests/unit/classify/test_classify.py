@@ -18,7 +18,7 @@ import fidm
 import fidm.study
 from fidm.classify import judging
 from fidm.classify import validation as leakage
-from fidm.classify.features import make_blocks, representation
+from fidm.classify.features import Block, make_blocks, representation
 from fidm.classify.question import ask, cut
 from fidm.experiments import paper
 from fidm.experiments.shared import classifier
@@ -106,6 +106,18 @@ class Memory(TransformerMixin, BaseEstimator):
 
 
 # ---------------------------------------------------------------------- nobody crosses
+
+
+def test_a_source_of_several_blocks_is_asked_once():
+    _, cohort = setting()
+    people = cohort.with_participants(cohort.participants.drop("diagnosis"))
+    spy, before = Spy(), len(Spy.log)
+    blocks = {name: Block(name, spy) for name in ("a", "b")}
+    judge = judging.Judge(people, np.zeros(len(people), np.int64), 2, blocks, {"a": ("a",), "b": ("b",)})
+    features = judge.features(np.arange(60), np.arange(60, 90))
+    assert len(Spy.log) == before + 1
+    assert features["a"].names == ("a_1",)
+    assert np.array_equal(features["a"].matrix, features["b"].matrix)
 
 
 def test_nobody_is_judged_by_somebody_who_saw_them():
