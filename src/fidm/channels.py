@@ -54,7 +54,7 @@ class ChannelWords(NamedTuple):
     unit : str
         What an observation is counted in; empty where it has no unit.
     rests_on : str
-        What its observations are, several of them: ``"segments"`` or ``"pauses"``.
+        What its observations are, several of them: ``"segments"`` or ``"paused segments"``.
     """
 
     name: str

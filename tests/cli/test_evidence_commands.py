@@ -104,7 +104,7 @@ def residual_rows(out):
     found, channel = {}, None
     for line in out.splitlines():
         if line.startswith("Heaviest segments in "):
-            channel = line.removeprefix("Heaviest segments in ")
+            channel = line.removeprefix("Heaviest segments in ").split(",")[0]
             found[channel] = []
         elif channel and line.strip() and line.split()[0] == "1":
             found[channel].append(float(line.split()[5]))
@@ -378,7 +378,7 @@ def test_a_fit_of_the_study_or_of_elsewhere_is_used(study, cohort, tmp_path, cap
     task = fidm.load_task("grocery_small")
     fidm.Model(task).fit(cohort[:20]).save(study / "fit.json")
     assert run("evidence", study) == 0
-    assert "learned earlier" in capsys.readouterr().out
+    assert "learned from 20 participants of this study" in capsys.readouterr().out
     fidm.Model(task).fit(cohort[:15], method="mle").save(tmp_path / "other.json")
     out = tmp_path / "there"
     assert run("localize", study, "--use", tmp_path / "other.json", "--out", out, "--bootstrap", 20) == 0

@@ -26,8 +26,13 @@ def test_a_segment_can_count_in_action_sensitivity_by_its_stated_steps_of_known_
 
 
 def test_rejections_are_named_only_where_there_are_any():
-    uses = pl.DataFrame({"awaits_review": [False], "in_choices": [True]})
+    uses = pl.DataFrame({"awaits_review": [False], "in_effort": [True], "in_choices": [True]})
     assert say_counted(uses, pl.Series(["confident"])) == ""
     one = "1 of 2 segments count in effort and 1 can count in action sensitivity; "
     assert say_counted(uses, pl.Series(["confident", "no_route"])) == f"{one}in 1 no moves were read"
     assert say_counted(uses, pl.Series(["confident", "rejected"])) == f"{one}1 was rejected"
+    far_longer = pl.DataFrame(
+        {"awaits_review": [True, False], "in_effort": [False, True], "in_choices": [True] * 2}
+    )
+    said = "1 of 2 segments count in effort and 2 can count in action sensitivity"
+    assert say_counted(far_longer, pl.Series(["needs_review", "confident"])) == said

@@ -499,7 +499,8 @@ class _Measuring:
             found, low, high = (np.full(3, np.nan) for _ in range(3))
             if seen.sum() >= FEWEST_FOR_SHARES:
                 own, sd = errors[seen, k], float(profile.prior_sd[k])
-                found[1], low[1], high[1] = (told_apart(own, sd, one) for one in (sd, *spreads[k]))
+                found[1] = 1 - float(np.mean(own**2)) / sd**2
+                low[1], high[1] = (told_apart(own, sd, one) for one in spreads[k])
                 found[2] = math.sqrt(np.mean(own**2) / found[1]) if found[1] > 0 else math.nan
             rows.append(_row(name, "model", int(seen.sum()), int((~seen).sum()), found, low, high))
         return rows

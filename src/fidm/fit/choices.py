@@ -63,7 +63,7 @@ def fit_choices(
     >>> import fidm
     >>> values = [[1.0, 0.0], [0.5, 0.0], [0.0, 0.2], [1.0, 0.8]]
     >>> fidm.fit_choices(values, [0, 0, 0, 1]).select("action_sensitivity", "status").rows()
-    [(2.08..., 'few_observations')]
+    [(2.08..., 'near_chance')]
     """
     if method not in ("mle", "eb"):
         raise FitError(f"method is {method!r}; it must be 'mle' or 'eb'.")

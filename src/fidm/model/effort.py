@@ -321,7 +321,7 @@ def paper_channels() -> tuple[Channel, ...]:
             zeros="left_out",
             label="pause length",
             unit="s",
-            rests_on="segments with a pause",
+            rests_on="paused segments",
         ),
         Bernoulli("pause_presence", "pause_s", label="pause presence"),
     )

@@ -147,7 +147,7 @@ def not_estimated(name: str, n: int = 0, why: str = "") -> str:
     >>> not_estimated("action_sensitivity"), not_estimated("duration")
     ('not estimated: no stated moves', 'not estimated: no segments')
     >>> not_estimated("pause"), not_estimated("action_sensitivity", 3)
-    ('not estimated: no pauses', 'not estimated: no choice between better and worse actions')
+    ('not estimated: no paused segments', 'not estimated: no choice between better and worse actions')
     """
     if why and not n:
         return f"not estimated: {why}"
@@ -165,7 +165,7 @@ def flag_text(name: str, status: str, n: int, why: str = "") -> str:
     Examples
     --------
     >>> flag_text("pause", "no_observation", 0), flag_text("pause", "at_edge", 9)
-    ('not estimated: no pauses', 'at the edge')
+    ('not estimated: no paused segments', 'at the edge')
     >>> flag_text("pause", "alike", 9), flag_text("action_sensitivity", "no_maximum", 1)
     ('', 'every choice was a best one, few observations')
     """

@@ -122,7 +122,7 @@ def test_people_without_observations_and_in_any_order(segments, fit):
         (lambda table: table.with_columns(duration_s=-pl.col("duration_s")), "360 rows of 30 participants"),
         (lambda table: table.drop("duration_s"), "no column 'duration_s'"),
         (lambda table: table.with_columns(n_words=pl.lit(None, pl.Int64)), "n_words is missing"),
-        (lambda table: table.head(12), "only 1 participant has a recorded .*; 3 are needed"),
+        (lambda table: table.head(12), "only 1 participant has a recorded .*; 5 are needed"),
         (lambda table: table.clear(), "nobody to learn from"),
     ],
 )

@@ -619,7 +619,7 @@ def test_few_observations_under_eb_are_said_to_rest_on_the_others():
     profile = replace(profile, log_sensitivity_se=np.array([0.95, 0.9, 0.4, 0.6]))
     mostly = "of this person, the estimate and its interval rest mostly on what the other people are like."
     assert against(profile, 0, 0) == f"With only 1 step {mostly}"  # and not: the data give a lower bound
-    assert against(profile, 1, 0) == f"With only 2 steps {mostly}"
+    assert against(profile, 1, 0).startswith(f"With only 2 steps {mostly}")
     random = np.full(profile.status.shape, STATUSES.index("at_random"), np.int8)
     assert "chooses at random" in against(replace(profile, status=random, random=np.full(4, 0.97)), 1, 0)
     partly = "It rests on 16 steps only, and in part on what the other people are like."
@@ -850,11 +850,12 @@ def test_standard_errors_hold_where_people_differ_in_a_slope():
     assert np.std(found) == pytest.approx(np.mean(said), rel=0.3)
 
 
-def test_three_people_have_no_standard_errors_but_what_is_plausible_has():
-    three = fidm.simulate_cohort(task(), 3, seed=4)
-    alone = fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(three, method="mle")
+def test_as_many_people_as_numbers_have_no_standard_errors_but_what_is_plausible_has():
+    five = fidm.simulate_cohort(task(), 5, seed=4)
+    model = fidm.Model(task(), channels=[Gamma("duration", "duration_s", design=("log_moves", "n_turns"))])
+    alone = model.fit(five, method="mle")
     assert np.isnan(list(alone.populations["duration"].se.values())).all()
-    shared = fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(three)
+    shared = model.fit(five)
     assert min(shared.populations["duration"].se.values()) > 0.05
 
 
@@ -875,11 +876,10 @@ def test_maximum_likelihood_of_few_people_is_said_to_be_too_sure():
     assert not any("too narrow" in said for said in fitted().warnings)
 
 
-def test_fewer_than_ten_people_have_no_tenths():
+def test_fewer_than_ten_people_have_no_tenths_nor_a_median():
     few, many = (fitted().profile(cohort()[np.arange(n)]).summary().table for n in (9, 10))
-    assert np.isnan(few.select("p10", "p90", "reliability").to_numpy()).all()
-    assert np.isfinite(few["median"].to_numpy()).all()
-    assert np.isfinite(many["p10"].to_numpy()).all()
+    assert np.isnan(few.select("median", "p10", "p90", "reliability").to_numpy()).all()
+    assert np.isfinite(many.select("median", "p10").to_numpy()).all()
 
 
 # ---------------------------------------------------------------------- far from everybody, and other extremes

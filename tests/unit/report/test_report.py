@@ -216,7 +216,7 @@ def test_the_profile_has_its_place_among_the_others(opened, monkeypatch):
         value = profile.estimate[:, k]
         below = [np.mean([(v > o) + (v == o) / 2 for o in np.delete(value, i)]) for i, v in enumerate(value)]
         assert places == pytest.approx(100 * np.array(below), abs=1e-3)  # the share of the others below
-        things = "steps" if k == 0 else "pauses" if name == "pause" else "segments"
+        things = "steps" if k == 0 else "paused segments" if name == "pause" else "segments"
         assert all(re.fullmatch(rf"{row['n']} {things.rstrip('s')}s?", row["rests_on"]) for row in rows)
         assert all((row["said"] is None) == (row["status"] == "ok") for row in rows)
 
@@ -780,7 +780,7 @@ def test_nothing_in_a_report_is_minus_zero(built):
     assert not re.search(r"-0\.0[,\]}]", json.dumps(built.data, separators=(",", ":")))
 
 
-def test_how_many_a_median_is_of_is_said(opened):
+def test_how_many_a_median_is_of_is_said(opened, monkeypatch):
     profile = opened.known.profile
     estimate = profile.estimate.copy()
     estimate[2, 0] = np.inf
@@ -791,13 +791,14 @@ def test_how_many_a_median_is_of_is_said(opened):
     shown = next(table for table in parameters_section(endless)["tables"] if table["id"] == "spread")
     assert [column["name"] for column in shown["columns"]][:3] == ["parameter", "n", "median"]
     assert [row[1] for row in shown["rows"]] == [7] * len(profile.parameters)
-    assert shown["rows"][0][2] == rounded(np.median(estimate[:, 0]))  # as fidm fit shows it
-    assert shown["rows"][0][4] is None  # seven people have no tenth of their number
+    assert shown["rows"][0][2:5] == [None] * 3  # seven people have no tenth of their number, nor a middle
     assert "infinite" in shown["note"]
-    estimate[:, 0] = -np.inf
-    below = replace(opened, known=replace(opened.known, profile=replace(profile, estimate=estimate)))
-    shown = next(table for table in parameters_section(below)["tables"] if table["id"] == "spread")
-    assert shown["rows"][0][2:5] == ["−∞", None, None]
+    monkeypatch.setattr("fidm.fit.profile.FEWEST_FOR_SHARES", 7)
+    for endless_side, shown_as in ((np.inf, "∞"), (-np.inf, "−∞")):
+        estimate[:, 0] = endless_side
+        all_so = replace(opened, known=replace(opened.known, profile=replace(profile, estimate=estimate)))
+        shown = next(table for table in parameters_section(all_so)["tables"] if table["id"] == "spread")
+        assert shown["rows"][0][2:5] == [shown_as] * 3
     tops = opened.known.found.counted["unexpectedness"].to_numpy()
     linear = shared_part(opened.known)["unexpectedness"]
     assert [linear["p90"], linear["p99"]] == [rounded(one) for one in np.quantile(tops, (0.9, 0.99))]
@@ -839,7 +840,7 @@ def test_whoever_has_no_estimate_has_no_place_and_is_told_why(opened):
     first, second, *_ = people_parts(odd)
     own = {one["parameter"]: one for one in first["profile"]}
     assert own["action_sensitivity"]["said"] == "Not estimated: no stated moves."
-    assert own["pause"]["said"] == "Not estimated: no pauses."
+    assert own["pause"]["said"] == "Not estimated: no paused segments."
     assert {own[name]["percentile"] for name in ("action_sensitivity", "pause", "turns")} == {None}
     assert own["turns"]["said"] == "Not estimated: there are no measurable individual differences."
     assert "probability 97.0 %" in second["profile"][0]["said"]
@@ -943,7 +944,9 @@ def test_from_how_many_of_this_study_each_parameter_was_learned_is_said(opened):
     n = np.where(known.profile.n > 0, known.profile.n, 1)
     rows = np.flatnonzero(known.profile.participants.is_in(learners.implode()).to_numpy())
     all_known = replace(
-        known, fit=replace(known.fit, n_learned=len(rows)), profile=replace(known.profile, n=n)
+        known,
+        fit=replace(known.fit, n_people=len(rows), n_learned=len(rows)),
+        profile=replace(known.profile, n=n),
     )
     n = n.copy()
     n[rows[0], 0], n[rows[:2], known.profile.parameters.index("pause")] = 0, 0
