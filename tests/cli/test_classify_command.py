@@ -93,7 +93,7 @@ def test_the_page_has_both_of_the_papers_tables_with_intervals(ran):
         "Two classes (the paper's table 2, left): normal against mci and major_ncd; in per cent",
         "Three classes (table 2, right): normal, mci, major_ncd, each against the rest",
         "What a combination adds to its baseline, two classes",
-        "checks: labels scrambled 2 times gave an AUC of",
+        "checks: labels scrambled 2 times gave a mean AUC of",
     ):
         assert words in page, words
     assert "Within groups" not in page  # that is for --full

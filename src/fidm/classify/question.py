@@ -27,6 +27,9 @@ MOST_CLASSES = 10
 LONGEST_NAME = 20
 """A value with more characters than this is not repeated in a message."""
 
+FEWEST_IN_CLASS = 5
+"""Of fewer people in a class nobody is advised to use fewer folds."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
@@ -175,7 +178,8 @@ def ask(
         if n < folds:
             raise DataError(
                 f"{n} of the people of {part} with a {label}{out} {'is' if n == 1 else 'are'} {name}; "
-                f"{folds} folds need at least {folds}. Use fewer folds (at least 2), or more people."
+                f"{folds} folds need at least {folds}. "
+                f"{'Use fewer folds, or more people' if n >= FEWEST_IN_CLASS else 'More people are needed'}."
             )
     if groups is not None:
         crossing = np.intersect1d(groups[question.train], groups[question.held_out])

@@ -236,7 +236,10 @@ def say_checks(found: Classification, scale: Scale = POINTS) -> list[str]:
     if values:
         gave = " to ".join(dict.fromkeys((scale.area(min(values)), scale.area(max(values)))))
         often = times(int(scrambled["n"][0]))
-        said.append(f"labels scrambled {often} gave an AUC of {gave} ({scale.half} expected)")
+        said.append(f"labels scrambled {often} gave a mean AUC of {gave} ({scale.half} expected)")
+        if chances := scrambled["p"].drop_nulls().to_list():
+            ps = " to ".join(dict.fromkeys(f"{p:.2f}" for p in (min(chances), max(chances))))
+            said.append(f"they did as well as the true labels with a probability of {ps}")
     folds = checks.filter(check=FOLD_NUMBER).rows(named=True)
     said += [say_fold(row, scale) for row in folds]
     unsure = sum(is_unsure(row) and row["passed"] is not None for row in folds)

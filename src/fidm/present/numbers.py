@@ -174,6 +174,7 @@ def flag_text(name: str, status: str, n: int, why: str = "") -> str:
     if status == "no_observation":
         return not_estimated(name, n, why)
     few = FLAGS["few_observations"] if n < fewest(name) and status != "longer_than_learned" else ""
+    status = "near_chance" if status == "at_zero" and few else status  # one choice proves nothing
     return ", ".join(dict.fromkeys(said for said in (FLAGS.get(status), few) if said))
 
 

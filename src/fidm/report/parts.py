@@ -86,6 +86,8 @@ def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     said, few = AGAINST.get(status), profile.is_few[row, k]
     if status == "no_maximum" and not few:
         said = LOWER_BOUND
+    if status == "at_zero" and few:
+        said = AGAINST["near_chance"]
     leans = profile.method == "eb" and np.isfinite(profile.estimate[row, k])
     error = profile.log_sensitivity_se[row] if name == SENSITIVITY else profile.se[row, k]
     if few and leans and status != "at_random" and error**2 > profile.prior_sd[k] ** 2 / 2:

@@ -306,7 +306,7 @@ def _spreads(profile: Profile) -> list[dict[str, Any]]:
             np.quantile(finite, (0, 0.1, 0.5, 0.9, 1)) if len(finite) else np.full(5, np.nan)
         )
         if len(finite) < FEWEST_FOR_SHARES:
-            p10 = p90 = np.nan
+            p10 = middle = p90 = np.nan
         rows.append(
             {
                 "parameter": name,

@@ -388,7 +388,7 @@ def classification_section(opened: Opened) -> dict[str, Any]:
             )
         except FidmError as error:
             said = [f"People's status cannot be classified: {error.message}"]
-            if "folds" in error.message:
+            if "fewer folds" in error.message:
                 said.append("fidm classify takes another number of folds (--folds); this page then shows it.")
             return section("classification", title, said)
     judged = count(found.flow.n("train"), "person", "people")
