@@ -440,7 +440,8 @@ def _integrated(
     ends = []
     for tail in tails:
         share = (tail - random) / np.maximum(1 - random, 1e-300)
-        end = node_quantiles(*_unit(len(table)), density, log_eta, (np.clip(share, 1e-12, 1 - 1e-12),))[0]
+        inside = np.clip(share, 1e-12, 1 - 1e-12)[:, None]
+        end = node_quantiles(*_unit(len(table)), density, log_eta, inside)[:, 0]
         ends.append(np.where(share > 0, end, -np.inf))
     # Plausible priors may be wide, and are cut off where choices tell nothing.
     beyond = 1e-10 if prior.plausible is None else 1e-6
