@@ -37,10 +37,11 @@ from fidm.fit.common import (
     valid_channels,
     valid_level,
 )
+from fidm.fit.draws import AT_ONCE, Draws, Noise, draw_offsets
 from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
 from fidm.fit.population import Learned
-from fidm.fit.profile import PER_PERSON, Profile
+from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
 from fidm.types import Floats, Progress
@@ -242,6 +243,43 @@ class EffortFit:
             inferred=self.inferred,
         )
 
+    def draws(self, cohort: Cohort | pl.DataFrame | Any, n: int = 1_000, *, seed: int) -> Draws:
+        """Draw everybody's parameters from the posterior that :meth:`profile` sums up.
+
+        Differences among people, and whatever else is computed draw by draw, then have the right
+        uncertainty: doubt about what people share is carried, as all people of one draw are under the same
+        population. So is what goes together within a person, by a joint prior or by kinds of people. What
+        is not doubted in a profile is not in its draws: that of joint priors, of the kinds and of the share
+        of people who choose at random, and what makes less than 2 % of the variance of estimates.
+
+        Under a joint prior nobody with 20 choices or more is drawn at random, as in the profile's intervals.
+        Where nobody's choices allow a prior of η, it has no posterior, and its draws are NaN.
+
+        Parameters
+        ----------
+        cohort : Cohort or DataFrame
+            The people. For anybody outside the training part, too, what people share is as it was learned.
+        n : int
+            How many draws. They take 8 n bytes per person and parameter.
+        seed : int
+            The same seed and n give the same draws of a person, in any batch and order of people.
+        """
+        if self.method != "eb":
+            raise FitError("Maximum likelihood has no posterior to draw from. Fit with method='eb'.")
+        for name, value, least in (("n", n, 1), ("seed", seed, 0)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise FitError(f"{name} is {value!r}; it must be a whole number, {least} or more.")
+        people = as_cohort(cohort)
+        missing = np.isnan(self.profile(people).estimate)
+        values = np.empty((*missing.shape, n))
+        for first in range(0, len(people), AT_ONCE):
+            some = people[first : first + AT_ONCE]
+            noise = Noise.of(some.ids.to_list(), len(self.parameters), n, int(seed))
+            values[first : first + AT_ONCE] = np.stack(self._draws(self._data(some), noise), axis=1)
+        values[missing] = np.nan
+        names = tuple(f"log_{name}" if name == SENSITIVITY else name for name in self.parameters)
+        return Draws(people.ids, names, values)
+
     def log_likelihood(
         self,
         cohort: Cohort | pl.DataFrame | Any,
@@ -402,6 +440,16 @@ class EffortFit:
             name: np.stack([getattr(one, name) for one in found], axis=1) if found else np.zeros((n, 0))
             for name in ("estimate", "se", "low", "high")
         }
+
+    def _draws(self, data: Data, noise: Noise) -> list[Floats]:
+        """Everybody's draws of every parameter, [P, n] each."""
+        kinds = self._own_kinds(data)
+        first = len(kinds) - len(self.channels)
+        columns = zip(self.channels, data.effort, kinds[first:], strict=True)
+        return [
+            draw_offsets(channel, seen, self.populations[channel.name], own, noise, k)
+            for k, (channel, seen, own) in enumerate(columns, start=first)
+        ]
 
     def _offset_status(self, data: Data, se: Floats) -> list[NDArray[np.int8]]:
         return [
