@@ -32,7 +32,7 @@ from fidm.fit.offsets import (
     under_each,
 )
 from fidm.fit.population import Learned
-from fidm.fit.sensitivity import Sensitivities, SensitivityPrior
+from fidm.fit.sensitivity import OWN_NODES, Sensitivities, SensitivityPrior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
 from fidm.model.effort import Observed
@@ -43,9 +43,6 @@ if TYPE_CHECKING:
 
 AT_ONCE = 500
 """So many people are drawn at a time."""
-
-SENSITIVITY_NODES: Floats = 8 * FINE_NODES
-"""Nodes of log η, in posterior sds from its mean."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -162,7 +159,7 @@ def draw_sensitivities(
 ) -> Floats:
     """Draw everybody's log η, the first parameter, [P, n]; ``own`` is their posterior, which places nodes."""
     centre, scale = own.log_estimate, own.log_se
-    etas = np.exp(centre[:, None] + scale[:, None] * SENSITIVITY_NODES)
+    etas = np.exp(centre[:, None] + scale[:, None] * OWN_NODES)
     priors = list(prior.rates(lapse))
     under = noise.shared("log_action_sensitivity", np.concatenate([weight for *_, weight in priors]))
     found, first = np.empty(noise.kind.shape), 0
@@ -171,7 +168,7 @@ def draw_sensitivities(
         for r in np.unique(under[(under >= first) & (under < first + len(means))]):
             some = under == r
             found[:, some] = _drawn(
-                centre, scale, SENSITIVITY_NODES, likelihood, (means[r - first], sds[r - first]), kinds,
+                centre, scale, OWN_NODES, likelihood, (means[r - first], sds[r - first]), kinds,
                 noise.own[:, 0, some], noise.kind[:, some],
             )  # fmt: skip
         first += len(means)

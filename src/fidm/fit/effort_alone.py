@@ -40,7 +40,7 @@ from fidm.fit.common import (
 from fidm.fit.draws import AT_ONCE, Draws, Noise, draw_offsets
 from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
-from fidm.fit.population import Learned
+from fidm.fit.population import Learned, without_each
 from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
@@ -306,17 +306,45 @@ class EffortFit:
             person without observations in a channel has 0 there.
         """
         one_of("at", at, ("estimate", "prior"))
-        without = [
-            name for name, sd in zip(self.parameters, self._prior_sd(), strict=True) if not sd < np.inf
-        ]
-        if at == "prior" and without:
-            why = " ".join(self.notes) if self.method == "eb" else "Fit with method='eb'."
-            raise FitError(f"This fit has no prior of {', '.join(without)} to average over. {why}")
+        if at == "prior":
+            self._check_priors()
         people = as_cohort(cohort)
         own = None if at == "prior" else self.profile(people, workers=workers).estimate
-        columns = self._log_likelihoods(self._data(people), own, threads(workers))
-        table = pl.DataFrame({"participant": people.ids, **columns})
-        return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
+        return _with_total(people, self._log_likelihoods(self._data(people), own, threads(workers)))
+
+    def leave_one_out(
+        self, cohort: Cohort | pl.DataFrame | Any, *, workers: int | None = None
+    ) -> pl.DataFrame:
+        """Return how probable each person's data are by what the others share, by factor.
+
+        This is the log-likelihood averaged over the prior, as :meth:`log_likelihood` has it, but under the
+        population learned without the person. So it rewards no model for having seen the people it is judged
+        by: of two models of the same people, the one with the higher sum predicts a new person better. And
+        a person whose value is far below others' with as much data is unlike them.
+
+        Nothing is fitted again. Where doubt about the population matters, the plausible populations are
+        weighted as if the person had not been there, and averaged over. Elsewhere the population is moved by
+        one Newton step. Held are what the fit decided rather than estimated: levels, how strongly effort is
+        carried over, whether there are people who choose at random; with ``population="pooled"`` also
+        coefficients and shapes. Kinds of people and a joint prior play no part. With 15 people of 60 actions
+        values are 0.02 to 0.05 off those of a fit without the person on average, with 40 about 0.01.
+
+        Parameters
+        ----------
+        cohort : Cohort or DataFrame
+            The training part. Anybody else was left out anyway: use :meth:`log_likelihood`.
+        workers : int, optional
+            Threads; changes no number.
+
+        Returns
+        -------
+        DataFrame
+            ``participant``, ``action`` where there is a task, one column per channel, and their ``total``. A
+            person without observations in a channel has 0 there.
+        """
+        self._check_priors()
+        people = as_cohort(cohort)
+        return _with_total(people, self._without_each(self._data(people), threads(workers)))
 
     def population_table(self) -> pl.DataFrame:
         """Return every population parameter with its standard error."""
@@ -371,6 +399,25 @@ class EffortFit:
     def kind_likelihoods(self, data: Data) -> list[Likelihood]:
         """Return everybody's likelihood of every parameter, to tell what kind of person they are."""
         return effort_likelihoods(self.channels, data.effort, self.populations)
+
+    def _check_priors(self) -> None:
+        """Raise unless every parameter has a prior."""
+        without = [
+            name for name, sd in zip(self.parameters, self._prior_sd(), strict=True) if not sd < np.inf
+        ]
+        if without:
+            why = " ".join(self.notes) if self.method == "eb" else "Fit with method='eb'."
+            raise FitError(f"This fit has no prior of {', '.join(without)} to average over. {why}")
+
+    def _without_each(self, data: Data, workers: int) -> dict[str, Floats]:
+        """Everybody's log-likelihood by channel, under the population learned without them."""
+        pooled = self.population == "pooled"
+        return {
+            channel.name: without_each(
+                channel, seen, self.populations[channel.name], pooled=pooled, workers=workers
+            )
+            for channel, seen in zip(self.channels, data.effort, strict=True)
+        }
 
     def _alike(self, data: Data) -> list[str]:
         return alike_in(self.channels, data.effort, self.populations)
@@ -492,6 +539,11 @@ class EffortFit:
             f"EffortFit({', '.join(self.parameters)}; method={self.method!r}, "
             f"population={self.population!r}; learned from {self.n_learned:,} people)"
         )
+
+
+def _with_total(people: Cohort, columns: Mapping[str, Floats]) -> pl.DataFrame:
+    table = pl.DataFrame({"participant": people.ids, **columns})
+    return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
 
 
 def as_cohort(people: Cohort | pl.DataFrame | Any) -> Cohort:

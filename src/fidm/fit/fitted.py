@@ -177,6 +177,10 @@ class Fit(EffortFit):
             action = sensitivity.values_at(data.choices, own[:, 0], self.lapse)
         return {"action": action, **EffortFit._log_likelihoods(self, data, own, workers)}
 
+    def _without_each(self, data: Data, workers: int) -> dict[str, Floats]:
+        action = sensitivity.without_each(data.choices, self.prior, lapse=self.lapse, workers=workers)
+        return {"action": action, **EffortFit._without_each(self, data, workers)}
+
     def _estimates(self, cohort: Cohort) -> dict[str, NDArray[Any]]:
         data = self._data(cohort)
         kinds = self._own_kinds(data)
