@@ -212,14 +212,14 @@ def random_intercepts(
     return Learned(shared, se, _alike(channel, data, shared), others, search.value)
 
 
-def without_each(channel: Channel, data: Observed, learned: Learned, *, pooled: bool, workers: int) -> Floats:
-    """Return each person's log-likelihood under the population learned without them, [P].
+def without_each(channel: Channel, data: Observed, learned: Learned, workers: int) -> Floats:
+    """Return each person's log-likelihood under the random intercepts learned without them, [P].
 
     Plausible populations are weighted anew for each person. Where they do not matter, so many people were
-    learned from that one Newton step is enough. Of a pooled fit coefficients and shape are held.
+    learned from that one Newton step is enough.
     """
     shared = learned.population
-    free = _Free(shared, "prior") if pooled else _Free.all_of(channel, shared)
+    free = _Free.all_of(channel, shared)
     search = _Search(channel, data, free, free.hyperprior(channel), workers)
     best = free.numbers(shared)
     value, slopes = search.gradients(best)

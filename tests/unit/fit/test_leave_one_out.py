@@ -108,13 +108,18 @@ def test_somebody_without_observations_has_0():
     assert row["total"] == pytest.approx(row["action"], abs=1e-5)
 
 
-@pytest.mark.parametrize("way", ["random", "pooled"])
-def test_effort_without_a_task_is_left_out_too(way):
+def test_effort_without_a_task_is_left_out_too():
     cohort, _ = study("15 people")
-    fit = fidm.fit_effort(cohort, population=way)
+    fit = fidm.fit_effort(cohort)
     found, seen = fit.leave_one_out(cohort), fit.log_likelihood(cohort)
     assert found.columns == ["participant", *fit.parameters, "total"]
     assert -3 < (found["total"] - seen["total"]).mean() < -0.1
+
+
+def test_a_pooled_fit_is_refused():
+    cohort, _ = study("15 people")
+    with pytest.raises(FitError, match=r"needs random intercepts.*population='random'"):
+        fidm.fit_effort(cohort, population="pooled").leave_one_out(cohort)
 
 
 def test_maximum_likelihood_has_nothing_to_average_over():
