@@ -177,7 +177,7 @@ def draw_sensitivities(
 
 def draw_jointly(likelihoods: joints.Likelihoods, prior: joints.JointPrior, noise: Noise) -> Floats:
     """Draw everybody's parameters under a joint prior, [P, K, n]: normal ranks, and the marginals' places."""
-    densities, covariance = joints.posterior(likelihoods, prior)
+    densities, covariance = joints.joint_posterior(likelihoods, prior)
     sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     root = np.linalg.cholesky(covariance / (sd[:, :, None] * sd[:, None, :]))
     ranks = special.ndtr(np.einsum("pij,pjn->pin", root, special.ndtri(noise.own)))

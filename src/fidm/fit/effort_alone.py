@@ -40,7 +40,7 @@ from fidm.fit.common import (
 from fidm.fit.draws import AT_ONCE, Draws, Noise, draw_offsets
 from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
-from fidm.fit.population import Learned, without_each
+from fidm.fit.population import Learned, effort_without_each
 from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
@@ -417,7 +417,7 @@ class EffortFit:
     def _without_each(self, data: Data, workers: int) -> dict[str, Floats]:
         """Everybody's log-likelihood by channel, under the population learned without them."""
         return {
-            channel.name: without_each(channel, seen, self.populations[channel.name], workers)
+            channel.name: effort_without_each(channel, seen, self.populations[channel.name], workers)
             for channel, seen in zip(self.channels, data.effort, strict=True)
         }
 

@@ -178,7 +178,7 @@ class Fit(EffortFit):
         return {"action": action, **EffortFit._log_likelihoods(self, data, own, workers)}
 
     def _without_each(self, data: Data, workers: int) -> dict[str, Floats]:
-        action = sensitivity.without_each(data.choices, self.prior, lapse=self.lapse, workers=workers)
+        action = sensitivity.choices_without_each(data.choices, self.prior, lapse=self.lapse, workers=workers)
         return {"action": action, **EffortFit._without_each(self, data, workers)}
 
     def _estimates(self, cohort: Cohort) -> dict[str, NDArray[Any]]:

@@ -135,7 +135,7 @@ def marginals(
     """Return posterior mean, sd, low and high of every parameter, [P, D]."""
     tail = 0.5 * (1 - level)
     found = []
-    for k, density in enumerate(posterior(likelihoods, prior)[0]):
+    for k, density in enumerate(joint_posterior(likelihoods, prior)[0]):
         centre, variance = _moments(likelihoods, k, density)
         low, high = node_quantiles(
             likelihoods.centre[k], likelihoods.scale[k], density, likelihoods.nodes[k], (tail, 1 - tail)
@@ -145,7 +145,7 @@ def marginals(
     return mean, sd, low, high
 
 
-def posterior(likelihoods: Likelihoods, prior: JointPrior) -> tuple[list[Floats], Floats]:
+def joint_posterior(likelihoods: Likelihoods, prior: JointPrior) -> tuple[list[Floats], Floats]:
     """Return the log-posterior of each parameter on its nodes [P, Q], and their covariances [P, D, D]."""
     sites, mean, covariance = _propagate(likelihoods, prior, None)
     cavities = [_cavity(mean, covariance, sites, k) for k in range(len(prior.mean))]

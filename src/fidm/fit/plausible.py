@@ -111,7 +111,7 @@ def weighted_sd(points: Floats, weight: Floats) -> Floats:
     return np.asarray(np.sqrt(weight @ away**2))
 
 
-def left_out(weight: Floats, counted: Floats, value: Floats) -> Floats:
+def without_person(weight: Floats, counted: Floats, value: Floats) -> Floats:
     """Return the logarithm of the average of exp(value) [R, P] over points as plausible without each person.
 
     Without a person a point is as plausible as with them, over what they add to it: exp(counted), [R, P].

@@ -212,7 +212,7 @@ def random_intercepts(
     return Learned(shared, se, _alike(channel, data, shared), others, search.value)
 
 
-def without_each(channel: Channel, data: Observed, learned: Learned, workers: int) -> Floats:
+def effort_without_each(channel: Channel, data: Observed, learned: Learned, workers: int) -> Floats:
     """Return each person's log-likelihood under the random intercepts learned without them, [P].
 
     Plausible populations are weighted anew for each person. Where they do not matter, so many people were
@@ -232,7 +232,7 @@ def without_each(channel: Channel, data: Observed, learned: Learned, workers: in
     some = [free(point) for point in points[weight > 0]]
     fixed = np.stack([person_sums(channel.fixed(data.y, one.shape), data.offsets) for one in some])
     counted = _marginals(channel, data, some, workers)
-    return plausible.left_out(weight[weight > 0], counted, counted + uncounted * fixed)
+    return plausible.without_person(weight[weight > 0], counted, counted + uncounted * fixed)
 
 
 def enough_people(channel: Channel, data: Observed) -> None:

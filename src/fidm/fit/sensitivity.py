@@ -36,7 +36,7 @@ from scipy import linalg, optimize, special
 
 from fidm.errors import FitError
 from fidm.fit.offsets import FINE_NODES, REPORT_NODES, OwnKinds, node_moments, node_quantiles
-from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, left_out, log_sd_prior, moved, weighted_sd
+from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior, moved, weighted_sd, without_person
 from fidm.fit.population import Gradients, around, curvature_at, middle_of, standard_errors
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
@@ -529,7 +529,9 @@ def _mode(entries: Entries, prior: SensitivityPrior, lapse: float) -> tuple[floa
     return mode, 1 / math.sqrt(max(bend, 1e-3 / prior.sd**2))
 
 
-def without_each(choices: Choices, prior: SensitivityPrior, *, lapse: float, workers: int = 1) -> Floats:
+def choices_without_each(
+    choices: Choices, prior: SensitivityPrior, *, lapse: float, workers: int = 1
+) -> Floats:
     """Return each person's log-likelihood under the prior learned without them, [P].
 
     Plausible priors and lapse rates are weighted anew for each person; where there are none, so many people
@@ -567,7 +569,7 @@ def without_each(choices: Choices, prior: SensitivityPrior, *, lapse: float, wor
         found.append(value)
         weights.append(weight)
     value = np.concatenate(found)
-    return left_out(np.concatenate(weights), value, value) + choices.flat
+    return without_person(np.concatenate(weights), value, value) + choices.flat
 
 
 def values_at(choices: Choices, eta: Floats, lapse: float) -> Floats:
