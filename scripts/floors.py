@@ -7,7 +7,7 @@ core, studies = (
     tomllib.loads(Path(name).read_text("utf-8"))["project"]
     for name in ("pyproject.toml", "studies/pyproject.toml")
 )
-extras = ("speech", "llm", "web", "gym", "pandas")
+extras = ("speech", "llm", "web", "gym", "pandas", "arviz")
 requirements = [
     *core["dependencies"],
     *(one for extra in extras for one in core["optional-dependencies"][extra]),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fidm.experiments.compare import Comparison, compare
     from fidm.fit.averaged import average_profiles, profile_draws
     from fidm.fit.choices import fit_choices
+    from fidm.fit.draws import Draws
     from fidm.fit.effort_alone import EffortFit, fit_effort
     from fidm.fit.factorized import Model
     from fidm.fit.fitted import Fit, load_fit
@@ -54,6 +55,7 @@ _HOME = {
     "Cohort": "fidm.cohort",
     "Comparison": "fidm.experiments.compare",
     "DataError": "fidm.errors",
+    "Draws": "fidm.fit.draws",
     "EffortFit": "fidm.fit.effort_alone",
     "Evidence": "fidm.evidence.evidence",
     "FidmError": "fidm.errors",
@@ -114,6 +116,7 @@ __all__ = [
     "Cohort",
     "Comparison",
     "DataError",
+    "Draws",
     "EffortFit",
     "Evidence",
     "FidmError",

@@ -259,10 +259,13 @@ def drawn(cohort: Cohort, most: int | None) -> Cohort:
 
 def smallest_hashes(ids: Sequence[str], most: int) -> NDArray[np.int64]:
     """Return the rows of the ids with the smallest hashes: a draw that no order or batch changes."""
-    keys = np.array(
-        [int.from_bytes(blake2b(i.encode(), digest_size=8).digest(), "big") for i in ids], np.uint64
-    )
+    keys = np.array([id_hash(i) for i in ids], np.uint64)
     return np.asarray(np.argsort(keys, kind="stable")[:most])
+
+
+def id_hash(name: str) -> int:
+    """Return a number that belongs to a name, the same everywhere."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big")
 
 
 def threads(workers: int | None) -> int:

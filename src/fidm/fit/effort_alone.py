@@ -37,10 +37,11 @@ from fidm.fit.common import (
     valid_channels,
     valid_level,
 )
+from fidm.fit.draws import AT_ONCE, Draws, Noise, draw_offsets
 from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
-from fidm.fit.population import Learned
-from fidm.fit.profile import PER_PERSON, Profile
+from fidm.fit.population import Learned, effort_without_each
+from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
 from fidm.types import Floats, Progress
@@ -242,6 +243,43 @@ class EffortFit:
             inferred=self.inferred,
         )
 
+    def draws(self, cohort: Cohort | pl.DataFrame | Any, n: int = 1_000, *, seed: int) -> Draws:
+        """Draw everybody's parameters from the posterior that :meth:`profile` sums up.
+
+        Differences among people, and whatever else is computed draw by draw, then have the right
+        uncertainty: doubt about what people share is carried, as all people of one draw are under the same
+        population. So is what goes together within a person, by a joint prior or by kinds of people. What
+        is not doubted in a profile is not in its draws: that of joint priors, of the kinds and of the share
+        of people who choose at random, and what makes less than 2 % of the variance of estimates.
+
+        Under a joint prior nobody with 20 choices or more is drawn at random, as in the profile's intervals.
+        Where nobody's choices allow a prior of η, it has no posterior, and its draws are NaN.
+
+        Parameters
+        ----------
+        cohort : Cohort or DataFrame
+            The people. For anybody outside the training part, too, what people share is as it was learned.
+        n : int
+            How many draws. They take 8 n bytes per person and parameter.
+        seed : int
+            The same seed and n give the same draws of a person, in any batch and order of people.
+        """
+        if self.method != "eb":
+            raise FitError("Maximum likelihood has no posterior to draw from. Fit with method='eb'.")
+        for name, value, least in (("n", n, 1), ("seed", seed, 0)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise FitError(f"{name} is {value!r}; it must be a whole number, {least} or more.")
+        people = as_cohort(cohort)
+        missing = np.isnan(self.profile(people).estimate)
+        values = np.empty((*missing.shape, n))
+        for first in range(0, len(people), AT_ONCE):
+            some = people[first : first + AT_ONCE]
+            noise = Noise.of(some.ids.to_list(), len(self.parameters), n, int(seed))
+            values[first : first + AT_ONCE] = np.stack(self._draws(self._data(some), noise), axis=1)
+        values[missing] = np.nan
+        names = tuple(f"log_{name}" if name == SENSITIVITY else name for name in self.parameters)
+        return Draws(people.ids, names, values)
+
     def log_likelihood(
         self,
         cohort: Cohort | pl.DataFrame | Any,
@@ -268,17 +306,50 @@ class EffortFit:
             person without observations in a channel has 0 there.
         """
         one_of("at", at, ("estimate", "prior"))
-        without = [
-            name for name, sd in zip(self.parameters, self._prior_sd(), strict=True) if not sd < np.inf
-        ]
-        if at == "prior" and without:
-            why = " ".join(self.notes) if self.method == "eb" else "Fit with method='eb'."
-            raise FitError(f"This fit has no prior of {', '.join(without)} to average over. {why}")
+        if at == "prior":
+            self._check_priors()
         people = as_cohort(cohort)
         own = None if at == "prior" else self.profile(people, workers=workers).estimate
-        columns = self._log_likelihoods(self._data(people), own, threads(workers))
-        table = pl.DataFrame({"participant": people.ids, **columns})
-        return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
+        return _with_total(people, self._log_likelihoods(self._data(people), own, threads(workers)))
+
+    def leave_one_out(
+        self, cohort: Cohort | pl.DataFrame | Any, *, workers: int | None = None
+    ) -> pl.DataFrame:
+        """Return how probable each person's data are by what the others share, by factor.
+
+        This is the log-likelihood averaged over the prior, as :meth:`log_likelihood` has it, but under the
+        population learned without the person. So it rewards no model for having seen the people it is judged
+        by: of two models of the same people, the one with the higher sum predicts a new person better. And
+        a person whose value is far below others' with as much data is unlike them.
+
+        Nothing is fitted again. Where doubt about the population matters, the plausible populations are
+        weighted as if the person had not been there, and averaged over. Elsewhere the population is moved by
+        one Newton step. Held are what the fit decided rather than estimated: levels, how strongly effort is
+        carried over, whether there are people who choose at random. Kinds of people and a joint prior play
+        no part. With 15 people of 60 actions values are off by 0.02 on average from those of a fit without
+        the person, with 40 people by less than 0.01; effort needs ``population="random"``.
+
+        Parameters
+        ----------
+        cohort : Cohort or DataFrame
+            The training part. Anybody else was left out anyway: use :meth:`log_likelihood`.
+        workers : int, optional
+            Threads; changes no number.
+
+        Returns
+        -------
+        DataFrame
+            ``participant``, ``action`` where there is a task, one column per channel, and their ``total``. A
+            person without observations in a channel has 0 there.
+        """
+        self._check_priors()
+        if self.channels and self.population != "random":
+            raise FitError(
+                "Leaving people out in turn needs random intercepts: a pooled fit does not say how well its "
+                "coefficients are known. Fit with population='random'."
+            )
+        people = as_cohort(cohort)
+        return _with_total(people, self._without_each(self._data(people), threads(workers)))
 
     def population_table(self) -> pl.DataFrame:
         """Return every population parameter with its standard error."""
@@ -333,6 +404,22 @@ class EffortFit:
     def kind_likelihoods(self, data: Data) -> list[Likelihood]:
         """Return everybody's likelihood of every parameter, to tell what kind of person they are."""
         return effort_likelihoods(self.channels, data.effort, self.populations)
+
+    def _check_priors(self) -> None:
+        """Raise unless every parameter has a prior."""
+        without = [
+            name for name, sd in zip(self.parameters, self._prior_sd(), strict=True) if not sd < np.inf
+        ]
+        if without:
+            why = " ".join(self.notes) if self.method == "eb" else "Fit with method='eb'."
+            raise FitError(f"This fit has no prior of {', '.join(without)} to average over. {why}")
+
+    def _without_each(self, data: Data, workers: int) -> dict[str, Floats]:
+        """Everybody's log-likelihood by channel, under the population learned without them."""
+        return {
+            channel.name: effort_without_each(channel, seen, self.populations[channel.name], workers)
+            for channel, seen in zip(self.channels, data.effort, strict=True)
+        }
 
     def _alike(self, data: Data) -> list[str]:
         return alike_in(self.channels, data.effort, self.populations)
@@ -403,6 +490,16 @@ class EffortFit:
             for name in ("estimate", "se", "low", "high")
         }
 
+    def _draws(self, data: Data, noise: Noise) -> list[Floats]:
+        """Everybody's draws of every parameter, [P, n] each."""
+        kinds = self._own_kinds(data)
+        first = len(kinds) - len(self.channels)
+        columns = zip(self.channels, data.effort, kinds[first:], strict=True)
+        return [
+            draw_offsets(channel, seen, self.populations[channel.name], own, noise, k)
+            for k, (channel, seen, own) in enumerate(columns, start=first)
+        ]
+
     def _offset_status(self, data: Data, se: Floats) -> list[NDArray[np.int8]]:
         return [
             effort_status(
@@ -444,6 +541,11 @@ class EffortFit:
             f"EffortFit({', '.join(self.parameters)}; method={self.method!r}, "
             f"population={self.population!r}; learned from {self.n_learned:,} people)"
         )
+
+
+def _with_total(people: Cohort, columns: Mapping[str, Floats]) -> pl.DataFrame:
+    table = pl.DataFrame({"participant": people.ids, **columns})
+    return table.with_columns(total=pl.sum_horizontal(pl.exclude("participant")))
 
 
 def as_cohort(people: Cohort | pl.DataFrame | Any) -> Cohort:

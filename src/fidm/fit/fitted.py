@@ -39,13 +39,14 @@ from fidm.fit.common import (
     valid_inferred,
     valid_level,
 )
+from fidm.fit.draws import Noise, draw_jointly, draw_sensitivities
 from fidm.fit.effort_alone import EffortFit
 from fidm.fit.joint import JointPrior
 from fidm.fit.kinds import Kinds, Likelihood
-from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, Plausible, Population
+from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, OwnKinds, Plausible, Population
 from fidm.fit.population import Learned
 from fidm.fit.profile import FEW_ACTIONS, NO_OBSERVATION, SENSITIVITY
-from fidm.fit.sensitivity import PlausiblePriors, SensitivityPrior
+from fidm.fit.sensitivity import PlausiblePriors, Sensitivities, SensitivityPrior
 from fidm.model.channels import Channel
 from fidm.model.effort import (
     design_names,
@@ -176,15 +177,14 @@ class Fit(EffortFit):
             action = sensitivity.values_at(data.choices, own[:, 0], self.lapse)
         return {"action": action, **EffortFit._log_likelihoods(self, data, own, workers)}
 
+    def _without_each(self, data: Data, workers: int) -> dict[str, Floats]:
+        action = sensitivity.choices_without_each(data.choices, self.prior, lapse=self.lapse, workers=workers)
+        return {"action": action, **EffortFit._without_each(self, data, workers)}
+
     def _estimates(self, cohort: Cohort) -> dict[str, NDArray[Any]]:
         data = self._data(cohort)
         kinds = self._own_kinds(data)
-        if self.method == "mle" or not np.isfinite(self.prior.sd):
-            action = sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level)
-        else:
-            action, _ = sensitivity.posterior(
-                data.choices, self.prior, lapse=self.lapse, level=self.level, kinds=kinds[0]
-            )
+        action = self._sensitivities(data, kinds[0])
         log_eta, log_se = action.log_estimate.copy(), action.log_se.copy()
         columns = {
             name: np.column_stack([getattr(action, name), effort])
@@ -202,6 +202,25 @@ class Fit(EffortFit):
         for values in (log_eta, log_se):
             values[np.isnan(columns["estimate"][:, 0])] = np.nan
         return told
+
+    def _sensitivities(self, data: Data, kinds: OwnKinds | None) -> Sensitivities:
+        if self.method == "mle" or not np.isfinite(self.prior.sd):
+            return sensitivity.maximum(data.choices, lapse=self.lapse, level=self.level)
+        return sensitivity.posterior(
+            data.choices, self.prior, lapse=self.lapse, level=self.level, kinds=kinds
+        )[0]
+
+    def _draws(self, data: Data, noise: Noise) -> list[Floats]:
+        if not np.isfinite(self.prior.sd):
+            return [np.full(noise.kind.shape, np.nan), *EffortFit._draws(self, data, noise)]
+        kinds = self._own_kinds(data)[0]
+        own = self._sensitivities(data, kinds)
+        log_eta = draw_sensitivities(data.choices, self.prior, self.lapse, own, kinds, noise)
+        if self.joint is None:
+            return [log_eta, *EffortFit._draws(self, data, noise)]
+        drawn = draw_jointly(self._likelihoods(data), self.joint, noise)
+        few = data.choices.n_choices[:, None] < FEW_ACTIONS
+        return [np.where(few, log_eta, drawn[:, 0]), *np.moveaxis(drawn[:, 1:], 1, 0)]
 
     def _likelihoods(self, data: Data) -> joints.Likelihoods:
         """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""

@@ -133,20 +133,23 @@ def marginals(
     likelihoods: Likelihoods, prior: JointPrior, level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Return posterior mean, sd, low and high of every parameter, [P, D]."""
-    sites, mean, covariance = _propagate(likelihoods, prior, None)
-    size = (len(likelihoods), len(prior.mean))
-    found = [np.empty(size) for _ in range(4)]
     tail = 0.5 * (1 - level)
-    for k in range(size[1]):
-        cavity_mean, cavity_variance = _cavity(mean, covariance, sites, k)
-        density = _tilted(likelihoods, k, cavity_mean, cavity_variance)
+    found = []
+    for k, density in enumerate(joint_posterior(likelihoods, prior)[0]):
         centre, variance = _moments(likelihoods, k, density)
         low, high = node_quantiles(
             likelihoods.centre[k], likelihoods.scale[k], density, likelihoods.nodes[k], (tail, 1 - tail)
-        )
-        for array, values in zip(found, (centre, np.sqrt(variance), low, high), strict=True):
-            array[:, k] = values
-    return found[0], found[1], found[2], found[3]
+        ).T
+        found.append((centre, np.sqrt(variance), low, high))
+    mean, sd, low, high = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
+    return mean, sd, low, high
+
+
+def joint_posterior(likelihoods: Likelihoods, prior: JointPrior) -> tuple[list[Floats], Floats]:
+    """Return the log-posterior of each parameter on its nodes [P, Q], and their covariances [P, D, D]."""
+    sites, mean, covariance = _propagate(likelihoods, prior, None)
+    cavities = [_cavity(mean, covariance, sites, k) for k in range(len(prior.mean))]
+    return [_tilted(likelihoods, k, *cavity) for k, cavity in enumerate(cavities)], covariance
 
 
 def _propagate(

@@ -99,13 +99,19 @@ class OwnKinds:
 
 def log_prior(theta: Floats, mean: Any, sd: Any, kinds: OwnKinds | None = None) -> Floats:
     """Return the log-density of offsets, [P] or [P, Q], under one normal prior, or one per kind of person."""
+    own = log_priors(theta, mean, sd, kinds)
+    return own[..., 0] if kinds is None else np.asarray(np.logaddexp.reduce(own, axis=-1))
+
+
+def log_priors(theta: Floats, mean: Any, sd: Any, kinds: OwnKinds | None) -> Floats:
+    """Return what each kind of person adds to the density of :func:`log_prior`, [P, C] or [P, Q, C]."""
     away = (theta - mean) / sd
     if kinds is None:
-        return np.asarray(-0.5 * away**2 - np.log(sd * np.sqrt(2 * np.pi)))
+        return np.asarray(-0.5 * away**2 - np.log(sd * np.sqrt(2 * np.pi)))[..., None]
     with np.errstate(divide="ignore"):
         weight = np.log(kinds.weight.reshape(len(theta), *(1,) * (theta.ndim - 1), -1))
     inside = weight - 0.5 * ((away[..., None] - kinds.place) / kinds.spread) ** 2
-    return np.asarray(np.logaddexp.reduce(inside - np.log(kinds.spread * sd * np.sqrt(2 * np.pi)), axis=-1))
+    return np.asarray(inside - np.log(kinds.spread * sd * np.sqrt(2 * np.pi)))
 
 
 def own_share(counts: Integers, carried: float) -> Floats:
@@ -256,7 +262,7 @@ def posterior(
     def chunk(part: Observed, own: OwnKinds | None = None) -> tuple[Floats, ...]:
         centre, scale, density = on_nodes(channel, part, shared, REPORT_NODES, own)
         moments = node_moments(centre, scale, density, REPORT_NODES)
-        low, high = node_quantiles(centre, scale, density, REPORT_NODES, (tail, 1 - tail))
+        low, high = node_quantiles(centre, scale, density, REPORT_NODES, (tail, 1 - tail)).T
         return moments.mean, moments.sd, low, high, moments.log_mass
 
     *found, marginal = _joined(in_chunks(data, chunk, workers, kinds))
@@ -294,37 +300,46 @@ def integrated(
     tail = 0.5 * (1 - level)
 
     def chunk(part: Observed, own: OwnKinds | None = None) -> tuple[Floats, ...]:
-        centre, half = _room(
-            channel, part, shared, plausible, 1.0 if own is None else float(own.spread.max())
-        )
-        counts, size = part.counts, len(part.offsets) - 1
-        share = own_share(counts, shared.carried)[:, None]
+        centre, half, likelihoods = under_each(channel, part, shared, plausible, own)
         theta = centre[:, None] + half[:, None] * FINE_NODES
-        places = centre[:, None] + half[:, None] * COARSE_NODES
-        mixed = np.zeros((size, len(FINE_NODES)))
-        coarse = np.empty((len(plausible), size, len(COARSE_NODES)))
-        done = 0
-        for repeated, laid, k in side_by_side(part, plausible.populations(shared.carried)):
-            base = repeated.predictor(laid.coefficients)
-            for q in range(len(COARSE_NODES)):
-                xi = base + np.tile(np.repeat(places[:, q], counts), k)
-                inside = person_sums(channel.varying(repeated.y, xi, laid.shape), repeated.offsets)
-                coarse[done : done + k, :, q] = inside.reshape(k, size)
-            done += k
-        for r in range(len(plausible)):
-            prior = log_prior(theta, float(plausible.mean[r]), float(plausible.sd[r]), own)
-            density = (
-                share * np.einsum("pc,cf->pf", coarse[r], TO_FINE) + prior
-            )  # unlike @, each row by itself
+        mixed = np.zeros(theta.shape)
+        for r, likelihood in enumerate(likelihoods):
+            density = likelihood + log_prior(theta, float(plausible.mean[r]), float(plausible.sd[r]), own)
             density = np.exp(density - density.max(axis=1)[:, None])
             mixed += plausible.weight[r] * density / density.sum(axis=1)[:, None]
         with np.errstate(divide="ignore"):
             log_mixed = np.maximum(np.log(mixed), -700.0)
         moments = node_moments(centre, half, log_mixed, FINE_NODES)
-        low, high = node_quantiles(centre, half, log_mixed, FINE_NODES, (tail, 1 - tail))
+        low, high = node_quantiles(centre, half, log_mixed, FINE_NODES, (tail, 1 - tail)).T
         return moments.mean, moments.sd, low, high
 
     return Estimates(*_joined(in_chunks(data, chunk, workers, kinds)))
+
+
+def under_each(
+    channel: Channel, part: Observed, shared: Population, plausible: Plausible, kinds: OwnKinds | None
+) -> tuple[Floats, Floats, Iterator[Floats]]:
+    """Return middle and half width of each person's fine nodes, and ℓ on them [P, F] under each population.
+
+    The part of ℓ that does not depend on θ is left out.
+    """
+    centre, half = _room(
+        channel, part, shared, plausible, 1.0 if kinds is None else float(kinds.spread.max())
+    )
+    counts, size = part.counts, len(part.offsets) - 1
+    share = own_share(counts, shared.carried)[:, None]
+    places = centre[:, None] + half[:, None] * COARSE_NODES
+    coarse = np.empty((len(plausible), size, len(COARSE_NODES)))
+    done = 0
+    for repeated, laid, k in side_by_side(part, plausible.populations(shared.carried)):
+        base = repeated.predictor(laid.coefficients)
+        for q in range(len(COARSE_NODES)):
+            xi = base + np.tile(np.repeat(places[:, q], counts), k)
+            inside = person_sums(channel.varying(repeated.y, xi, laid.shape), repeated.offsets)
+            coarse[done : done + k, :, q] = inside.reshape(k, size)
+        done += k
+    # unlike @, each row by itself
+    return centre, half, (share * np.einsum("pc,cf->pf", one, TO_FINE) for one in coarse)
 
 
 def _room(
@@ -514,9 +529,9 @@ def node_quantiles(
     scale: Floats,
     density: Floats,
     nodes: Floats,
-    shares: Sequence[float | Floats],
-) -> list[Floats]:
-    """Return quantiles of densities given by their logarithms on nodes; a share may be one per person.
+    shares: Sequence[float] | Floats,
+) -> Floats:
+    """Return quantiles [P, N] of densities given by their logarithms on nodes, at shares [N] or [P, N].
 
     The distribution function at a node is the trapezoidal sum up to it with the first Euler–Maclaurin
     correction. Between two nodes the place is a cubic in the probit of that function, whose slopes at the
@@ -528,23 +543,23 @@ def node_quantiles(
     correction = weight * np.gradient(density, axis=1) / 12
     up_to = (np.cumsum(weight, axis=1) - 0.5 * weight - correction) / total
     probit = special.ndtri(np.clip(np.maximum.accumulate(up_to, axis=1), 1e-300, 1 - 1e-16))
-    found = []
-    rows = np.arange(len(centre))
-    for share in shares:
-        target = special.ndtri(share)
-        right = np.clip((probit < np.reshape(target, (-1, 1))).sum(axis=1), 1, len(nodes) - 1)
-        z = probit[rows, right - 1], probit[rows, right]
-        gap = np.maximum(z[1] - z[0], 1e-300)
-        t = np.clip((target - z[0]) / gap, 0.0, 1.0)
-        slope = []
-        for side, at in zip(z, (right - 1, right), strict=True):
-            height = weight[rows, at] / total[:, 0]  # mass per node
-            bell = np.exp(-0.5 * side**2) / np.sqrt(2 * np.pi)
-            slope.append(np.where(height > 1e-12, bell * gap / np.maximum(height, 1e-300), 1.0))
-        bow = t * (1 - t) * ((slope[0] - 1) * (1 - t) - (slope[1] - 1) * t)
-        fraction = np.clip(t + bow, 0.0, 1.0)
-        found.append(centre + scale * (nodes[right - 1] + fraction * step))
-    return found
+    target = np.atleast_2d(special.ndtri(shares))
+    right = np.zeros((len(centre), target.shape[1]), dtype=np.int64)
+    for column in probit.T:
+        right += column[:, None] < target
+    right = np.clip(right, 1, len(nodes) - 1)
+    rows = np.arange(len(centre))[:, None]
+    z = probit[rows, right - 1], probit[rows, right]
+    gap = np.maximum(z[1] - z[0], 1e-300)
+    t = np.clip((target - z[0]) / gap, 0.0, 1.0)
+    slope = []
+    for side, at in zip(z, (right - 1, right), strict=True):
+        height = weight[rows, at] / total  # mass per node
+        bell = np.exp(-0.5 * side**2) / np.sqrt(2 * np.pi)
+        slope.append(np.where(height > 1e-12, bell * gap / np.maximum(height, 1e-300), 1.0))
+    bow = t * (1 - t) * ((slope[0] - 1) * (1 - t) - (slope[1] - 1) * t)
+    fraction = np.clip(t + bow, 0.0, 1.0)
+    return np.asarray(centre[:, None] + scale[:, None] * (nodes[right - 1] + fraction * step))
 
 
 # ---------------------------------------------------------------------- people in chunks

@@ -66,8 +66,8 @@ def log_count_shape_prior(log_shape: float) -> tuple[float, float]:
     return -0.5 * log_shape - 0.5 * inverse, -0.5 + 0.5 * inverse
 
 
-def sample(posterior: Posterior, mode: Floats, curvature: Floats) -> tuple[Floats, Floats, float]:
-    """Return points [R, F], their weights [R], and the effective share of points behind the weights.
+def sample(posterior: Posterior, mode: Floats, curvature: Floats, n: int) -> tuple[Floats, Floats]:
+    """Return points [n, F] and their weights [n].
 
     Parameters
     ----------
@@ -77,8 +77,10 @@ def sample(posterior: Posterior, mode: Floats, curvature: Floats) -> tuple[Float
         Where it is highest.
     curvature : float array [F, F]
         Its second derivatives there.
+    n : int
+        How many points, a power of two.
     """
-    standard, log_proposal = _proposals(len(mode))
+    standard, log_proposal = _proposals(len(mode), n)
     centre, spread = mode, spread_of(curvature)
     best: tuple[Floats, Floats, float] | None = None
     for _ in range(ROUNDS):
@@ -100,7 +102,7 @@ def sample(posterior: Posterior, mode: Floats, curvature: Floats) -> tuple[Float
         covariance = (flat[:, None] * away).T @ away
         spread = _root(0.7 * covariance + 0.3 * spread @ spread.T)
     assert best is not None  # noqa: S101
-    return best
+    return best[:2]
 
 
 def weighted_sd(points: Floats, weight: Floats) -> Floats:
@@ -109,14 +111,32 @@ def weighted_sd(points: Floats, weight: Floats) -> Floats:
     return np.asarray(np.sqrt(weight @ away**2))
 
 
-def _proposals(width: int) -> tuple[Floats, Floats]:
+def without_person(weight: Floats, counted: Floats, value: Floats) -> Floats:
+    """Return the logarithm of the average of exp(value) [R, P] over points as plausible without each person.
+
+    Without a person a point is as plausible as with them, over what they add to it: exp(counted), [R, P].
+    """
+    log_weight = np.log(weight)[:, None] - counted
+    top = special.logsumexp(log_weight + value, axis=0)
+    return np.asarray(top - special.logsumexp(log_weight, axis=0))
+
+
+def moved(slopes: Floats, curvature: Floats) -> Floats:
+    """Return by how much everybody's log-likelihood falls if the most probable point is found without them.
+
+    To first order the point moves by the inverse of the curvature [F, F] times the person's slopes [P, F].
+    """
+    return np.asarray(-np.square(np.einsum("pf,fg->pg", slopes, spread_of(curvature))).sum(axis=1))
+
+
+def _proposals(width: int, n: int) -> tuple[Floats, Floats]:
     """Points of a standard Student t in so many dimensions, and their log-density up to a constant.
 
     Every point has its mirror image, so that whatever is odd around the mode is integrated exactly.
     """
     from scipy.stats import qmc
 
-    even = qmc.Sobol(width + 1, scramble=True, rng=np.random.default_rng(0)).random(POINTS // 2)
+    even = qmc.Sobol(width + 1, scramble=True, rng=np.random.default_rng(0)).random(n // 2)
     normal = special.ndtri(even[:, :width])
     half = normal / np.sqrt(special.chdtri(FREEDOM, even[:, -1:]) / FREEDOM)
     points = np.concatenate([half, -half])

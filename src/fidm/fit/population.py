@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg, optimize, stats
@@ -61,6 +61,9 @@ FEWEST_NEIGHBOURS, SURELY = 60, 3.0
 
 CLEARLY_LESS = 0.001
 """How improbable so small a variance must be in a Poisson channel, to be called less than by chance."""
+
+LEFT_OUT_POINTS = 256
+"""How many populations stand for the plausible ones where each person is left out in turn."""
 
 ENOUGH_PEOPLE = 5_000
 """Doubt about what is learned from more people does not matter."""
@@ -157,13 +160,10 @@ def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: 
     """Learn the normal prior of θ with coefficients and shape held, and which others are plausible."""
     enough_people(channel, data)
     start = _first_guess(channel, data, shared, workers)
-
-    def at(free: Floats) -> Population:
-        return Population(shared.coefficients, shared.shape, float(free[0]), float(np.exp(free[1])))
-
-    search = _Search(channel, data, at, _Hyperprior(None), workers, learn="prior")
-    best, se = search.maximise(np.array([start.mean, np.log(start.sd)]))
-    found, (others, spread) = at(best), search.plausible(best)
+    free = _Free(shared, "prior")
+    search = _Search(channel, data, free, _Hyperprior(None), workers)
+    best, se = search.maximise(free.numbers(start))
+    found, (others, spread) = free(best), search.plausible(best)
     se = np.fmax(se, spread)
     return Learned(found, {"mean": se[0], "sd": se[1] * found.sd}, _alike(channel, data, found), others)
 
@@ -189,28 +189,16 @@ def random_intercepts(
     first = pooled(channel, data, names)
     start = _first_guess(channel, data, first, workers)
     width = len(first.coefficients)
-    has_shape = bool(channel.shape_name) and first.shape < HUGE_SHAPE  # else it is held where it is
-
-    carried = 0.0
-
-    def at(free: Floats) -> Population:
-        shape = float(np.exp(min(free[width], math.log(LARGEST_SHAPE)))) if has_shape else first.shape
-        return Population(free[:width], shape, 0.0, float(np.exp(free[-1])), carried)
-
-    counts = has_shape and channel.lowest is not None
-    hyperprior = _Hyperprior(width if counts else None) if plausible else None
-    held = width if channel.shape_name and not has_shape else None
-    search = _Search(channel, data, at, hyperprior, workers, learn="all", held=held)
-    begin = [first.coefficients + np.eye(width)[0] * start.mean]
-    if has_shape:
-        begin.append(np.array([np.log(first.shape)]))
-    begin.append(np.array([np.log(start.sd)]))
-    best, found = search.maximise(np.concatenate(begin), tolerance, errors=errors)
+    free = _Free.all_of(channel, first)
+    search = _Search(channel, data, free, free.hyperprior(channel) if plausible else None, workers)
+    begin = replace(start, coefficients=first.coefficients + np.eye(width)[0] * start.mean)
+    best, found = search.maximise(free.numbers(begin), tolerance, errors=errors)
     if plausible:
-        carried = carried_over(channel, data, at(best))
+        carried = carried_over(channel, data, free(best))
         if carried:
+            search.at = free = replace(free, like=replace(free.like, carried=carried))
             best, found = search.maximise(best, tolerance, errors=errors)
-    shared = at(best)
+    shared = free(best)
     if not errors:
         return Learned(shared, {}, _alike(channel, data, shared))
     others = None
@@ -218,10 +206,33 @@ def random_intercepts(
         others, spread = search.plausible(best)
         found = np.fmax(found, spread)
     se = dict(zip(names, found[:width], strict=True))
-    if has_shape and shared.shape < HUGE_SHAPE:
+    if free.has_shape and shared.shape < HUGE_SHAPE:
         se[channel.shape_name] = found[width] * shared.shape
     se["sd"] = found[-1] * shared.sd
     return Learned(shared, se, _alike(channel, data, shared), others, search.value)
+
+
+def effort_without_each(channel: Channel, data: Observed, learned: Learned, workers: int) -> Floats:
+    """Return each person's log-likelihood under the random intercepts learned without them, [P].
+
+    Plausible populations are weighted anew for each person. Where they do not matter, so many people were
+    learned from that one Newton step is enough.
+    """
+    shared = learned.population
+    free = _Free.all_of(channel, shared)
+    search = _Search(channel, data, free, free.hyperprior(channel), workers)
+    best = free.numbers(shared)
+    value, slopes = search.gradients(best)
+    search.curvature = curvature_at(search.gradients, best, np.eye(len(best)))
+    uncounted = 1 - own_share(data.counts, shared.carried)
+    if learned.plausible is None:
+        fixed = person_sums(channel.fixed(data.y, shared.shape), data.offsets)
+        return value + uncounted * fixed + plausible.moved(slopes, search.curvature + search.bend(best))
+    points, weight = search.sample(best, LEFT_OUT_POINTS)
+    some = [free(point) for point in points[weight > 0]]
+    fixed = np.stack([person_sums(channel.fixed(data.y, one.shape), data.offsets) for one in some])
+    counted = _marginals(channel, data, some, workers)
+    return plausible.without_person(weight[weight > 0], counted, counted + uncounted * fixed)
 
 
 def enough_people(channel: Channel, data: Observed) -> None:
@@ -442,27 +453,61 @@ class _Hyperprior:
         return value, slope
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Free:
+    """Which numbers of a population are free, the others being those of one like it; log sd is the last.
+
+    ``learn`` is ``"all"`` or ``"prior"``, the mean and the sd. A shape may be held although all is learned;
+    ``held`` is where its slope would be.
+    """
+
+    like: Population
+    learn: str
+    has_shape: bool = False
+    held: int | None = None
+
+    @classmethod
+    def all_of(cls, channel: Channel, like: Population) -> _Free:
+        """Coefficients, sd, and the shape unless it is huge: then it is held where it is."""
+        has_shape = bool(channel.shape_name) and like.shape < HUGE_SHAPE
+        held = len(like.coefficients) if channel.shape_name and not has_shape else None
+        return cls(like, "all", has_shape, held)
+
+    def __call__(self, free: Floats) -> Population:
+        """Make a population of free numbers."""
+        like, width, sd = self.like, len(self.like.coefficients), float(np.exp(free[-1]))
+        if self.learn == "prior":
+            return Population(like.coefficients, like.shape, float(free[0]), sd, like.carried)
+        shape = float(np.exp(min(free[width], math.log(LARGEST_SHAPE)))) if self.has_shape else like.shape
+        return Population(free[:width], shape, 0.0, sd, like.carried)
+
+    def numbers(self, population: Population) -> Floats:
+        """Return the free numbers of a population."""
+        shape = [np.log(population.shape)] if self.has_shape else []
+        first = [population.mean] if self.learn == "prior" else [*population.coefficients, *shape]
+        return np.array([*first, np.log(population.sd)])
+
+    def hyperprior(self, channel: Channel) -> _Hyperprior:
+        """What is thought of them beforehand."""
+        counts = self.has_shape and channel.lowest is not None
+        return _Hyperprior(len(self.like.coefficients) if counts else None)
+
+
 @dataclass(slots=True)
 class _Search:
-    """The search for a channel's population, whose last free number is the logarithm of a sd.
-
-    ``at`` makes a population of free numbers; ``held`` is where a shape that is held would have its slope.
-    Without a hyperprior the sd is kept above its floor.
-    """
+    """The search for a channel's population; without a hyperprior the sd is kept above its floor."""
 
     channel: Channel
     data: Observed
-    at: Callable[[Floats], Population]
+    at: _Free
     hyperprior: _Hyperprior | None
     workers: int
-    learn: str
-    held: int | None = None
     curvature: Floats | None = None
     value: float = math.nan
 
     def gradients(self, free: Floats) -> tuple[Floats, Floats]:
-        value, slopes = _marginal(self.channel, self.data, self.at(free), self.workers, learn=self.learn)
-        return value, slopes if self.held is None else np.delete(slopes, self.held, axis=1)
+        value, slopes = _marginal(self.channel, self.data, self.at(free), self.workers, learn=self.at.learn)
+        return value, slopes if self.at.held is None else np.delete(slopes, self.at.held, axis=1)
 
     def beforehand(self, free: Floats) -> tuple[float, Floats]:
         return (0.0, np.zeros(len(free))) if self.hyperprior is None else self.hyperprior(free)
@@ -511,14 +556,14 @@ class _Search:
         value, slopes = self.gradients(best)
         if best[-1] > lowest and tolerance < near:  # values of the loss are too coarse to come closer by
             rest = np.array([math.fsum(column) for column in slopes.T]) + self.beforehand(best)[1]
-            step = linalg.pinv(-(self.curvature + self._bend(best))) @ rest
+            step = linalg.pinv(-(self.curvature + self.bend(best))) @ rest
             if np.abs(step).max() < math.sqrt(near):
                 best = best + step
                 value, slopes = self.gradients(best)
         self.value = math.fsum(value)
         return best, standard_errors(slopes, self.curvature, int((self.data.counts > 0).sum()))
 
-    def _bend(self, free: Floats) -> Floats:
+    def bend(self, free: Floats) -> Floats:
         """The second derivatives of the hyperprior, [F, F]."""
         step = 1e-4
         ahead, behind = (
@@ -535,9 +580,15 @@ class _Search:
         many = len(self.data.offsets) - 1 > ENOUGH_PEOPLE
         if many or self.curvature is None or not np.isfinite(self.curvature).all():
             return nothing
-        curvature = self.curvature + self._bend(best)
-        if self._added(best, plausible.spread_of(curvature)) < plausible.NEGLIGIBLE:
+        if self._added(best, plausible.spread_of(self.curvature + self.bend(best))) < plausible.NEGLIGIBLE:
             return nothing
+        points, weight = self.sample(best, plausible.POINTS)
+        others = Plausible.of([self.at(point) for point in points], weight)
+        return others, plausible.weighted_sd(points, weight)
+
+    def sample(self, best: Floats, n: int) -> tuple[Floats, Floats]:
+        """Return n free numbers that the training part allows, and how probable each is, [n, F] and [n]."""
+        assert self.curvature is not None  # noqa: S101
 
         def log_posterior(points: Floats) -> Floats:
             with np.errstate(all="ignore"):
@@ -549,9 +600,7 @@ class _Search:
                 ]
             )
 
-        points, weight, _ = plausible.sample(log_posterior, best, curvature)
-        others = Plausible.of([self.at(point) for point in points], weight)
-        return others, plausible.weighted_sd(points, weight)
+        return plausible.sample(log_posterior, best, self.curvature + self.bend(best), n)
 
     def _added(self, best: Floats, spread: Floats) -> float:
         """How much doubt about the population adds to the variance of people's estimates, as a share."""

@@ -182,6 +182,23 @@ class Profile:
             return np.asarray(self.n_inferred / self.n_steps)
 
     @property
+    def shrinkage(self) -> Floats:
+        """How much of each estimate is the prior's, [P, K]: 1 if the data say nothing, near 0 if they decide.
+
+        It is the prior's share of the precision, 1 − I / (I + 1/sd²), where I is the information of the
+        person's data about log η or θ and sd the spread among people; so it is the variance of the posterior
+        over that of the prior, where doubt about the prior or the grounding does not make it more than 1.
+        NaN where there is no estimate, and under ``"mle"``, which shrinks nothing.
+        """
+        if self.method != "eb":
+            return np.full(self.se.shape, np.nan)
+        errors = self.se.copy()
+        if SENSITIVITY in self.parameters:
+            errors[:, 0] = self.log_sensitivity_se
+        own = 1.0 if self.grounding_share is None else 1 - self.grounding_share
+        return np.minimum(own * (errors / self.prior_sd) ** 2, 1.0)
+
+    @property
     def is_few(self) -> NDArray[np.bool_]:
         """Whether each estimate rests on few observations, whatever else is said of it, [P, K]."""
         least = [fewest(name) for name in self.parameters]

@@ -35,8 +35,8 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize, special
 
 from fidm.errors import FitError
-from fidm.fit.offsets import REPORT_NODES, OwnKinds, node_moments, node_quantiles
-from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior, weighted_sd
+from fidm.fit.offsets import FINE_NODES, REPORT_NODES, OwnKinds, node_moments, node_quantiles
+from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior, moved, weighted_sd, without_person
 from fidm.fit.population import Gradients, around, curvature_at, middle_of, standard_errors
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
@@ -78,6 +78,9 @@ FEWEST = 2
 
 Entries = tuple[Any, Any, Any, Any, Any, Any]
 """What :meth:`fidm.model.action.Choices.entries` returns."""
+
+OWN_NODES: Floats = 8 * FINE_NODES
+"""Nodes around a person's posterior of log η, in its sds from its mean."""
 
 FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 """Where the maximum lies."""
@@ -440,7 +443,8 @@ def _integrated(
     ends = []
     for tail in tails:
         share = (tail - random) / np.maximum(1 - random, 1e-300)
-        end = node_quantiles(*_unit(len(table)), density, log_eta, (np.clip(share, 1e-12, 1 - 1e-12),))[0]
+        inside = np.clip(share, 1e-12, 1 - 1e-12)[:, None]
+        end = node_quantiles(*_unit(len(table)), density, log_eta, inside)[:, 0]
         ends.append(np.where(share > 0, end, -np.inf))
     # Plausible priors may be wide, and are cut off where choices tell nothing.
     beyond = 1e-10 if prior.plausible is None else 1e-6
@@ -523,6 +527,49 @@ def _mode(entries: Entries, prior: SensitivityPrior, lapse: float) -> tuple[floa
     step = 1e-4 * prior.sd
     bend = (slope(mode - step) - slope(mode + step)) / (2 * step)
     return mode, 1 / math.sqrt(max(bend, 1e-3 / prior.sd**2))
+
+
+def choices_without_each(
+    choices: Choices, prior: SensitivityPrior, *, lapse: float, workers: int = 1
+) -> Floats:
+    """Return each person's log-likelihood under the prior learned without them, [P].
+
+    Plausible priors and lapse rates are weighted anew for each person; where there are none, so many people
+    were learned from that one Newton step is enough, the lapse rate held.
+    """
+    if prior.plausible is None:
+        share = [float(special.logit(prior.random))] if prior.random else []
+        best = np.array([prior.mean, math.log(prior.sd), *share])
+
+        def gradients(free: Floats) -> tuple[Floats, Floats]:
+            rho = float(special.expit(free[2])) if prior.random else 0.0
+            one = replace(prior, mean=float(free[0]), sd=math.exp(free[1]), random=rho)
+            own, value = posterior(choices, one, lapse=lapse, level=0.95, workers=workers)
+            random = np.zeros(len(value)) if own.random is None else own.random
+            away = (own.log_estimate - one.mean) / one.sd
+            slopes = np.stack([away / one.sd, away**2 + (own.log_se / one.sd) ** 2 - 1], axis=1)
+            slopes *= (1 - random)[:, None]
+            return value, np.column_stack([slopes, random - rho])[:, : len(free)]
+
+        value, slopes = gradients(best)
+        return value + moved(slopes, curvature_at(gradients, best, np.eye(len(best))))
+    own, _ = posterior(choices, prior, lapse=lapse, level=0.95, workers=workers)
+    log_eta = own.log_estimate[:, None] + own.log_se[:, None] * OWN_NODES
+    at_zero = _extremes(choices.entries(), 0.0)[:, 1]
+    found, weights = [], []
+    for rate, means, sds, weight in prior.plausible.rates():
+        table = values_on(choices, np.exp(log_eta), rate)
+        top = table.max(axis=1)
+        likelihood = np.exp(table - top[:, None])
+        columns = zip(log_eta, likelihood, strict=True)
+        mass = [np.einsum("rg,g->r", _bells(nodes, means, sds), one) for nodes, one in columns]
+        value = np.log(np.maximum(np.array(mass).T, 1e-300)) + top
+        if prior.random:
+            value = np.logaddexp(math.log(prior.random) + at_zero, math.log1p(-prior.random) + value)
+        found.append(value)
+        weights.append(weight)
+    value = np.concatenate(found)
+    return without_person(np.concatenate(weights), value, value) + choices.flat
 
 
 def values_at(choices: Choices, eta: Floats, lapse: float) -> Floats:
