@@ -60,7 +60,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def data(study: Path) -> dict[str, Any]:
-    return build_report(study, classify=False).data
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fidm.fit.population.FEWEST_OBSERVED", 3)  # three people are enough for a page
+        return build_report(study, classify=False).data
 
 
 @pytest.fixture(scope="module")

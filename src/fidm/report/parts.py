@@ -113,7 +113,7 @@ def rests_on(name: str, n: int) -> str:
     Examples
     --------
     >>> rests_on("action_sensitivity", 54), rests_on("pause", 1), rests_on("duration", 23)
-    ('54 steps', '1 pause', '23 segments')
+    ('54 steps', '1 paused segment', '23 segments')
     """
     things = "steps" if name == SENSITIVITY else channel_words(name).rests_on
     return count(n, things.removesuffix("s"), things)
