@@ -271,24 +271,23 @@ def show_comparison(found: Comparison, console: Console) -> None:
             left=1,
         )
     )
-    rows = []
-    for row in found.table.iter_rows(named=True):
-        ends = f"{number(row['factor_low'])} to {number(row['factor_high'])}"
-        rows.append(
+    header = ["parameter", "factor", f"{found.level:.0%}", "p", "Holm", "FDR", "AUC", "n", "unadjusted"]
+    shown = len(header) if found.adjust else len(header) - 1
+    for (contrast,), table in found.table.group_by("contrast", maintain_order=True):
+        rows = [
             [
                 SHORT.get(row["parameter"], row["parameter"]),
-                row["contrast"],
                 f"× {number(row['factor'])}",
-                ends,
+                f"{number(row['factor_low'])} to {number(row['factor_high'])}",
                 *(_probability(row[name]) for name in ("p", "p_holm", "p_fdr")),
                 as_printed(row["auc"]),
-                f"× {number(row['unadjusted'])}",
                 f"{row['n_people']:,}",
+                f"× {number(row['unadjusted'])}",
             ]
-        )
-    header = ["parameter", "", "factor", f"{found.level:.0%}", "p", "Holm", "FDR", "AUC", "unadjusted", "n"]
-    shown = [column for column in range(len(header)) if found.adjust or header[column] != "unadjusted"]
-    console.print(table_of([header[k] for k in shown], [[row[k] for k in shown] for row in rows], left=2))
+            for row in table.iter_rows(named=True)
+        ]
+        console.print(Text(f"\n{contrast}", style="bold"))
+        console.print(table_of(header[:shown], [row[:shown] for row in rows], left=1))
     for sentence in found.sentences:
         console.print(sentence, soft_wrap=True, markup=False)
     adjusted = f", adjusted for {listed(found.adjust)}" if found.adjust else ""

@@ -607,7 +607,7 @@ def test_few_observations_are_counted_whatever_else_is_said():
     assert profile.is_few.T.tolist() == [[True, True, True, False], [False] * 4]
     assert profile.summary().table["few_observations"].to_list() == [3, 0]
     assert against(profile, 0, 0) == "Every choice was a best action. It rests on 1 step only."
-    assert against(profile, 1, 0).endswith("no better than chance. It rests on 19 steps only.")
+    assert against(profile, 1, 0).endswith("chooses at random. It rests on 19 steps only.")
     assert against(profile, 2, 0) == "It rests on 19 steps only."
     assert against(profile, 3, 0) is None
 
