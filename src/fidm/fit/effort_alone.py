@@ -327,7 +327,8 @@ class EffortFit:
         one Newton step. Held are what the fit decided rather than estimated: levels, how strongly effort is
         carried over, whether there are people who choose at random. Kinds of people and a joint prior play
         no part. With 15 people of 60 actions values are off by 0.02 on average from those of a fit without
-        the person, with 40 people by less than 0.01; effort needs ``population="random"``.
+        the person that holds the same, with 40 by less than 0.01; from those of an ordinary fit, which
+        decides anew, by up to 0.17 in a factor. Effort needs ``population="random"``.
 
         Parameters
         ----------
