@@ -107,20 +107,22 @@ def test_posterior_of_the_sensitivity(lapse):
     profile, marginal = fit.profile(cohort), fit.log_likelihood(cohort, at="prior")["action"]
     for j in (0, 5, 11):
         rows = rows_of(task, values, cohort, j)
-        mean, sd, (low, high), log_mass = slow_fit.posterior(
+        _, sd, (low, median, high), log_mass = slow_fit.posterior(
             lambda u, rows=rows: slow_fit.action_log_likelihood(rows, math.exp(u), lapse),
             fit.prior.mean,
             fit.prior.sd,
+            (0.025, 0.5, 0.975),
         )
-        assert profile.log_sensitivity[j] == pytest.approx(mean, abs=1e-7)
+        assert profile.log_sensitivity[j] == pytest.approx(median, abs=2e-6 * sd)
+        assert profile.estimate[j, 0] == math.exp(profile.log_sensitivity[j])
         assert profile.log_sensitivity_se[j] == pytest.approx(sd, rel=1e-6)
-        assert math.log(profile.low[j, 0]) == pytest.approx(low, abs=5e-4 * sd)
-        assert math.log(profile.high[j, 0]) == pytest.approx(high, abs=5e-4 * sd)
+        assert math.log(profile.low[j, 0]) == pytest.approx(low, abs=2e-6 * sd)
+        assert math.log(profile.high[j, 0]) == pytest.approx(high, abs=2e-6 * sd)
         assert marginal[j] == pytest.approx(log_mass, rel=1e-8)
 
 
 def average_posterior(log_likelihood, priors, places):
-    """Mean, sd and two quantiles of a posterior averaged over priors (mean, sd, weight), on places close by."""
+    """Mean, sd and three quantiles of a posterior averaged over priors (mean, sd, weight), on places close by."""
     log = np.array([log_likelihood(place) for place in places])
     likelihood = np.exp(log - log.max())
     density = np.zeros(len(places))
@@ -130,7 +132,7 @@ def average_posterior(log_likelihood, priors, places):
     up_to = np.cumsum(density) - 0.5 * density
     mean = density @ places
     sd = math.sqrt(density @ (places - mean) ** 2)
-    return mean, sd, np.interp((0.025, 0.975), up_to, places)
+    return mean, sd, np.interp((0.025, 0.5, 0.975), up_to, places)
 
 
 def test_sensitivity_averaged_over_plausible_priors():
@@ -142,12 +144,12 @@ def test_sensitivity_averaged_over_plausible_priors():
     known = fit.prior.plausible
     for j in (0, 5, 11):
         rows = rows_of(task, values, cohort, j)
-        mean, sd, (low, high) = average_posterior(
+        _, sd, (low, median, high) = average_posterior(
             lambda u, rows=rows: slow_fit.action_log_likelihood(rows, math.exp(u)),
             list(zip(known.mean, known.sd, known.weight, strict=True)),
             np.linspace(fit.prior.mean - 5, fit.prior.mean + 3, 1201),
         )
-        assert profile.log_sensitivity[j] == pytest.approx(mean, abs=2e-3 * sd)
+        assert profile.log_sensitivity[j] == pytest.approx(median, abs=2e-3 * sd)
         assert profile.log_sensitivity_se[j] == pytest.approx(sd, rel=2e-3)
         assert math.log(profile.low[j, 0]) == pytest.approx(low, abs=0.01 * sd)
         assert math.log(profile.high[j, 0]) == pytest.approx(high, abs=0.01 * sd)
@@ -256,8 +258,8 @@ def test_posterior_of_the_offsets(k):
         )
         assert found.estimate[j] == pytest.approx(mean, abs=1e-7)
         assert found.se[j] == pytest.approx(sd, rel=1e-6)
-        assert found.low[j] == pytest.approx(low, abs=5e-4 * sd)
-        assert found.high[j] == pytest.approx(high, abs=5e-4 * sd)
+        assert found.low[j] == pytest.approx(low, abs=2e-6 * sd)
+        assert found.high[j] == pytest.approx(high, abs=2e-6 * sd)
         assert marginal[j] == pytest.approx(log_mass, rel=1e-7)
     assert found.estimate[7] == pytest.approx(0.1, abs=1e-9)  # nothing observed: the prior itself
     assert found.se[7] == pytest.approx(0.5, rel=1e-6)

@@ -158,7 +158,7 @@ def draw_sensitivities(
     noise: Noise,
 ) -> Floats:
     """Draw everybody's log η, the first parameter, [P, n]; ``own`` is their posterior, which places nodes."""
-    centre, scale = own.log_estimate, own.log_se
+    centre, scale = own.log_mean, own.log_se
     etas = np.exp(centre[:, None] + scale[:, None] * OWN_NODES)
     priors = list(prior.rates(lapse))
     under = noise.shared("log_action_sensitivity", np.concatenate([weight for *_, weight in priors]))

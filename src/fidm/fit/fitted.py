@@ -225,8 +225,8 @@ class Fit(EffortFit):
     def _likelihoods(self, data: Data) -> joints.Likelihoods:
         """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""
         own, _ = sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=self.level)
-        centre, scale = [own.log_estimate], [own.log_se]
-        etas = np.exp(own.log_estimate[:, None] + own.log_se[:, None] * WIDE_NODES)
+        centre, scale = [own.log_mean], [own.log_se]
+        etas = np.exp(own.log_mean[:, None] + own.log_se[:, None] * WIDE_NODES)
         log = [sensitivity.values_on(data.choices, etas, self.lapse)]
         all_nodes = [WIDE_NODES]
         for channel, seen in zip(self.channels, data.effort, strict=True):
@@ -279,14 +279,14 @@ class Fit(EffortFit):
         """Replace one-at-a-time posteriors by those under the joint prior, but for the guarded ones."""
         assert self.joint is not None  # noqa: S101
         seen = self._likelihoods(data)
-        mean, sd, low, high = joints.marginals(seen, self.joint, self.level)
-        for name, found in (("estimate", mean), ("se", sd), ("low", low), ("high", high)):
+        estimate, sd, low, high = joints.marginals(seen, self.joint, self.level)
+        for name, found in (("estimate", estimate), ("se", sd), ("low", low), ("high", high)):
             columns[name][:, 1:] = found[:, 1:]
         enough = data.choices.n_choices >= FEW_ACTIONS
-        log_eta[enough], log_se[enough] = mean[enough, 0], sd[enough, 0]
+        log_eta[enough], log_se[enough] = estimate[enough, 0], sd[enough, 0]
         for name, values in (
-            ("estimate", np.exp(mean[:, 0])),
-            ("se", np.exp(mean[:, 0]) * sd[:, 0]),
+            ("estimate", np.exp(estimate[:, 0])),
+            ("se", np.exp(estimate[:, 0]) * sd[:, 0]),
             ("low", np.exp(low[:, 0])),
             ("high", np.exp(high[:, 0])),
         ):

@@ -132,17 +132,20 @@ def clear(prior: JointPrior, n: int) -> JointPrior | None:
 def marginals(
     likelihoods: Likelihoods, prior: JointPrior, level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return posterior mean, sd, low and high of every parameter, [P, D]."""
-    tail = 0.5 * (1 - level)
+    """Return estimate, posterior sd, low and high of every parameter, [P, D].
+
+    The estimate of the first, log η, is the posterior's median, that of an offset its mean.
+    """
+    shares = (0.5 * (1 - level), 0.5, 0.5 * (1 + level))
     found = []
     for k, density in enumerate(joint_posterior(likelihoods, prior)[0]):
-        centre, variance = _moments(likelihoods, k, density)
-        low, high = node_quantiles(
-            likelihoods.centre[k], likelihoods.scale[k], density, likelihoods.nodes[k], (tail, 1 - tail)
+        mean, variance = _moments(likelihoods, k, density)
+        low, middle, high = node_quantiles(
+            likelihoods.centre[k], likelihoods.scale[k], density, likelihoods.nodes[k], shares
         ).T
-        found.append((centre, np.sqrt(variance), low, high))
-    mean, sd, low, high = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
-    return mean, sd, low, high
+        found.append((mean if k else middle, np.sqrt(variance), low, high))
+    estimate, sd, low, high = (np.stack(columns, axis=1) for columns in zip(*found, strict=True))
+    return estimate, sd, low, high
 
 
 def joint_posterior(likelihoods: Likelihoods, prior: JointPrior) -> tuple[list[Floats], Floats]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 import numpy as np
@@ -533,15 +534,16 @@ def node_quantiles(
 ) -> Floats:
     """Return quantiles [P, N] of densities given by their logarithms on nodes, at shares [N] or [P, N].
 
-    The distribution function at a node is the trapezoidal sum up to it with the first Euler–Maclaurin
-    correction. Between two nodes the place is a cubic in the probit of that function, whose slopes at the
-    nodes the density gives; it is nearly a straight line.
+    The distribution function at a node is the integral of the band-limited function through all nodes, which
+    is as exact as the trapezoidal rule is for the whole. Between two nodes the place is first a cubic in the
+    probit of that function, whose slopes at the nodes the density gives; it is nearly a straight line. A Newton
+    step on the integral between the nodes, where the log-density is a quintic, brings it to about 1e-6 sd.
     """
     step = nodes[1] - nodes[0]
-    weight = np.exp(density - density.max(axis=1)[:, None])
+    density = density - density.max(axis=1)[:, None]
+    weight = np.exp(density)
     total = weight.sum(axis=1)[:, None]
-    correction = weight * np.gradient(density, axis=1) / 12
-    up_to = (np.cumsum(weight, axis=1) - 0.5 * weight - correction) / total
+    up_to = np.einsum("pq,qr->pr", weight, _below(len(nodes))) / total  # unlike @, each row by itself
     probit = special.ndtri(np.clip(np.maximum.accumulate(up_to, axis=1), 1e-300, 1 - 1e-16))
     target = np.atleast_2d(special.ndtri(shares))
     right = np.zeros((len(centre), target.shape[1]), dtype=np.int64)
@@ -558,8 +560,34 @@ def node_quantiles(
         bell = np.exp(-0.5 * side**2) / np.sqrt(2 * np.pi)
         slope.append(np.where(height > 1e-12, bell * gap / np.maximum(height, 1e-300), 1.0))
     bow = t * (1 - t) * ((slope[0] - 1) * (1 - t) - (slope[1] - 1) * t)
-    fraction = np.clip(t + bow, 0.0, 1.0)
-    return np.asarray(centre[:, None] + scale[:, None] * (nodes[right - 1] + fraction * step))
+    part = np.clip(t + bow, 0.0, 1.0)
+    first = np.clip(right - 3, 0, len(nodes) - 6)
+    near = np.einsum("pnw,vw->vpn", density[rows[..., None], first[..., None] + np.arange(6)], QUINTIC)
+
+    def height(place: Floats) -> Floats:
+        inside, found = right - 1 - first + place, near[5]
+        for coefficient in near[4::-1]:
+            found = found * inside + coefficient
+        return np.asarray(np.exp(np.minimum(found, 1.0)))
+
+    mass = part * sum(share * height(part * at) for at, share in zip(*GAUSS, strict=True))
+    missing = (np.atleast_2d(shares) - up_to[rows, right - 1]) * total
+    part = np.clip(part + (missing - mass) / np.maximum(height(part), 1e-300), 0.0, 1.0)
+    return np.asarray(centre[:, None] + scale[:, None] * (nodes[right - 1] + part * step))
+
+
+QUINTIC: Floats = np.linalg.inv(np.vander(np.arange(6), increasing=True).astype(np.float64))
+"""What makes values at 0, 1, …, 5 the coefficients of the quintic through them, the lowest first."""
+
+GAUSS = ((np.polynomial.legendre.leggauss(4)[0] + 1) / 2, np.polynomial.legendre.leggauss(4)[1] / 2)
+"""Places in (0, 1) and weights of Gauss and Legendre."""
+
+
+@cache
+def _below(n: int) -> Floats:
+    """How much of what each of n nodes stands for lies below each node, [n, n]: the integral of a sinc."""
+    away = np.arange(n) - np.arange(n)[:, None]
+    return np.asarray(0.5 + special.sici(np.pi * away)[0] / np.pi)
 
 
 # ---------------------------------------------------------------------- people in chunks

@@ -140,7 +140,9 @@ class Sensitivities:
     estimate, se, low, high : float array [P]
         η, its standard error and its interval.
     log_estimate, log_se : float array [P]
-        The same for log η: its posterior mean and sd, or log η̂ and se/η̂. Either way se is η times log_se.
+        The same for log η: its posterior median and sd, or log η̂ and se/η̂. Either way se is η times log_se.
+    log_mean : float array [P]
+        The posterior mean of log η, or log η̂.
     where : int array [P]
         0 finite, 1 at zero, 2 no finite maximum, 3 undefined; of the likelihood, for both methods.
     near_zero : bool array [P]
@@ -155,6 +157,7 @@ class Sensitivities:
     high: Floats
     log_estimate: Floats
     log_se: Floats
+    log_mean: Floats
     where: NDArray[np.int64]
     near_zero: Flags
     random: Floats | None = None
@@ -172,7 +175,7 @@ def maximum(choices: Choices, *, lapse: float, level: float, workers: int = 1) -
         log_eta, log_se = np.log(eta), se / eta
     log_se = np.where(np.isfinite(log_eta), log_se, np.nan)
     near_zero = (where == FINITE) & (low == 0.0)
-    return Sensitivities(eta, se, low, high, log_eta, log_se, where.astype(np.int64), near_zero)
+    return Sensitivities(eta, se, low, high, log_eta, log_se, log_eta, where.astype(np.int64), near_zero)
 
 
 def _maximum_of(part: Choices, grid: Floats, lapse: float, level: float) -> tuple[Floats, ...]:
@@ -361,7 +364,7 @@ def posterior(
         scores = _extremes(entries, lapse)
         found, edge = _integrated(entries, log_eta, prior, lapse, tails, scores[:, 1], own)
         coarse = 1.2 * (log_eta[1] - log_eta[0])
-        for j in np.flatnonzero((found[:, 1] < coarse) | edge):  # very many choices, or far from everybody
+        for j in np.flatnonzero((found[:, 2] < coarse) | edge):  # very many choices, or far from everybody
             alone = None if own is None else own.people(int(j), int(j) + 1)
             found[j] = _closer(part.people(int(j), int(j) + 1), prior, lapse, tails, scores[j, 1:2], alone)
         top = log_likelihoods(entries, np.exp(log_eta), lapse).max(axis=1)
@@ -370,14 +373,15 @@ def posterior(
         near_zero = ((where == FINITE) | (where == NO_MAXIMUM)) & (scores[:, 1] >= top - _two_sided(level))
         return *found.T, where.astype(np.float64), near_zero.astype(np.float64)
 
-    mean, sd, low, high, marginal, random, where, near_zero = over_chunks(choices, chunk, workers)
+    median, mean, sd, low, high, marginal, random, where, near_zero = over_chunks(choices, chunk, workers)
     found = Sensitivities(
-        np.exp(mean),
-        np.exp(mean) * sd,
+        np.exp(median),
+        np.exp(median) * sd,
         np.exp(low),
         np.exp(high),
-        mean,
+        median,
         sd,
+        mean,
         where.astype(np.int64),
         near_zero > 0,
         random,
@@ -418,7 +422,9 @@ def _integrated(
     at_zero: Floats,
     kinds: OwnKinds | None,
 ) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return mean, sd, low and high of log η, log marginal likelihood and P(η = 0), [P, 6].
+    """Return median, mean, sd, low and high of log η, log marginal likelihood and P(η = 0), [P, 7].
+
+    Median, mean and sd are those of somebody who does not choose at random.
 
     Also whose posterior is not over at the ends of the nodes. Marginal likelihoods are the best prior's.
     """
@@ -440,16 +446,14 @@ def _integrated(
     if prior.random:
         random = special.expit(math.log(prior.random / (1 - prior.random)) + at_zero - log_mass)
         log_mass = np.logaddexp(math.log(prior.random) + at_zero, math.log1p(-prior.random) + log_mass)
-    ends = []
-    for tail in tails:
-        share = (tail - random) / np.maximum(1 - random, 1e-300)
-        inside = np.clip(share, 1e-12, 1 - 1e-12)[:, None]
-        end = node_quantiles(*_unit(len(table)), density, log_eta, inside)[:, 0]
-        ends.append(np.where(share > 0, end, -np.inf))
+    ends = (np.array(tails) - random[:, None]) / np.maximum(1 - random, 1e-300)[:, None]
+    shares = np.column_stack([np.full(len(table), 0.5), np.clip(ends, 1e-12, 1 - 1e-12)])
+    middle, low, high = node_quantiles(*_unit(len(table)), density, log_eta, shares).T
+    low, high = np.where(ends.T > 0, (low, high), -np.inf)
     # Plausible priors may be wide, and are cut off where choices tell nothing.
     beyond = 1e-10 if prior.plausible is None else 1e-6
     edge = np.maximum(moments.weight[:, 0], moments.weight[:, -1]) > beyond
-    return np.column_stack([moments.mean, moments.sd, *ends, log_mass, random]), edge
+    return np.column_stack([middle, moments.mean, moments.sd, low, high, log_mass, random]), edge
 
 
 def _averaged(
@@ -499,7 +503,7 @@ def _closer(
     mean, sd = _mode(entries, prior, lapse)
     for _ in range(20):
         found = _integrated(entries, mean + sd * REPORT_NODES, prior, lapse, tails, at_zero, kinds)[0][0]
-        new_mean, new_sd = float(found[0]), float(found[1])
+        new_mean, new_sd = float(found[1]), float(found[2])
         if 0.7 * sd < new_sd < 1.4 * sd and abs(new_mean - mean) < 0.5 * sd:
             return np.asarray(found)
         mean, sd = new_mean, min(max(new_sd, 0.3 * sd), 3.0 * sd)
@@ -546,7 +550,7 @@ def choices_without_each(
             one = replace(prior, mean=float(free[0]), sd=math.exp(free[1]), random=rho)
             own, value = posterior(choices, one, lapse=lapse, level=0.95, workers=workers)
             random = np.zeros(len(value)) if own.random is None else own.random
-            away = (own.log_estimate - one.mean) / one.sd
+            away = (own.log_mean - one.mean) / one.sd
             slopes = np.stack([away / one.sd, away**2 + (own.log_se / one.sd) ** 2 - 1], axis=1)
             slopes *= (1 - random)[:, None]
             return value, np.column_stack([slopes, random - rho])[:, : len(free)]
@@ -554,7 +558,7 @@ def choices_without_each(
         value, slopes = gradients(best)
         return value + moved(slopes, curvature_at(gradients, best, np.eye(len(best))))
     own, _ = posterior(choices, prior, lapse=lapse, level=0.95, workers=workers)
-    log_eta = own.log_estimate[:, None] + own.log_se[:, None] * OWN_NODES
+    log_eta = own.log_mean[:, None] + own.log_se[:, None] * OWN_NODES
     at_zero = _extremes(choices.entries(), 0.0)[:, 1]
     found, weights = [], []
     for rate, means, sds, weight in prior.plausible.rates():

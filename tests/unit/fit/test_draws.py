@@ -70,13 +70,14 @@ def in_logs(profile):
 
 
 def misfits(draws, profile):
-    """By how many Monte Carlo errors mean, sd, and the shares below low and high are off, [M, 4]."""
+    """By how many Monte Carlo errors estimate, sd, and the shares below low and high are off, [M, 4]."""
     tail, found = 0.5 * (1 - profile.level), []
-    for *told, values in zip(
-        *(column.ravel() for column in in_logs(profile)), draws.values.reshape(-1, N), strict=True
+    median = np.tile(np.arange(len(profile.parameters)) == 0, len(profile))  # of log η, the mean of others
+    for *told, of_eta, values in zip(
+        *(column.ravel() for column in in_logs(profile)), median, draws.values.reshape(-1, N), strict=True
     ):
-        mean, sd, low, high = told
-        if np.isnan(mean):
+        estimate, sd, low, high = told
+        if np.isnan(estimate):
             assert np.isnan(values).all()
             continue
         error, chosen = math.sqrt(tail * (1 - tail) / N), values[np.isfinite(values)]
@@ -84,9 +85,11 @@ def misfits(draws, profile):
         for end, share in ((low, tail), (high, 1 - tail)):
             below = ((values <= end).mean() - share) / error
             off.append(below if np.isfinite(end) else min(below, 0.0))  # η = 0 holds more than that share
-        if len(chosen) > N // 100:  # mean and sd of a profile are of log η if it is not 0
+        if len(chosen) > N // 100:  # estimate and sd of a profile are of log η if it is not 0
             heavy = stats.kurtosis(chosen, fisher=False)
-            off[0] = (chosen.mean() - mean) / (sd / math.sqrt(len(chosen)))
+            off[0] = (chosen.mean() - estimate) / (sd / math.sqrt(len(chosen)))
+            if of_eta:
+                off[0] = ((chosen <= estimate).mean() - 0.5) / (0.5 / math.sqrt(len(chosen)))
             off[1] = (chosen.std() / sd - 1) / math.sqrt((heavy - 1) / (4 * len(chosen)))
         found.append(off)
     return np.array(found)
