@@ -5,13 +5,13 @@ people, few actions or segments, wrong moves, rare groups, people who click at r
 one segment to the next. Effort is drawn by its distribution's quantile function from a latent normal, which
 is how one segment can lean on the one before.
 
-``python tests/recovery/strangers.py`` prints how often 95 % intervals hold the truth in every regime, and how far
-estimates lie from it, for people of seeds that no test uses.
+``python tests/recovery/strangers.py`` prints how often 95 % intervals hold the truth in every regime, with the
+standard error of that share, and how far estimates lie from it, for people of seeds that no test uses.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
@@ -75,11 +75,20 @@ class Measured:
     error: np.ndarray
     special: np.ndarray
     flagged: np.ndarray
+    study: np.ndarray
     seconds: float
 
     def coverage(self, special: bool = False) -> np.ndarray:
         inside = self.inside[self.special == special]
         return np.nansum(inside, axis=0) / np.maximum((~np.isnan(inside)).sum(axis=0), 1)
+
+    def coverage_se(self, special: bool = False) -> np.ndarray:
+        """Standard errors of the coverage, by studies: intervals of one study miss together."""
+        own, some = self.study[self.special == special], self.coverage(special)
+        away = np.nan_to_num(self.inside[self.special == special] - some)
+        sums = np.array([away[own == study].sum(axis=0) for study in np.unique(own)])
+        known = (~np.isnan(self.inside[self.special == special])).sum(axis=0)
+        return np.sqrt((sums**2).sum(axis=0) * len(sums) / max(len(sums) - 1, 1)) / np.maximum(known, 1)
 
     def rmse(self, special: bool = False) -> np.ndarray:
         error = self.error[self.special == special]
@@ -104,7 +113,8 @@ def measure(regime: Regime, seeds, *, joint: bool = False, **settings) -> Measur
                 profile.log_sensitivity,
             )
             inside = np.where(np.isnan(low), np.nan, (low <= truth) & (truth <= high))
-            found.append((inside, estimate - truth, impaired | clicks, profile.random > 0.5))
+            which = np.full(len(truth), seed)
+            found.append((inside, estimate - truth, impaired | clicks, profile.random > 0.5, which))
     return Measured(*(np.concatenate(column) for column in zip(*found, strict=True)), seconds / len(found))
 
 
@@ -240,18 +250,26 @@ def _speak(name, cuts, offsets, presence, regime, rng):
 
 
 def main() -> None:
-    """Print the table; a word of a regime's name chooses among them, --joint asks for a joint prior."""
-    wanted, joint = [word for word in sys.argv[1:] if word != "--joint"], "--joint" in sys.argv
-    print(f"{'coverage of 95 % intervals, RMSE':36} " + " ".join(f"{name[:10]:>12}" for name in PARAMETERS))
-    for name, (regime, studies) in REGIMES.items():
-        if wanted and not any(word in name for word in wanted):
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("names", nargs="*", help="words in the names of the regimes that are wanted")
+    parser.add_argument("--joint", action="store_true", help="with a joint prior")
+    parser.add_argument("--first", type=int, default=5_000, help="the first seed")
+    parser.add_argument("--studies", type=int, help="how many studies of each regime")
+    chosen = parser.parse_args()
+    print(f"{'coverage of 95 % intervals, RMSE':36} " + " ".join(f"{name[:10]:>15}" for name in PARAMETERS))
+    for name, (regime, usual) in REGIMES.items():
+        if chosen.names and not any(word in name for word in chosen.names):
             continue
-        found = measure(regime, range(5_000, 5_000 + studies), joint=joint)
+        studies = chosen.studies or usual
+        found = measure(regime, range(chosen.first, chosen.first + studies), joint=chosen.joint)
         for special in (False, True):
             if special and not found.special.any():
                 continue
-            pairs = zip(found.coverage(special), found.rmse(special), strict=True)
-            cells = " ".join(f"{100 * share:5.1f} {error:6.3f}" for share, error in pairs)
+            columns = found.coverage(special), found.coverage_se(special), found.rmse(special)
+            cells = " ".join(
+                f"{100 * p:5.1f}±{100 * se:3.1f} {error:5.3f}" for p, se, error in zip(*columns, strict=True)
+            )
             print(f"{name + (': those people' if special else ''):36} {cells}", flush=True)
         if regime.clickers:
             flagged, falsely = found.flagged[found.special].mean(), found.flagged[~found.special].mean()

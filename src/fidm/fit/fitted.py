@@ -260,8 +260,9 @@ class Fit(EffortFit):
         data = self._data(chosen)
         mean = np.array([self.prior.mean, *(self._shared(channel).mean for channel in self.channels)])
         start = joints.JointPrior(mean, np.diag(self._prior_sd() ** 2))
-        learned, converged = joints.learn(self._likelihoods(data), start)
-        joint = joints.clear(learned, len(chosen))
+        seen = self._likelihoods(data)
+        learned, converged = joints.learn(seen, start)
+        joint = joints.clear(learned, joints.chance(seen, start))
         if joint is None:
             said = [
                 f"No two parameters clearly go together in {len(chosen)} people: one at a time is estimated."

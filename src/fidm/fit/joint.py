@@ -29,7 +29,7 @@ STRIDE = 1.8
 DAMPING = 0.8
 BEFOREHAND = 1.0
 CLEARLY, LOWEST_EIGENVALUE = 3.0, 0.01
-"""Correlations below the first over √n may be chance; no mixture of parameters has less than the second."""
+"""Correlations of fewer standard errors may be chance; no mixture of parameters varies less than that."""
 FEWEST_PEOPLE = 100
 """A joint prior of fewer people is warned of."""
 
@@ -110,15 +110,26 @@ def learn(likelihoods: Likelihoods, start: JointPrior) -> tuple[JointPrior, bool
     return prior, settled
 
 
-def clear(prior: JointPrior, n: int) -> JointPrior | None:
-    """Return the prior without correlations that may be chance among n people; None if none is left.
+def chance(likelihoods: Likelihoods, start: JointPrior) -> Floats:
+    """Return the standard errors of correlations of parameters that do not go together, [D, D].
 
-    Among independent parameters hardly any correlation is above :data:`CLEARLY` / √n, and taking such for
-    true would make estimates worse than one parameter at a time does.
+    Of n people who are known exactly it is 1/√n; known with the reliabilities r and q, which independent
+    priors give, 1/√(n r q).
+    """
+    n, sd = len(likelihoods), marginals(likelihoods, start, 0.95)[1]
+    left = np.array([math.fsum(column) for column in sd.T**2]) / (n * np.diag(start.covariance))
+    reliability = np.clip(1 - left, 1e-6, 1.0)
+    return np.asarray(1 / np.sqrt(n * np.outer(reliability, reliability)))
+
+
+def clear(prior: JointPrior, error: Floats | float) -> JointPrior | None:
+    """Return the prior without correlations that may be chance, given their errors; None if none is left.
+
+    Taking such for true would make estimates worse than one parameter at a time does.
     """
     sd = np.sqrt(np.diag(prior.covariance))
     correlation = prior.covariance / np.outer(sd, sd)
-    kept = np.where(np.abs(correlation) >= CLEARLY / math.sqrt(n), correlation, 0.0)
+    kept = np.where(np.abs(correlation) >= CLEARLY * error, correlation, 0.0)
     np.fill_diagonal(kept, 1.0)
     if not np.triu(kept, 1).any():
         return None

@@ -536,8 +536,9 @@ def node_quantiles(
 
     The distribution function at a node is the integral of the band-limited function through all nodes, which
     is as exact as the trapezoidal rule is for the whole. Between two nodes the place is first a cubic in the
-    probit of that function, whose slopes at the nodes the density gives; it is nearly a straight line. A Newton
-    step on the integral between the nodes, where the log-density is a quintic, brings it to about 1e-6 sd.
+    probit of that function, whose slopes at the nodes the density gives; it is nearly a straight line. A
+    Newton step on the integral between the nodes, where the log-density is a quintic, makes it exact to about
+    a millionth of the standard deviation.
     """
     step = nodes[1] - nodes[0]
     density = density - density.max(axis=1)[:, None]
