@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fidm.classify.classify import classify
     from fidm.classify.result import Classification
+    from fidm.experiments.calibrate import Calibration, calibrate
     from fidm.experiments.families import Families, compare_families
     from fidm.experiments.matched import Matched, matched
     from fidm.experiments.recover import Recovery, recover
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fidm.simulate.walker import Habits
 
 _HOME = {
+    "Calibration": "experiments.calibrate",
     "Classification": "classify.result",
     "Families": "experiments.families",
     "Habits": "simulate.walker",
@@ -39,6 +41,7 @@ _HOME = {
     "Selection": "experiments.select",
     "SimulatedStudy": "simulate.twin",
     "Style": "simulate.talk",
+    "calibrate": "experiments.calibrate",
     "classify": "classify.classify",
     "compare_families": "experiments.families",
     "matched": "experiments.matched",
@@ -51,6 +54,7 @@ _HOME = {
 }
 
 __all__ = [
+    "Calibration",
     "Classification",
     "Families",
     "Habits",
@@ -61,6 +65,7 @@ __all__ = [
     "Selection",
     "SimulatedStudy",
     "Style",
+    "calibrate",
     "classify",
     "compare_families",
     "matched",

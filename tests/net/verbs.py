@@ -40,6 +40,7 @@ VERBS = (
     "localize twin --bootstrap 100 --json",
     "reliability twin --bootstrap 50 --json",
     "recover --like twin --people 24 --repeat 2 --json",
+    "calibrate --like twin --people 12 --studies 20 --draws 19 --json",
     "recover --task errands --people 16 --repeat 1 --method mle --out recovered --json",
     "matched --task grocery_small --people 20 --repeat 2 --out matched --json",
     "compare twin --by sex --adjust age_years --json",

@@ -62,6 +62,7 @@ VERBS = {
             "Estimate reliability and the smallest detectable change.",
         ),
         "recover": ("recover:recover", "Simulate how well each parameter would be recovered."),
+        "calibrate": ("recover:calibrate", "Simulate whether intervals hold what they promise."),
         "matched": ("matched:matched", "Distinguish people whose totals are alike, as in the paper."),
         "select": ("select:select", "Choose move cost and temperature of a task by cross-validation."),
         "classify": ("classify:classify", "Measure how well scores, words and the model distinguish people."),

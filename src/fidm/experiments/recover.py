@@ -352,18 +352,16 @@ def recover(
     (5, 5)
     """
     protocol = _Protocol(
-        seed=seed, repeat=repeat, spread=spread, effort_sd=effort_sd, log_sensitivity_sd=log_sensitivity_sd,
-        log_sensitivity_mean=log_sensitivity_mean, methods=methods, population=population,
-        conditions=conditions, missing=missing, noise=noise, workers=workers,
+        seed=seed, repeat=repeat, methods=methods, population=population, conditions=conditions,
+        missing=missing, noise=noise, workers=workers,
     )  # fmt: skip
-    if like is None and spread == "study":
-        raise DataError("spread='study' needs a study: give like=, or --like STUDY.")
+    varied = Variation(spread, effort_sd, log_sensitivity_sd, log_sensitivity_mean, is_like=like is not None)
     tasks = TaskSet.of(load_task("grocery") if task is None else task)
     say = on_progress or (lambda doing, done, of: None)
     say("structure", 0, 1)
-    people = _people(tasks, like, n, seed)
+    people = people_of(tasks, like, n, seed, FEWEST_PEOPLE)
     learners = like if like is None or learn_from is None else learn_from
-    design = _design(tasks, learners, channels or paper_channels(), truth, protocol)
+    design = design_of(tasks, learners, channels or paper_channels(), truth, varied, workers)
     rows, stats, failures = _repeated(tasks, people, design, protocol, say)
     settings = {
         "people": len(people),
@@ -400,10 +398,6 @@ class _Protocol:
 
     seed: int
     repeat: int
-    spread: Literal["study", "paper"] | None
-    effort_sd: float | None
-    log_sensitivity_sd: float | None
-    log_sensitivity_mean: float | None
     methods: Sequence[Method]
     population: Literal["random", "pooled"]
     conditions: Sequence[str]
@@ -425,11 +419,26 @@ class _Protocol:
             raise DataError(f"noise is {self.noise:g}; it must be above 1 and at most {NOISIEST:g}.")
         if self.population not in ("random", "pooled"):
             raise DataError(f"population is {self.population!r}; it must be 'random' or 'pooled'.")
+
+
+# ---------------------------------------------------------------------- what is drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """How much people differ: as in a study, as in a test of the method, or as told; see :func:`recover`."""
+
+    spread: Literal["study", "paper"] | None
+    effort_sd: float | None
+    log_sensitivity_sd: float | None
+    log_sensitivity_mean: float | None
+    is_like: bool
+
+    def __post_init__(self) -> None:
         if self.spread not in (None, "study", "paper"):
             raise DataError(f"spread is {self.spread!r}; it must be 'study' or 'paper'.")
-        self._check_variation()
-
-    def _check_variation(self) -> None:
+        if not self.is_like and self.spread == "study":
+            raise DataError("spread='study' needs a study: give like=, or --like STUDY.")
         for what in ("effort_sd", "log_sensitivity_sd"):
             value = getattr(self, what)
             if value is not None and not 0 < value <= WIDEST:
@@ -442,11 +451,8 @@ class _Protocol:
             raise DataError(f"log_sensitivity_mean is {mean:g}; it must be a finite number.")
 
 
-# ---------------------------------------------------------------------- what is drawn
-
-
 @dataclass(frozen=True, slots=True)
-class _Design:
+class Design:
     """What is drawn: the channels, their population values, and how the factors vary."""
 
     channels: tuple[Channel, ...]
@@ -457,6 +463,7 @@ class _Design:
 
     @property
     def factors(self) -> tuple[str, ...]:
+        """What is varied."""
         return _names(self.channels)
 
 
@@ -464,8 +471,8 @@ def _names(channels: Sequence[Channel]) -> tuple[str, ...]:
     return (SENSITIVITY, *(channel.name for channel in channels))
 
 
-def _people(tasks: TaskSet, like: Cohort | None, n: int | None, seed: int) -> Cohort:
-    """Whose structure is used: people like the paper's, those of a study, or so many drawn from them."""
+def people_of(tasks: TaskSet, like: Cohort | None, n: int | None, seed: int, fewest: int) -> Cohort:
+    """Return whose structure is used: people like the paper's, of a study, or so many drawn from them."""
     if like is None:
         people = people_like(tasks.tasks, 400 if n is None else n, seed=seed)
     elif n is None or n == len(like):
@@ -474,22 +481,23 @@ def _people(tasks: TaskSet, like: Cohort | None, n: int | None, seed: int) -> Co
         people = like[np.sort(np.random.default_rng([seed, _RESAMPLE]).integers(0, len(like), n))]
         names = pl.Series("participant", [f"P{j + 1:07d}" for j in range(n)])
         people = replace(people, participants=people.participants.with_columns(names))
-    if len(people) < FEWEST_PEOPLE:
+    if len(people) < fewest:
         raise DataError(
-            f"There are {len(people)} people; recovery needs {FEWEST_PEOPLE} or more, since five slopes are "
-            "estimated. Say how many people like these to draw (n, or --people)."
+            f"There are {len(people)} people; this needs {fewest} or more. Say how many people like these to "
+            "draw (n, or --people)."
         )
     return people
 
 
-def _design(
+def design_of(
     tasks: TaskSet,
     learners: Cohort | None,
     wanted: Sequence[Channel],
     truth: Mapping[str, Truth] | None,
-    protocol: _Protocol,
-) -> _Design:
-    """What a study's people share and how much they differ, or the paper's numbers where there is no study.
+    varied: Variation,
+    workers: int | None,
+) -> Design:
+    """Return what a study's people share and how much they differ, or the paper's numbers without a study.
 
     Channels that tell nothing are left out, with a note; where pause presence cannot be learned, everybody
     always pauses, or never.
@@ -500,23 +508,39 @@ def _design(
         truth = dict(truth or PAPER_TRUTH)
         channels = tuple(c for c in wanted if c.name in truth and c.name != PRESENCE)
     else:
-        fit, why = fit_learnable(tasks.tasks, learners, wanted, workers=protocol.workers)
+        fit, why = fit_learnable(tasks.tasks, learners, wanted, workers=workers)
         left_out = [f"{name} is left out: {reason}" for name, reason in why.items() if name != PRESENCE]
         notes = (*left_out, *fit.warnings)
         truth = {**learned_truth(fit), **(truth or {})}
         channels = tuple(channel for channel in fit.channels if channel.name != PRESENCE)
-        mean = fit.prior.mean
-        if protocol.spread != "paper":
-            spreads = [fit.prior.sd, *(fit.populations[c.name].population.sd for c in channels)]
+        sd_of = [fit.prior.sd, *(fit.populations[c.name].population.sd for c in channels)]
+        if np.isfinite(fit.prior.sd):
+            mean = fit.prior.mean
+        else:
+            notes = (
+                *notes,
+                f"How people differ in η cannot be learned: η is drawn around {math.exp(mean):.0f}.",
+            )
+            sd_of[0] = PAPER_LOG_SENSITIVITY_SD
+        if varied.spread != "paper":
+            spreads = sd_of
     sd = np.array([*spreads, *[PAPER_EFFORT_SD] * (1 + len(channels) - len(spreads))])
-    sd[0] = sd[0] if protocol.log_sensitivity_sd is None else protocol.log_sensitivity_sd
-    sd[1:] = sd[1:] if protocol.effort_sd is None else protocol.effort_sd
-    mean = mean if protocol.log_sensitivity_mean is None else protocol.log_sensitivity_mean
-    return _Design(channels, truth, mean, sd, notes)
+    sd[0] = sd[0] if varied.log_sensitivity_sd is None else varied.log_sensitivity_sd
+    sd[1:] = sd[1:] if varied.effort_sd is None else varied.effort_sd
+    mean = mean if varied.log_sensitivity_mean is None else varied.log_sensitivity_mean
+    return Design(channels, truth, mean, sd, notes)
+
+
+def draw_factors(design: Design, n: int, seed: tuple[int, int]) -> Floats:
+    """Draw log η and the offsets of n people, independently of each other, [n, K]."""
+    rng = np.random.default_rng([*seed, _FACTORS])
+    factors = design.sd * rng.standard_normal((n, len(design.sd)))
+    factors[:, 0] += design.mean
+    return np.asarray(factors)
 
 
 def _repeated(
-    tasks: TaskSet, people: Cohort, design: _Design, protocol: _Protocol, say: Progress
+    tasks: TaskSet, people: Cohort, design: Design, protocol: _Protocol, say: Progress
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]], dict[str, str]]:
     """Draw and recover everything: rows of slopes, rows of statistics, and channels that were not learned."""
     values = [solve(model) for model in tasks.tasks]
@@ -525,10 +549,8 @@ def _repeated(
     failures: dict[str, str] = {}
     total = protocol.repeat * len(protocol.conditions)
     for repetition in range(protocol.repeat):
-        rng = np.random.default_rng([protocol.seed, repetition, _FACTORS])
-        factors = design.sd * rng.standard_normal((len(people), len(design.sd)))
-        factors[:, 0] += design.mean
         seed = (protocol.seed, repetition)
+        factors = draw_factors(design, len(people), seed)
         walked = redraw_walks(tasks, people, np.exp(factors[:, 0]), seed=seed, values=values)
         for i, condition in enumerate(protocol.conditions):
             say("repetitions", repetition * len(protocol.conditions) + i, total)

@@ -239,6 +239,7 @@ def fit_learnable(
     *,
     method: Literal["eb", "mle"] = "eb",
     population: Literal["random", "pooled"] = "random",
+    joint: bool = False,
     values: Sequence[Values] | None = None,
     workers: int | None = None,
 ) -> tuple[Fit, dict[str, str]]:
@@ -246,7 +247,7 @@ def fit_learnable(
 
     Parameters
     ----------
-    tasks, cohort, channels, method, population, values, workers
+    tasks, cohort, channels, method, population, joint, values, workers
         As in :class:`fidm.Model` and :meth:`fidm.Model.fit`.
 
     Returns
@@ -266,7 +267,7 @@ def fit_learnable(
 
     def fit(channels: Sequence[Channel]) -> Fit:
         model = Model(tasks, channels=channels, values=values)
-        return model.fit(cohort, method=method, population=population, workers=workers)
+        return model.fit(cohort, method=method, population=population, joint=joint, workers=workers)
 
     while True:
         try:

@@ -565,15 +565,15 @@ def node_quantiles(
     first = np.clip(right - 3, 0, len(nodes) - 6)
     near = np.einsum("pnw,vw->vpn", density[rows[..., None], first[..., None] + np.arange(6)], QUINTIC)
 
-    def height(place: Floats) -> Floats:
+    def mass_at(place: Floats) -> Floats:
         inside, found = right - 1 - first + place, near[5]
         for coefficient in near[4::-1]:
             found = found * inside + coefficient
         return np.asarray(np.exp(np.minimum(found, 1.0)))
 
-    mass = part * sum(share * height(part * at) for at, share in zip(*GAUSS, strict=True))
+    mass = part * sum(share * mass_at(part * at) for at, share in zip(*GAUSS, strict=True))
     missing = (np.atleast_2d(shares) - up_to[rows, right - 1]) * total
-    part = np.clip(part + (missing - mass) / np.maximum(height(part), 1e-300), 0.0, 1.0)
+    part = np.clip(part + (missing - mass) / np.maximum(mass_at(part), 1e-300), 0.0, 1.0)
     return np.asarray(centre[:, None] + scale[:, None] * (nodes[right - 1] + part * step))
 
 

@@ -1,4 +1,4 @@
-"""Pictures of experiments: recovery, matched pairs (figures 3 and 4), settings, reliability, groups."""
+"""Pictures of experiments: recovery, calibration, matched pairs (figures 3 and 4), settings, groups."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 
 from fidm.channels import channel_words, parameter_words
+from fidm.experiments.calibrate import Calibration, band
 from fidm.experiments.compare import Comparison
 from fidm.experiments.families import Families
 from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
-from fidm.experiments.recover import Recovery, as_printed
+from fidm.experiments.recover import Recovery, as_printed, label_of
 from fidm.experiments.reliability import Reliability
 from fidm.experiments.select import PAPER_CHOICE, Selection
 from fidm.fit.profile import SENSITIVITY
@@ -102,6 +103,40 @@ def recovery_matrix(
     ax.set_xlabel("recovered", fontsize=8.5)
     ax.set_ylabel("manipulated", fontsize=8.5)
     return ax
+
+
+def rank_differences(result: Calibration) -> Figure:
+    """Draw by how much the distribution function of ranks differs from that of a uniform, with a band.
+
+    One panel per parameter. A line that stays in the band is what 95 % of calibrated posteriors give.
+    Intervals that are too short push it up on the left and down on the right, those that are too long the
+    other way round; estimates that are too high push it up everywhere, those that are too low down.
+
+    Parameters
+    ----------
+    result : Calibration
+        What :func:`fidm.experiments.calibrate.calibrate` gives.
+    """
+    rows = list(result.parameters.iter_rows(named=True))
+    figure = Figure(figsize=(0.7 + 1.9 * len(rows), 2.4), layout="constrained")
+    panels = figure.subplots(1, len(rows), squeeze=False, sharey=True)[0]
+    places = np.arange(1, result.n_draws + 1) / (result.n_draws + 1)
+    for ax, row in zip(panels, rows, strict=True):
+        ranks = np.sort(result.chosen(row["parameter"]))
+        below = np.searchsorted(ranks, np.arange(result.n_draws), side="right") / len(ranks)
+        low, high = band(len(ranks), result.n_draws)
+        ax.fill_between(places, low - places, high - places, color="#dddddd", lw=0, step="mid", zorder=1)
+        ax.axhline(0, color=QUIET, lw=0.9, zorder=2)
+        ax.step(places, below - places, where="mid", color=LOOKS[0].colour, lw=1.3, zorder=3)
+        ax.set_title(label_of(row["parameter"]), fontsize=8.5)
+        ax.set_xlim(0, 1)
+        ax.set_xticks([0, 0.5, 1], ["0", "½", "1"])
+        quieten(ax)
+    panels[0].set_ylabel("ECDF of ranks − uniform", fontsize=8)
+    figure.supxlabel(
+        f"rank of the truth among {result.n_draws} draws, {result.n_studies} studies", fontsize=8
+    )
+    return figure
 
 
 def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:

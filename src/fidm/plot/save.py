@@ -19,6 +19,7 @@ FORMATS = (".png", ".svg", ".pdf")
 """The kinds of picture that can be written."""
 
 FIGURES = {
+    "calibrate": "fidm.plot.experiments:rank_differences",
     "classify": "fidm.plot.classification:classification_figures",
     "compare": "fidm.plot.experiments:forest",
     "localize": "fidm.plot.evidence:localization",

@@ -1,4 +1,4 @@
-"""What experiments show in the terminal: recover, matched, select, reliability, localize, compare, twins."""
+"""What experiments show in the terminal: recover, calibrate, matched, select, reliability, compare, twins."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from rich.text import Text
 
 from fidm.errors import count
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization
+from fidm.experiments.calibrate import Calibration
 from fidm.experiments.compare import Comparison
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
-from fidm.experiments.recover import Recovery, as_printed
+from fidm.experiments.recover import Recovery, as_printed, label_of
 from fidm.experiments.reliability import TOO_LOW, Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
@@ -93,6 +94,38 @@ def _say_without(found: Recovery, console: Console) -> None:
                     f"{METHODS[method]}: {row['without']:.1f} of {found.n_people:,} people have no finite "
                     f"{label} on average and are left out of its column",
                 )
+
+
+def show_calibration(found: Calibration, console: Console) -> None:
+    """Print how often intervals held the truth."""
+    whose = "like yours" if found.is_like else "of simulated people"
+    console.print(
+        f"[bold]{count(found.n_studies, 'study', 'studies')} {whose}[/], "
+        f"{count(found.n_people, 'person', 'people')} with about {found.n_actions:.0f} actions and "
+        f"{found.n_segments:.0f} segments each\n",
+        soft_wrap=True,
+    )
+    header = ["parameter", "50 % hold", "80 % hold", "95 % hold", "mean rank", "p, uniform"]
+    rows = [
+        [
+            label_of(row["parameter"]),
+            *(f"{100 * row[name]:.1f} ± {100 * row[f'{name}_se']:.1f} %" for name in HELD),
+            f"{row['mean_rank']:.3f} ± {row['mean_rank_se']:.3f}",
+            f"{row['p']:.3f}",
+        ]
+        for row in found.parameters.iter_rows(named=True)
+    ]
+    console.print(table_of(header, rows))
+    note(
+        console,
+        "how many of all people's intervals held the truth, ± standard error by study",
+        "mean rank: 0.5 where estimates are neither too high nor too low on average (above: too low)",
+        "p: of ranks as far from uniform, one person per study; below 0.01 posteriors are not calibrated",
+    )
+    warn(console, *found.notes)
+
+
+HELD = ("held_50", "held_80", "held_95")
 
 
 def show_matched(found: Matched, console: Console, *, is_like: bool) -> None:
