@@ -188,6 +188,7 @@ def calibrate(
     wanted = paper_channels() if channels is None else channels
     design = design_of(tasks, learners, wanted, truth, varied, workers)
     values = [solve(model) for model in tasks.tasks]
+    names = (f"log_{design.factors[0]}", *design.factors[1:])
     found: list[pl.DataFrame] = []
     failures: dict[str, str] = {}
     for study in range(studies):
@@ -203,8 +204,7 @@ def calibrate(
         failures |= why
         posterior = fit.draws(drawn, draws, seed=study)
         who = np.random.default_rng([seed, study, _CHOSEN]).permutation(len(people))
-        for k, name in enumerate(design.factors):
-            name = f"log_{name}" if k == 0 else name
+        for k, name in enumerate(names):
             if name in posterior.parameters:
                 found.append(_ranked(study, name, factors[:, k], posterior[name], who))
     say("studies", studies, studies)
@@ -231,7 +231,8 @@ def calibrate(
         parameters=pl.DataFrame(
             [
                 _judged(name, ranks.filter(parameter=name), draws, seed)
-                for name in ranks["parameter"].unique(maintain_order=True)
+                for name in names
+                if name in ranks["parameter"]
             ]
         ),
         ranks=ranks,
