@@ -29,6 +29,7 @@ from fidm.fit.offsets import (
     OwnKinds,
     log_priors,
     node_quantiles,
+    on_fine_nodes,
     under_each,
 )
 from fidm.fit.population import Learned
@@ -139,11 +140,12 @@ def draw_offsets(
         )  # fmt: skip
     found = np.empty(noise.kind.shape)
     under = noise.shared(channel.name, others.weight)
-    centre, half, likelihoods = under_each(channel, seen, shared, others, kinds)
-    for r, likelihood in enumerate(likelihoods):
+    centre, half, coarse = under_each(channel, seen, shared, others, kinds)
+    for r in np.unique(under):
         some = under == r
+        own = float(others.mean[r]), float(others.sd[r])
         found[:, some] = _drawn(
-            centre, half, FINE_NODES, likelihood, (float(others.mean[r]), float(others.sd[r])), kinds,
+            centre, half, FINE_NODES, on_fine_nodes(coarse[r]), own, kinds,
             noise.own[:, k, some], noise.kind[:, some],
         )  # fmt: skip
     return found

@@ -112,7 +112,7 @@ def log_priors(theta: Floats, mean: Any, sd: Any, kinds: OwnKinds | None) -> Flo
     with np.errstate(divide="ignore"):
         weight = np.log(kinds.weight.reshape(len(theta), *(1,) * (theta.ndim - 1), -1))
     inside = weight - 0.5 * ((away[..., None] - kinds.place) / kinds.spread) ** 2
-    return np.asarray(inside - np.log(kinds.spread * sd * np.sqrt(2 * np.pi)))
+    return np.asarray(inside - np.log(kinds.spread * np.asarray(sd)[..., None] * np.sqrt(2 * np.pi)))
 
 
 def own_share(counts: Integers, carried: float) -> Floats:
@@ -284,6 +284,9 @@ def _interpolation(coarse: Floats, fine: Floats) -> Floats:
     )).T  # fmt: skip
 
 
+BLOCK = 32
+"""How many populations are looked at side by side; the same for all, so that sums are, too."""
+
 TO_FINE = _interpolation(COARSE_NODES, FINE_NODES)
 
 
@@ -301,26 +304,40 @@ def integrated(
     tail = 0.5 * (1 - level)
 
     def chunk(part: Observed, own: OwnKinds | None = None) -> tuple[Floats, ...]:
-        centre, half, likelihoods = under_each(channel, part, shared, plausible, own)
+        centre, half, coarse = under_each(channel, part, shared, plausible, own)
         theta = centre[:, None] + half[:, None] * FINE_NODES
-        mixed = np.zeros(theta.shape)
-        for r, likelihood in enumerate(likelihoods):
-            density = likelihood + log_prior(theta, float(plausible.mean[r]), float(plausible.sd[r]), own)
+        n, mixed = len(theta), np.zeros(theta.shape)
+        for first in range(0, len(plausible), BLOCK):
+            some = slice(first, first + BLOCK)
+            mean, sd, weight = (
+                np.repeat(of[some], n)[:, None] for of in (plausible.mean, plausible.sd, plausible.weight)
+            )
+            k = len(mean) // n if n else 0
+            kinds_of = None if own is None else OwnKinds(np.tile(own.weight, (k, 1)), own.place, own.spread)
+            density = on_fine_nodes(coarse[some].reshape(-1, len(COARSE_NODES)))
+            density += log_prior(np.tile(theta, (k, 1)), mean, sd, kinds_of)
             density = np.exp(density - density.max(axis=1)[:, None])
-            mixed += plausible.weight[r] * density / density.sum(axis=1)[:, None]
+            density *= weight / density.sum(axis=1)[:, None]
+            mixed += density.reshape(k, *theta.shape).sum(axis=0)
         with np.errstate(divide="ignore"):
             log_mixed = np.maximum(np.log(mixed), -700.0)
         moments = node_moments(centre, half, log_mixed, FINE_NODES)
         low, high = node_quantiles(centre, half, log_mixed, FINE_NODES, (tail, 1 - tail)).T
         return moments.mean, moments.sd, low, high
 
-    return Estimates(*_joined(in_chunks(data, chunk, workers, kinds)))
+    size = max(1, AT_ONCE // len(plausible))
+    return Estimates(*_joined(in_chunks(data, chunk, workers, kinds, size)))
+
+
+def on_fine_nodes(coarse: Floats) -> Floats:
+    """Return on the fine nodes [n, F] what is known on Chebyshev's [n, C]."""
+    return np.asarray(np.einsum("pc,cf->pf", coarse, TO_FINE))  # unlike @, each row by itself
 
 
 def under_each(
     channel: Channel, part: Observed, shared: Population, plausible: Plausible, kinds: OwnKinds | None
-) -> tuple[Floats, Floats, Iterator[Floats]]:
-    """Return middle and half width of each person's fine nodes, and ℓ on them [P, F] under each population.
+) -> tuple[Floats, Floats, Floats]:
+    """Return middle and half width of people's nodes, and ℓ on Chebyshev's [R, P, C] under each population.
 
     The part of ℓ that does not depend on θ is left out.
     """
@@ -339,8 +356,7 @@ def under_each(
             inside = person_sums(channel.varying(repeated.y, xi, laid.shape), repeated.offsets)
             coarse[done : done + k, :, q] = inside.reshape(k, size)
         done += k
-    # unlike @, each row by itself
-    return centre, half, (share * np.einsum("pc,cf->pf", one, TO_FINE) for one in coarse)
+    return centre, half, share * coarse
 
 
 def _room(
@@ -356,14 +372,16 @@ def _room(
     pull = 1 / shared.sd**2
     bend = np.maximum(curvature - pull, 1e-6 * pull)
     top = mode + pull * (mode - shared.mean) / bend
-    low, high = np.full(len(mode), np.inf), np.full(len(mode), -np.inf)
     counts = np.maximum(part.counts, 1)
-    for r in range(len(plausible)):
-        moved = person_sums(part.predictor(plausible.coefficients[r]) - base, part.offsets) / counts
-        pull = 1 / (max(wider, 1.0) * plausible.sd[r]) ** 2
-        centre = (bend * (top - moved) + pull * plausible.mean[r]) / (bend + pull)
-        reach = 7 / np.sqrt(bend + pull)
-        low, high = np.minimum(low, centre - reach), np.maximum(high, centre + reach)
+    away = plausible.coefficients - shared.coefficients
+    moved = sum(
+        own[:, None] * (person_sums(column, part.offsets) / counts)
+        for own, column in zip(away.T, part.x, strict=True)
+    )
+    pull = 1 / (max(wider, 1.0) * plausible.sd[:, None]) ** 2
+    centre = (bend * (top - moved) + pull * plausible.mean[:, None]) / (bend + pull)
+    reach = 7 / np.sqrt(bend + pull)
+    low, high = (centre - reach).min(axis=0), (centre + reach).max(axis=0)
     return 0.5 * (low + high), 0.5 * (high - low)
 
 
@@ -595,14 +613,18 @@ def _below(n: int) -> Floats:
 
 
 def in_chunks(
-    data: Observed, function: Callable[..., Result], workers: int = 1, kinds: OwnKinds | None = None
+    data: Observed,
+    function: Callable[..., Result],
+    workers: int = 1,
+    kinds: OwnKinds | None = None,
+    size: int = CHUNK,
 ) -> list[Result]:
-    """Apply a function to the people, a chunk at a time, and return what it gives in order.
+    """Apply a function to the people, so many at a time, and return what it gives in order.
 
     The function is called with the observations of some people and their kinds, where there are any.
     """
     n = len(data.offsets) - 1
-    ranges = [(first, min(first + CHUNK, n)) for first in range(0, n, CHUNK)] or [(0, n)]
+    ranges = [(first, min(first + size, n)) for first in range(0, n, size)] or [(0, n)]
 
     def one(span: tuple[int, int]) -> Result:
         part = data.people(*span)

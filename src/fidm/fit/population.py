@@ -582,7 +582,7 @@ class _Search:
             return nothing
         if self._added(best, plausible.spread_of(self.curvature + self.bend(best))) < plausible.NEGLIGIBLE:
             return nothing
-        points, weight = self.sample(best, plausible.POINTS)
+        points, weight = self.sample(best, plausible.points_for(len(self.data.y)))
         others = Plausible.of([self.at(point) for point in points], weight)
         return others, plausible.weighted_sd(points, weight)
 
