@@ -20,8 +20,8 @@ from fidm.classify.calibration import at_prevalence
 from fidm.classify.result import KINDS, Classification, Metric, Part, Setting, in_words
 from fidm.errors import DataError
 from fidm.plot.style import INK, RULE, Look, new_axes, plain, plain_ticks, quieten
+from fidm.present.findings import METRICS, PARTS, featured
 from fidm.present.numbers import percent, span
-from fidm.present.wording import METRICS, PARTS, featured
 
 QUIET, PAPER = "#777777", "#D55E00"
 

@@ -20,9 +20,9 @@ from fidm.experiments.reliability import TOO_LOW, Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present import NOT_A_DIAGNOSIS
+from fidm.present.findings import listed
 from fidm.present.numbers import METHODS, ONE_SITTING, SHORT, number
 from fidm.present.terminal import note, table_of, warn
-from fidm.present.wording import listed
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
 

@@ -37,9 +37,9 @@ from fidm.line import FittedStudy, GroundedStudy
 from fidm.model.action import TIE
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.experiments import with_ends
+from fidm.present.findings import listed
 from fidm.present.numbers import FLAGS, METHODS, RESIDUALS, SHORT, flag_text, not_estimated, number
 from fidm.present.terminal import note, table_of, warn
-from fidm.present.wording import listed
 from fidm.record import Record
 from fidm.simulate.twin import TRUTH
 

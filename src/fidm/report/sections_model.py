@@ -22,9 +22,19 @@ from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.inferred import say_way
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
 from fidm.plot.classification import calibration_curve, curve_panels
-from fidm.present.findings import PAPERS_PEOPLE, SHARES, say_checks, say_failed, say_not_run
+from fidm.present.findings import (
+    PAPERS_PEOPLE,
+    PARTS,
+    SHARES,
+    featured,
+    has_paper,
+    say_checks,
+    say_failed,
+    say_missing,
+    say_not_run,
+    times,
+)
 from fidm.present.numbers import FLAGS, METHODS, MINUS, ONE_SITTING, PERCENT, in_one_way, sentence
-from fidm.present.wording import PARTS, featured, has_paper, say_missing, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
