@@ -19,9 +19,8 @@ from fidm.behind import Behind
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
 from fidm.errors import count
-from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
+from fidm.evidence.evidence import IMPROBABLE, IN_DOUBT, Evidence, find_evidence
 from fidm.evidence.localization import BYPASS, ROUTE, SAID, Localization
-from fidm.evidence.measures import IN_DOUBT
 from fidm.experiments.paper import LOCALIZATION
 from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays

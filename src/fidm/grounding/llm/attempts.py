@@ -21,12 +21,13 @@ from weakref import WeakValueDictionary
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
 from fidm.grounding.llm.answers import InvalidAnswerError, closed, response_format
-from fidm.grounding.llm.cache import AnswerCache, Stored
 from fidm.grounding.llm.client import (
     THINKING_OFF,
+    AnswerCache,
     ChatClient,
     RefusedError,
     Reply,
+    Stored,
     UnansweredError,
     read_reply,
 )

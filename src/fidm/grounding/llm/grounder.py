@@ -47,8 +47,14 @@ from fidm.errors import GroundingError, Problem
 from fidm.grounding.base import Context, Proposal, Reading, Segment
 from fidm.grounding.llm.answers import AnswerForm, response_format
 from fidm.grounding.llm.attempts import Asker, Attempt, Request, judge, prefer
-from fidm.grounding.llm.cache import AnswerCache, Stored
-from fidm.grounding.llm.client import THINKING_OFF, ChatClient, UnansweredError, read_reply
+from fidm.grounding.llm.client import (
+    THINKING_OFF,
+    AnswerCache,
+    ChatClient,
+    Stored,
+    UnansweredError,
+    read_reply,
+)
 from fidm.grounding.llm.prompt import Message, Prompt, read_template
 from fidm.grounding.route.program import NOTHING, same_program
 from fidm.grounding.route.terrain import Terrain
