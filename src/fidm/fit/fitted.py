@@ -303,9 +303,6 @@ class Fit(EffortFit):
 
 FORMAT = "fidm fit"
 SCHEMA = 3
-READABLE = (1, 2, 3)
-"""Files of schema 1 do not say how much inferred moves count, being older than the column of that name; those
-of schemas 1 and 2 know one population and one kind of people."""
 
 
 def save_fit(fit: Fit, path: str | Path) -> None:
@@ -407,10 +404,10 @@ def load_fit(
         raise FitError("is not a saved fit: it is not JSON.", source=str(where)) from None
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise FitError("is not a saved fit.", source=str(where))
-    if saved.get("schema") not in READABLE:
+    if saved.get("schema") != SCHEMA:
         raise FitError(
-            f"has the schema {saved.get('schema')}; this version of fidm reads 1 to 3. "
-            f"It was written by fidm {saved.get('fidm_version')}.",
+            f"has the schema {saved.get('schema')}; this version of fidm reads {SCHEMA}. "
+            f"It was written by fidm {saved.get('fidm_version')}: fit again.",
             source=str(where),
         )
     try:
@@ -430,7 +427,7 @@ def _fit_of(
     tasks = TaskSet.of(_builtin(saved, source) if task is None else task)
     _check_tasks(tasks, saved, source)
     named = name_beliefs(tasks, believes)
-    _check_beliefs(named, [Belief(**entry) for entry in saved.get("believes", ())], source)
+    _check_beliefs(named, [Belief(**entry) for entry in saved["believes"]], source)
     seen, beliefs = seen_values(tasks, values, named)
     channels, populations = [], {}
     for entry in saved["channels"]:
@@ -453,24 +450,21 @@ def _fit_of(
             shape,
             float(prior["mean"]),
             float(prior["sd"]),
-            float(entry.get("carried", 0.0)),
+            float(entry["carried"]),
         )
         channels.append(channel)
         populations[channel.name] = Learned(
             shared,
             dict(entry["se"]),
             tuple(entry["warnings"]),
-            _unlisted(Plausible, entry.get("plausible")),
-            n_people=int(entry.get("people", 0)),
+            _unlisted(Plausible, entry["plausible"]),
+            n_people=int(entry["people"]),
         )
     action = saved["action_sensitivity"]
     one_of("method", saved["method"], ("eb", "mle"))
     one_of("population", saved["population"], ("random", "pooled"))
     valid_level(saved["level"])
-    if saved["schema"] < 3 and saved["method"] == "eb" and not (action["log_sd"] or 0) > 0:
-        raise ValueError("there is no prior of the action sensitivity")
     joint = saved["joint"]
-    inferred = valid_inferred(action["inferred"] if saved["schema"] > 1 else 0.0)
     return Fit(
         tasks=tasks,
         q=read_only(tasks.values(seen)),
@@ -481,8 +475,8 @@ def _fit_of(
             _number(action["log_sd"]),
             _number(action["se"]["log_mean"]),
             _number(action["se"]["log_sd"]),
-            random=float(action.get("at_random", 0.0)),
-            plausible=_unlisted(PlausiblePriors, action.get("plausible")),
+            random=float(action["at_random"]),
+            plausible=_unlisted(PlausiblePriors, action["plausible"]),
         ),
         lapse=float(action["lapse"]),
         lapse_se=_number(action["lapse_se"]),
@@ -493,12 +487,12 @@ def _fit_of(
         n_people=int(saved["people"]["training"]),
         n_learned=int(saved["people"]["learned_from"]),
         joint=None if joint is None else JointPrior(np.array(joint["mean"]), np.array(joint["covariance"])),
-        inferred=inferred,
-        kinds=_unlisted(Kinds, saved.get("kinds")),
-        alike=tuple(saved.get("alike", ())),
+        inferred=valid_inferred(action["inferred"]),
+        kinds=_unlisted(Kinds, saved["kinds"]),
+        alike=tuple(saved["alike"]),
         beliefs=beliefs,
-        notes=tuple(saved.get("notes", ())),
-        longest=math.inf if saved.get("longest_segment") is None else float(saved["longest_segment"]),
+        notes=tuple(saved["notes"]),
+        longest=math.inf if saved["longest_segment"] is None else float(saved["longest_segment"]),
     )
 
 

@@ -33,7 +33,7 @@ from fidm.grounding.llm.client import (
 )
 from fidm.grounding.llm.prompt import MAX_SAID, Message, Prompt
 from fidm.grounding.route.program import NOTHING, Program, same_program
-from fidm.grounding.route.replay import DOUBTFUL, replay
+from fidm.grounding.route.replay import replay
 
 KEY_VERSION = 1
 
@@ -123,7 +123,7 @@ def judge(stored: Stored, request: Request, segment: Segment, context: Context, 
     except InvalidAnswerError as error:
         return Attempt(None, (error.code, *doubts), (error.code,), content=reply.content)
     walk = replay(answer.program, context.terrain, context.position, told=context.told)
-    issues = tuple(dict.fromkeys(issue.code for issue in walk.issues if issue.code in DOUBTFUL))
+    issues = walk.doubts
     if not answer.is_quoted:
         doubts.append("unquoted")
     if answer.is_full:

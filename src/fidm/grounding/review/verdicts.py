@@ -20,7 +20,7 @@ from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Status
 from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision, Kind, Outcome, words_hash
 from fidm.grounding.route.program import Instruction, Program, parse_program, same_program, write_program
-from fidm.grounding.route.replay import DOUBTFUL, MEANING, Replay, replay
+from fidm.grounding.route.replay import MEANING, Replay, replay
 from fidm.grounding.route.terrain import Position, Terrain
 
 BY_HAND = "review"
@@ -177,8 +177,8 @@ def _unjudged(
     done = replay(one.proposal.program, terrain, here, told=told)
     if not is_moved:
         return ReviewedSegment(one, one, here, done, action_names(terrain, done.actions))
-    own = [doubt for doubt in one.doubts if doubt not in _codes(proposed)]
-    doubts = tuple(dict.fromkeys((*own, *_codes(done))))
+    own = [doubt for doubt in one.doubts if doubt not in proposed.doubts]
+    doubts = tuple(dict.fromkeys((*own, *done.doubts)))
     is_silent = one.proposal.program[0].op == "NONE"
     status: Status = "needs_review" if doubts else "no_route" if is_silent else "confident"
     proposal = replace(one.proposal, doubts=doubts)
@@ -216,7 +216,7 @@ def _judged(
     doubts: tuple[str, ...] = (*([MOVED] if stale else []), *([DIFFER] if differ else []))
     status: Status = "needs_review" if doubts else "reviewed"
     if doubts:
-        doubts = tuple(dict.fromkeys((*doubts, *_codes(done))))
+        doubts = tuple(dict.fromkeys((*doubts, *done.doubts)))
     now = replace(one, proposal=replace(proposal, doubts=doubts), status=status, doubts=doubts)
     actions = action_names(terrain, done.actions)
     return ReviewedSegment(now, one, here, done, actions, decision, latest, stale, differ)
@@ -296,10 +296,6 @@ def _longest_turn(segment: Segment) -> tuple[int, int]:
     """The stretch of a segment's text that is its longest turn."""
     ends = (*(start - 1 for start in segment.starts[1:]), len(segment.text))
     return max(zip(segment.starts, ends, strict=True), key=lambda span: span[1] - span[0])
-
-
-def _codes(done: Replay) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(issue.code for issue in done.issues if issue.code in DOUBTFUL))
 
 
 def reviewed_dialog(dialog: GroundedDialog, segments: Sequence[ReviewedSegment]) -> GroundedDialog:

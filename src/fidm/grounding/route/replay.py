@@ -92,9 +92,9 @@ class Replay:
     issues: list[Issue] = field(default_factory=list)
 
     @property
-    def is_doubtful(self) -> bool:
-        """Whether a person should look at it."""
-        return any(issue.code in DOUBTFUL for issue in self.issues)
+    def doubts(self) -> tuple[str, ...]:
+        """The codes of issues that a person should look at, each once."""
+        return tuple(dict.fromkeys(issue.code for issue in self.issues if issue.code in DOUBTFUL))
 
     def __len__(self) -> int:
         return len(self.actions)
