@@ -245,17 +245,7 @@ def _is_like(kind: pl.DataType, wanted: type[pl.DataType]) -> bool:
 
 
 def write_evidence(found: Evidence, behind: Behind, folder: Path) -> list[Path]:
-    """Write a row per action and per segment, with their turns and times, and what is said of everybody.
-
-    Parameters
-    ----------
-    found : Evidence
-        What was found.
-    behind : Behind
-        The same, led back to the dialogs. No words are written.
-    folder : Path
-        Where to; made if need be.
-    """
+    """Write a row per action and per segment, with their turns and times, and a summary; but no words."""
     written = [folder / "evidence-actions.parquet", folder / "evidence-segments.parquet"]
     try:
         for path, table in zip(written, (behind.actions, behind.segments), strict=True):

@@ -6,7 +6,7 @@ sentences, so that a person can. Batch work collects all its problems before it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MOST_LISTED, MOST_ALIKE = 100, 5
@@ -103,6 +103,12 @@ class FitError(FidmError):
     """
 
     channel: str = ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as one says them: "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def count(n: int, thing: str, things: str = "") -> str:

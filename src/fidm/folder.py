@@ -165,7 +165,7 @@ class StudyFolder:
             own = " of this study" if use is None and fit.n_learned <= len(self.cohort) else ""
             said = f"learned {'' if own else 'earlier '}from {count(fit.n_learned, 'participant')}{own}"
             said += f", {path}" if name_file else ""
-            if use is None and _is_older(path, self.path):
+            if use is None and is_older(path, self.path):
                 said += (
                     ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
                 )
@@ -254,15 +254,7 @@ def study_channels(study: Study) -> tuple[Channel, ...] | None:
 
 
 def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]:
-    """Return the tasks that are named, or else those of the study.
-
-    Parameters
-    ----------
-    study : Study
-        The study.
-    task : sequence of str
-        Names or files of tasks; by default those that study.toml names.
-    """
+    """Return the tasks with these names or files, or else those that study.toml names."""
     tasks = tuple(load_task(name) for name in task) or study.load_tasks()
     if not tasks:
         raise DataError(
@@ -346,7 +338,7 @@ def read_talks(
     )
 
 
-def _is_older(fit: Path, folder: Path) -> bool:
-    """Whether a fit was written before the tables of the study it is to be used on."""
+def is_older(fit: Path, folder: Path) -> bool:
+    """Return whether a fit was written before the tables of the study it is to be used on."""
     tables = [path for name in ("steps", "segments") for path in folder.glob(f"{name}*")]
     return any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables)

@@ -612,19 +612,7 @@ def classify_study(
     skip_bad: bool = False,
     on_progress: Progress = silent,
 ) -> ClassifiedStudy:
-    """Classify the status of a study's people, as ``fidm classify`` does, with what they said in the dialogs.
-
-    Parameters
-    ----------
-    opened : StudyFolder
-        The study.
-    protocol : Protocol
-        How they are to be told apart.
-    encoder, talks, roles, no_language, skip_bad
-        The options of ``fidm classify``.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Classify the status of a study's people, as ``fidm classify`` does, with what they said in dialogs."""
     representations = protocol.representations or ()
     encoders = encoders_of(encoder)
     if no_language:

@@ -29,8 +29,8 @@ from fidm.errors import DataError, FidmError, count
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import localize
 from fidm.experiments.reliability import reliability
-from fidm.files import whole_file
-from fidm.folder import RESULTS, StudyFolder
+from fidm.files import hash_file, whole_file
+from fidm.folder import RESULTS, StudyFolder, is_older
 from fidm.gaps import segment_uses
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
@@ -167,8 +167,7 @@ class _Line:
         fit = self.folder / "fit.json"
         if memory.again or not fit.exists() or memory.wrote("fit", fit):
             return None
-        tables = [path for one in ("steps", "segments") for path in self.folder.glob(f"{one}*")]
-        if any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables):
+        if is_older(fit, self.folder):
             return None
         return "fit.json was made by fidm fit, and is used as it is"
 
@@ -335,7 +334,4 @@ def _hash(paths: Iterable[Path], settings: Sequence[object]) -> str:
 
 def _file_hash(path: Path) -> str:
     """A hash of a file's content; empty where there is none."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hash_file(path) if path.is_file() else ""

@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidm.errors import DataError
-from fidm.files import Contents, PrivateFile
+from fidm.files import Contents, PrivateFile, hash_file
 
 Vector = NDArray[np.float32]
 
@@ -268,8 +268,7 @@ def fingerprint(folder: Path) -> str:
 @lru_cache(maxsize=256)
 def _digest(path: Path, size: int, modified_ns: int) -> str:
     """Hash a file's content, once as long as it stays the same."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hash_file(path)
 
 
 POOLING = 1

@@ -415,17 +415,7 @@ def _on_stretch(cohort: Cohort, stretch: NDArray[np.int32], event: Flags) -> Fla
 
 
 def check_settings(*, seed: int, bootstrap: int, level: float) -> None:
-    """Raise if a setting of :func:`localize` cannot be, and say which.
-
-    Parameters
-    ----------
-    seed : int
-        Must be 0 or more.
-    bootstrap : int
-        Must be 1 or more.
-    level : float
-        Must lie between 0 and 1.
-    """
+    """Raise if a setting of :func:`localize` cannot be, and say which."""
     if seed < 0:
         raise DataError(f"seed is {seed}; it must be 0 or more.")
     if bootstrap < 1:

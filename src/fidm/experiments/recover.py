@@ -578,18 +578,11 @@ def slope_rows(factors: Floats, channels: Sequence[Channel], profile: Profile) -
 
 
 def partial_slopes(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
-    """Regress y on all columns of x, everything standardized; return slopes, their errors, how many people.
+    """Regress y, [P], on all columns of x, [P, K], standardized; return slopes, errors, how many people.
 
     People without a finite y are left out. Where everybody has the same y nothing is recovered: slopes are 0.
     The errors are those of least squares times √(1 − b²), since the sd of y is estimated too: a slope near 1
     is known better than least squares says, as a correlation is.
-
-    Parameters
-    ----------
-    x : float array [P, K]
-        The manipulated factors.
-    y : float array [P]
-        A recovered parameter.
     """
     known = np.isfinite(y)
     x, y, width = x[known], y[known], x.shape[1]

@@ -277,11 +277,6 @@ def read_table(path: Path) -> pl.DataFrame:
 
     What looks like an id stays text: ids themselves, and columns with leading zeros ("007") or with more
     digits than a number holds.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
     """
     with _readable(path):
         if path.suffix == ".parquet":

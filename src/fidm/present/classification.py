@@ -238,16 +238,7 @@ PLACES = {"binary": "the paper's table 2, left", "multiclass": "table 2, right"}
 def show(found: Classification, console: Console, *, simulated: bool = False, full: bool = False) -> None:
     """Print who is in it, the tables, the differences, the checks, and what all this rests on.
 
-    Parameters
-    ----------
-    found : Classification
-        What :func:`fidm.study.classify` gave.
-    console : Console
-        Where to print.
-    simulated : bool
-        Whether the people are simulated.
-    full : bool
-        Print thresholds, calibration, groups, all checks and all differences as well.
+    With ``full``, thresholds, calibration, groups, all checks and all differences as well.
     """
     _show_people(found, console, simulated=simulated)
     for setting in found.settings:

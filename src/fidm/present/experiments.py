@@ -10,7 +10,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from fidm.errors import count
+from fidm.errors import count, listed
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization
 from fidm.experiments.compare import Comparison
 from fidm.experiments.matched import FEATURES, Matched
@@ -20,7 +20,6 @@ from fidm.experiments.reliability import TOO_LOW, Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.findings import listed
 from fidm.present.numbers import METHODS, ONE_SITTING, SHORT, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.simulate.talk import SEVEN_FORMATS

@@ -7,7 +7,7 @@ area under the curve is written.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from fidm.classify.intervals import ALONE, CAREFUL
 from fidm.classify.result import KINDS, LABELS, Classification, Flow, in_words
 from fidm.classify.subgroups import FEWEST
 from fidm.classify.validation import FOLD_NUMBER, LEVEL, SCRAMBLED
-from fidm.errors import count
+from fidm.errors import count, listed
 from fidm.experiments.paper import CLASSIFICATION
 from fidm.present.numbers import DASH, between, cell, number, percent, rows_of
 
@@ -81,12 +81,6 @@ PAPERS_OWN = "the paper's figures are left out: it told normal from mci and majo
 def times(n: Any) -> str:
     """Return how often: "once", "5 times"."""
     return "once" if n == 1 else f"{n:,} times" if isinstance(n, int) else f"{n} times"
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return names as one says them: "a, b and c"."""
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 # ---------------------------------------------------------------------- names and questions
@@ -200,13 +194,6 @@ def featured(result: Classification, *, most: int = 3) -> tuple[str, ...]:
     """Return a few representations to be shown more closely, in the order of the tables.
 
     FIDM, its combination with the clinical score, and baselines come first; their scores play no part in it.
-
-    Parameters
-    ----------
-    result : Classification
-        What was found.
-    most : int
-        How many at most.
     """
     wanted = [name for name in USUAL if name in result.representations]
     if "bert" in wanted and "macbert" in wanted:  # one language baseline stands for both

@@ -18,7 +18,7 @@ from rich.text import Text
 from fidm.behind import Behind
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
-from fidm.errors import count
+from fidm.errors import count, listed
 from fidm.evidence.evidence import IMPROBABLE, IN_DOUBT, Evidence, find_evidence
 from fidm.evidence.localization import BYPASS, ROUTE, SAID, Localization
 from fidm.experiments.paper import LOCALIZATION
@@ -36,7 +36,6 @@ from fidm.line import FittedStudy, GroundedStudy
 from fidm.model.action import TIE
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.experiments import with_ends
-from fidm.present.findings import listed
 from fidm.present.numbers import FLAGS, METHODS, RESIDUALS, SHORT, flag_text, not_estimated, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.record import Record
@@ -343,14 +342,7 @@ def _short(text: str) -> str:
 def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> None:
     """Print what was learned, everybody's profile in a table, and what was written.
 
-    Parameters
-    ----------
-    found : FittedStudy
-        What :func:`fidm.line.fit_study` gave.
-    console : Console
-        Where to.
-    estimated : bool
-        Whether the lapse rate was estimated, so that it is shown even if it is 0.
+    A lapse rate that was estimated is shown even if it is 0.
     """
     fitted = found.fit
     how = METHODS[fitted.method]
@@ -421,15 +413,7 @@ STATUSES = {
 
 
 def show_grounded(found: GroundedStudy, console: Console) -> None:
-    """Print what became of the dialogs, and what was written.
-
-    Parameters
-    ----------
-    found : GroundedStudy
-        What :func:`fidm.line.ground_study` gave.
-    console : Console
-        Where to.
-    """
+    """Print what became of the dialogs, and what was written."""
     grounded, table = found.grounded, found.grounded.segments
     console.print(
         f"[bold]{count(len(grounded.dialogs), 'dialog')}[/], {count(table.height, 'segment')}, "
@@ -489,15 +473,7 @@ def _show_doubts(found: GroundedStudy, console: Console) -> None:
 
 
 def show_demo(study: Path, console: Console) -> None:
-    """Print what became of words, what people are like, and what one of them did.
-
-    Parameters
-    ----------
-    study : Path
-        A simulated study that has been grounded and fitted.
-    console : Console
-        Where to.
-    """
+    """Print what became of words in a simulated study, what people are like, and what one of them did."""
     opened = StudyFolder.open(study)
     _show_words(opened, console)
     fit, _ = opened.fit()

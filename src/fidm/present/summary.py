@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fidm.classify.result import Classification, in_words
+from fidm.errors import listed
 from fidm.files import whole_file
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.findings import (
@@ -30,7 +31,6 @@ from fidm.present.findings import (
     how_many_classes,
     lacking,
     left_out,
-    listed,
     pair_words,
     say_chance,
     say_checks,

@@ -188,13 +188,7 @@ class Known:
     other_way: pl.DataFrame | None = None
 
     def why_not(self, row: int, k: int) -> str:
-        """Return why nothing was observed of a person in a parameter; empty where there is no other reason.
-
-        Parameters
-        ----------
-        row, k : int
-            The person, and the parameter.
-        """
+        """Return why nothing was observed of a person (row) in a parameter (k), where there is a reason."""
         column = self.fit.channels[k - 1].column if k else None
         return self.behind.why_nothing(self.cohort, row, column)
 

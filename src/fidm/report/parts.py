@@ -277,13 +277,7 @@ AREA = re.compile(r"  (\d+\.\d)(?: \((\d+\.\d)–(\d+\.\d)\))?(?: \(–\))?$")
 
 
 def status_bar(counts: Mapping[str, int]) -> Figure:
-    """Draw how many segments have each status as one bar.
-
-    Parameters
-    ----------
-    counts : mapping of str to int
-        How many there are of each status.
-    """
+    """Draw how many segments have each status as one bar."""
     figure = Figure(figsize=(8, 1.25), layout="constrained")
     ax = figure.subplots()
     total, left = sum(counts.values()), 0.0
@@ -300,13 +294,7 @@ def status_bar(counts: Mapping[str, int]) -> Figure:
 
 
 def scatter(profile: Profile, *, channel: str, groups: pl.Series | None) -> Axes:
-    """Draw everybody's action sensitivity against effort, with a cross where an estimate has a flag.
-
-    Parameters
-    ----------
-    profile, channel, groups
-        As in :func:`fidm.plot.cohort_scatter`.
-    """
+    """Draw everybody's action sensitivity against effort, with a cross where an estimate has a flag."""
     ax = cohort_scatter(profile, channel=channel, groups=groups)
     eta, theta, k = profile.action_sensitivity, profile[channel], profile.parameters.index(channel)
     shown = np.isfinite(eta) & (eta > 0) & np.isfinite(theta)

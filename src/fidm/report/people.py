@@ -240,15 +240,7 @@ def _turns(
 
 
 def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return what all people's parts refer to: maps, channels, where everybody lies, and the list of people.
-
-    Parameters
-    ----------
-    known : Known
-        What is known of everybody.
-    chosen : sequence of str, optional
-        Who is listed, in this order; everybody by default.
-    """
+    """Return what all people's parts refer to: maps, channels, where everybody lies, and their list."""
     of_channel = {channel.name: channel for channel in known.fit.channels}
     channels = []
     for name in known.found.channels:
@@ -328,17 +320,7 @@ def _spreads(profile: Profile) -> list[dict[str, Any]]:
 def people_parts(
     known: Known, *, chosen: Sequence[str] | None = None, on_progress: Progress | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Give each person's part, in the order of the cohort or of those chosen.
-
-    Parameters
-    ----------
-    known : Known
-        What is known of everybody.
-    chosen : sequence of str, optional
-        Whose parts; everybody's by default.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Give each person's part, in the order of the cohort or of those chosen."""
     tables = Tables.of(known)
     row_of = {name: row for row, name in enumerate(known.cohort.ids)}
     places, rests = _places(known.profile), _effort_rests_on(known)

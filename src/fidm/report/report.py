@@ -51,15 +51,7 @@ RECORDED = ("label", "normal", "classify", "deidentify", "skip_bad", "seed")
 
 
 def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
-    """Return everything a report says, as plain values.
-
-    Parameters
-    ----------
-    opened : Opened
-        The study.
-    chosen : sequence of str
-        Whose parts, in this order.
-    """
+    """Return everything a report says, as plain values, with the parts of these people in this order."""
     asked, is_deidentified = opened.asked, opened.known.is_deidentified
     settings = {name: getattr(asked, name) for name in RECORDED}
     settings["participants"] = "all" if asked.participants is None else len(chosen)
@@ -353,13 +345,7 @@ MARKS = "abcdefghijkl"
 
 
 def to_html(report: Mapping[str, Any]) -> str:
-    """Return a report's page.
-
-    Parameters
-    ----------
-    report : mapping
-        What :func:`fidm.report.report.summarize` gave.
-    """
+    """Return the page of a report that :func:`summarize` gave."""
     styles = report_styles()
     scripts = [read_asset("map.js"), *(_file("static", name) for name in SCRIPTS)]
     policy = (

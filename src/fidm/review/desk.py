@@ -6,7 +6,6 @@ brought up to date when somebody else adds to the trail, and turned into what th
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from fidm.errors import GroundingError
+from fidm.files import hash_file
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import agreements, audit_of, draw_sample
 from fidm.grounding.review.edits import MOST_LETTERS, legal_actions, parse_edit
@@ -247,7 +247,8 @@ class Desk:
             self._same_grounding()
             self._catch_up()
             sample = draw_sample(self.study, n, seed, reviewer=reviewer)
-            if not any(_same_sample(known, sample) for known in self.trail.samples):
+            drawn = [(known.name, known.dialogs) for known in self.trail.samples]
+            if (sample.name, sample.dialogs) not in drawn:
                 self.trail.append(sample)
                 self._catch_up()
             return {"name": sample.name, "n_dialogs": len(sample.dialogs), "seed": sample.seed}
@@ -277,12 +278,12 @@ class Desk:
                 "decisions made so far are kept."
             )
 
-    def _proposed_file(self) -> bytes:
+    def _proposed_file(self) -> str:
         """The grounder's table, whichever file holds it, to see whether it is still the same."""
         folder = self.study / FOLDER
         path = folder / PROPOSALS
         try:
-            return _digest(path if path.exists() else folder / "segments.parquet")
+            return hash_file(path if path.exists() else folder / "segments.parquet")
         except OSError as error:
             raise GroundingError(f"cannot be read: {error.strerror}.", source=str(folder)) from None
 
@@ -409,14 +410,6 @@ def _by_dialog(decisions: Iterable[Decision]) -> dict[Key, list[Decision]]:
     for decision in decisions:
         found.setdefault((decision.participant, decision.episode), []).append(decision)
     return found
-
-
-def _same_sample(one: Sample, other: Sample) -> bool:
-    return one.name == other.name and one.dialogs == other.dialogs
-
-
-def _digest(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()
 
 
 def _finite(value: float) -> float | None:

@@ -89,16 +89,9 @@ class AuditScore:
 
 
 def drawn_dialogs(study: str | Path, n: int, *, seed: int) -> tuple[tuple[str, str], ...]:
-    """Draw dialogs of a study for an audit, each as participant and episode.
+    """Draw dialogs of a grounded study for an audit, each as participant and episode; all if there are few.
 
-    Parameters
-    ----------
-    study : path
-        A grounded study.
-    n : int
-        How many dialogs; all of them if there are fewer.
-    seed : int
-        The same seed draws the same dialogs, whatever their order.
+    The same seed draws the same dialogs, whatever their order.
     """
     (segments,) = _proposed(study, "segments")
     return tuple((who, episode) for who, episode in _drawn(segments, n, seed).iter_rows())
