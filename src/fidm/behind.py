@@ -150,7 +150,10 @@ def places_behind(study: Path, found: Evidence, *, names: Mapping[str, str] | No
     if not has_grounding(study):
         return Behind(found.actions, found.segments)
     try:
-        moves, segments, turns = (_named(_read(study, name), names) for name in OWN)
+        tables = (_read(study, name) for name in OWN)
+        moves, segments, turns = (
+            one if names is None else renamed(one, names).drop_nulls("participant") for one in tables
+        )
     except DataError as error:
         said = f"{error.source} cannot be used: {error.message}, {NO_WORDS}. Run fidm ground again."
         return Behind(found.actions, found.segments, warnings=(said,))
@@ -175,11 +178,6 @@ def places_behind(study: Path, found: Evidence, *, names: Mapping[str, str] | No
         found.segments.join(where, on=[*KEYS, "segment"], how="left", maintain_order="left"),
         Words(moves, segments, turns),
     )
-
-
-def _named(table: pl.DataFrame, names: Mapping[str, str] | None) -> pl.DataFrame:
-    """The rows of a table that belong to people who have a name, under that name."""
-    return table if names is None else renamed(table, names).drop_nulls("participant")
 
 
 def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:

@@ -141,7 +141,8 @@ class Fit(EffortFit):
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a JSON file that :func:`fidm.load_fit` reads; whole or not at all."""
-        save_fit(self, path)
+        with whole_file(path) as part:
+            part.write_text(json.dumps(to_dict(self), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
     # ------------------------------------------------------------------ inside
 
@@ -303,12 +304,6 @@ class Fit(EffortFit):
 
 FORMAT = "fidm fit"
 SCHEMA = 3
-
-
-def save_fit(fit: Fit, path: str | Path) -> None:
-    """Write a fit to a file, whole or not at all."""
-    with whole_file(path) as part:
-        part.write_text(json.dumps(to_dict(fit), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def hash_fit(fit: Fit) -> str:

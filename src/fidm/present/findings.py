@@ -94,11 +94,6 @@ def briefly(representation: str) -> str:
     return words
 
 
-def baseline_of(representation: str) -> str:
-    """Return what a combination with FIDM adds it to: "score" of "score+fidm"."""
-    return representation.removesuffix(ADDED)
-
-
 def how_many_classes(result: Classification, setting: str) -> str:
     """Return what a setting is called: "two classes", "three classes"."""
     n = 2 if setting == "binary" else len(result.classes)
@@ -353,7 +348,7 @@ def say_width(found: Classification) -> list[str]:
 def pair_words(called: Called, representation: str, against: str) -> str:
     """Return what a difference is between; the baseline of a combination need not be named."""
     words = called(representation)
-    return words if baseline_of(representation) == against else f"{words} − {called(against)}"
+    return words if representation.removesuffix(ADDED) == against else f"{words} − {called(against)}"
 
 
 # ---------------------------------------------------------------------- more closely

@@ -16,7 +16,6 @@ from fidm.channels import channel_words
 from fidm.classify.result import Classification, Metric
 from fidm.errors import count
 from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile
-from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.plot.classification import bar_handles, classification_bars, curve_panels, roc_curves
 from fidm.plot.profiles import cohort_scatter
 from fidm.plot.style import INK, QUIET, figure_svg
@@ -128,11 +127,6 @@ def place_words(text: str, places: Mapping[str, str]) -> str:
     'BUY egg and tofu'
     """
     return " ".join(places.get(part, part.replace("_", " ")) for part in text.split(" "))
-
-
-def doubt_words(codes: str | None) -> list[str]:
-    """Return a segment's doubts in words; a code nobody knows is shown as it is."""
-    return [doubt_in_words(code) for code in (codes or "").split()]
 
 
 def column_words(name: str) -> str:

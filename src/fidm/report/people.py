@@ -29,6 +29,7 @@ from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
 from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, STATUSES, Profile
 from fidm.gaps import segment_uses
+from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.pages import map_scene
 from fidm.present.numbers import DIGITS, flag_text, percent_text, rounded
@@ -195,7 +196,7 @@ def _segments(known: Known, tables: Tables, key: Key, of_step: Sequence[str | No
             "status": row.get("status"),
             "program": row.get("program"),
             "probability": row.get("probability"),
-            "doubts": words.doubt_words(row.get("doubts")),
+            "doubts": [doubt_in_words(code) for code in (row.get("doubts") or "").split()],
             "n_moves": costs.get(name, {}).get("n_moves"),
             "first_turn": row.get("first_turn"),
             "last_turn": row.get("last_turn"),

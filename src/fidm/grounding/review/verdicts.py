@@ -303,11 +303,6 @@ def reviewed_dialog(dialog: GroundedDialog, segments: Sequence[ReviewedSegment])
     return replace(dialog, segments=tuple(one.grounded for one in segments))
 
 
-def outcome_of(segment: ReviewedSegment) -> Outcome:
-    """Return what a segment is read as now."""
-    return Outcome(write_program(segment.program), segment.actions)
-
-
 def decide(
     dialog: GroundedDialog,
     segment: ReviewedSegment,
@@ -345,7 +340,7 @@ def decide(
     """
     if (kind == "edit") != (edit is not None):
         raise GroundingError("An edit needs what the segment is to be read as, and nothing else does.")
-    old = outcome_of(segment)
+    old = Outcome(write_program(segment.program), segment.actions)
     new = old if kind == "accept" else None
     if edit is not None:
         new = Outcome(write_program(edit[0]), action_names(terrain, edit[1].actions))
