@@ -23,7 +23,7 @@ import socket
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from fidm.errors import GroundingError
@@ -433,22 +433,16 @@ class AnswerCache(PrivateFile):
         if row is None:
             return None
         try:
-            kept = json.loads(row[0])
-            return Stored(kept["body"], kept["enforced"], kept["tokens_per_character"])
+            return Stored(**json.loads(row[0]))
         except (ValueError, KeyError, TypeError, RecursionError):
             raise self._damaged() from None
 
     def put(self, key: str, stored: Stored) -> None:
         """Keep an answer; one that is there already stays."""
-        kept = {
-            "body": stored.body,
-            "enforced": stored.enforced,
-            "tokens_per_character": stored.tokens_per_character,
-        }
         with self._use() as connection:
             # INSERT is a transaction of its own: a row is there whole or not at all.
             connection.execute(
-                "INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, json.dumps(kept))
+                "INSERT OR IGNORE INTO answers (key, answer) VALUES (?, ?)", (key, json.dumps(asdict(stored)))
             )
 
     def keys(self) -> set[str]:

@@ -116,6 +116,14 @@ def segment_key(dialog: GroundedDialog, one: GroundedSegment) -> Key:
     )
 
 
+def by_dialog(decisions: Iterable[Decision]) -> dict[tuple[str, str], list[Decision]]:
+    """Return decisions by the participant and the episode they are about."""
+    found: dict[tuple[str, str], list[Decision]] = {}
+    for decision in decisions:
+        found.setdefault((decision.participant, decision.episode), []).append(decision)
+    return found
+
+
 def by_segment(decisions: Iterable[Decision]) -> dict[Key, list[Decision]]:
     """Return decisions by the segment they are about, oldest first."""
     found: dict[Key, list[Decision]] = {}
