@@ -105,6 +105,18 @@ class FitError(FidmError):
     channel: str = ""
 
 
+def one_of(name: str, value: str, allowed: Sequence[str], error: type[FidmError] = DataError) -> None:
+    """Raise unless an option has one of its values."""
+    if value not in allowed:
+        raise error(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")
+
+
+def at_least(name: str, value: float, least: int, error: type[FidmError] = DataError) -> None:
+    """Raise unless an option is so large."""
+    if not value >= least:
+        raise error(f"{name} is {value}; it must be {least} or more.")
+
+
 def listed(names: Iterable[str]) -> str:
     """Return names as one says them: "a, b and c"."""
     *first, last = names

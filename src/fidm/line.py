@@ -25,7 +25,7 @@ from fidm.classify.question import Protocol
 from fidm.classify.result import Classification
 from fidm.cohort import Cohort
 from fidm.defaults import FitOptions, GroundOptions
-from fidm.errors import DataError, count
+from fidm.errors import DataError, at_least, count
 from fidm.files import recover_folder, whole_file
 from fidm.fit.averaged import profile_draws
 from fidm.fit.common import smallest_hashes
@@ -405,8 +405,7 @@ def fit_study(
     use, workers = options.use, options.workers
     if options.draws < 0 or options.draws == 1 or options.seed < 0:
         raise DataError("--draws must be 0, or 2 and more; --seed 0 or more.")
-    if options.max_people < 2:
-        raise DataError(f"--max-people is {options.max_people}; it must be 2 or more.")
+    at_least("--max-people", options.max_people, 2)
     own = study_channels(opened)
     kinds = [type(channel) for channel in own or ()]
     earlier = None if use is None else load_fit(use, tasks, channels=kinds)

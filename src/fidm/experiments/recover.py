@@ -28,7 +28,7 @@ from scipy.stats import t
 
 from fidm.channels import CHANNEL_WORDS, SENSITIVITY_WORDS
 from fidm.cohort import Cohort
-from fidm.errors import DataError
+from fidm.errors import DataError, one_of
 from fidm.experiments.shared import fit_learnable, learned_truth
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel
@@ -423,8 +423,7 @@ class _Protocol:
             raise DataError(f"missing is {self.missing:g}; it must lie between 0 and 1.")
         if not 1 < self.noise <= NOISIEST:
             raise DataError(f"noise is {self.noise:g}; it must be above 1 and at most {NOISIEST:g}.")
-        if self.population not in ("random", "pooled"):
-            raise DataError(f"population is {self.population!r}; it must be 'random' or 'pooled'.")
+        one_of("population", self.population, ("random", "pooled"))
         if self.spread not in (None, "study", "paper"):
             raise DataError(f"spread is {self.spread!r}; it must be 'study' or 'paper'.")
         self._check_variation()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import fidm
 from fidm.cohort import Cohort
-from fidm.errors import FitError
+from fidm.errors import FitError, one_of
 from fidm.files import whole_file
 from fidm.fit import joint as joints
 from fidm.fit import sensitivity
@@ -34,7 +34,6 @@ from fidm.fit.common import (
     bare,
     drawn,
     informed,
-    one_of,
     told_apart,
     valid_inferred,
     valid_level,
@@ -456,8 +455,8 @@ def _fit_of(
             n_people=int(entry["people"]),
         )
     action = saved["action_sensitivity"]
-    one_of("method", saved["method"], ("eb", "mle"))
-    one_of("population", saved["population"], ("random", "pooled"))
+    one_of("method", saved["method"], ("eb", "mle"), FitError)
+    one_of("population", saved["population"], ("random", "pooled"), FitError)
     valid_level(saved["level"])
     joint = saved["joint"]
     return Fit(

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.errors import DataError, count
+from fidm.errors import DataError, count, one_of
 from fidm.types import Floats, read_only
 
 if TYPE_CHECKING:
@@ -259,8 +259,7 @@ class Profile:
             ``"log"`` gives log η, whose distribution has no heavy tail; ``"raw"`` gives η as in the paper.
             Infinite and missing estimates are NaN.
         """
-        if scale not in ("log", "raw"):
-            raise DataError(f"scale is {scale!r}; it must be 'log' or 'raw'.")
+        one_of("scale", scale, ("log", "raw"))
         matrix = self.estimate.copy()
         names = self.parameters
         if scale == "log" and SENSITIVITY in names:
