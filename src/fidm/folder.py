@@ -39,12 +39,6 @@ from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress
 
-CLASSIFIED = (
-    "scores", "differences", "roc", "calibration", "calibration_summary", "thresholds", "groups", "checks",
-    "missing", "coefficients",
-)  # fmt: skip
-"""The tables of a classification that its file holds."""
-
 RESULTS = "results"
 """The folder of a study that experiments write to."""
 
@@ -225,7 +219,9 @@ class StudyFolder:
         if record.settings["labels"] != hash_values(question.label) or not predictions.is_file():
             return None
         tables = {
-            name: pl.DataFrame(said[name], schema=getattr(classified, name.upper())) for name in CLASSIFIED
+            name: pl.DataFrame(said[name], schema=getattr(classified, name.upper()))
+            for name in classified.TABLES
+            if name != "predictions"
         }
         return Classification(
             record=record,
