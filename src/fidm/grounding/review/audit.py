@@ -447,17 +447,7 @@ def _found_right(made: Sequence[Decision], proposed: ReviewedSegment, terrain: T
 def audits(
     samples: Iterable[Sample], grounded: Grounded, decisions: Sequence[Decision]
 ) -> list[tuple[Sample, str, AuditScore]]:
-    """Return what each reviewer found in each audit sample; a sample that was drawn twice counts once.
-
-    Parameters
-    ----------
-    samples : iterable of Sample
-        The samples drawn.
-    grounded : Grounded
-        The grounding as the grounder left it, see :func:`fidm.grounding.review.apply.read_proposed`.
-    decisions : sequence of Decision
-        Decisions, oldest first.
-    """
+    """Return what each reviewer found in each audit sample; a sample that was drawn twice counts once."""
     found = []
     for sample in {one.name: one for one in samples}.values():
         judges = {decision.reviewer for decision in decisions if decision.sample == sample.name}
