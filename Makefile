@@ -12,9 +12,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 WORKERS ?= auto
 # Tests of one file stay with one worker, and so share what they compute, until another worker has nothing left to do.
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
-# One thread of linear algebra per worker: more of them than processors spend their time waiting for each other.
-unit quick floors: export OPENBLAS_NUM_THREADS = 1
-unit quick floors: export OMP_NUM_THREADS = 1
+# One thread of linear algebra per process where several run: more of them than processors wait for each other, busily.
+unit quick floors docs dist: export OPENBLAS_NUM_THREADS = 1
+unit quick floors docs dist: export OMP_NUM_THREADS = 1
 
 .PHONY: demo test lint types imports unit quick docs dist pythons bench floors format lock clean
 
