@@ -12,11 +12,13 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 WORKERS ?= auto
 # Tests of one file stay with one worker, and so share what they compute, until another worker has nothing left to do.
 PARALLEL := --numprocesses $(WORKERS) --dist worksteal
-# One thread of linear algebra per worker: more of them than processors spend their time waiting for each other.
-unit quick floors: export OPENBLAS_NUM_THREADS = 1
-unit quick floors: export OMP_NUM_THREADS = 1
+# One thread of linear algebra per process where several run: more of them than processors wait for each other, busily.
+unit quick floors docs dist: export OPENBLAS_NUM_THREADS = 1
+unit quick floors docs dist: export OMP_NUM_THREADS = 1
+# Nor does each of them start processes of its own to classify, unless it asks for them.
+unit quick floors docs: export LOKY_MAX_CPU_COUNT = 1
 
-.PHONY: demo test lint types imports unit quick docs dist pythons bench floors format lock clean
+.PHONY: demo test lint types imports collect unit quick docs dist pythons bench floors format lock clean
 
 demo: $(VENV)/.core
 	$(BIN)/fidm demo
@@ -25,7 +27,7 @@ demo: $(VENV)/.core
 # demonstration is that of the packages as released.
 test:
 	$(MAKE) --no-print-directory --jobs 2 $(VENV)/.dev $(VENV)/.browser
-	$(MAKE) --no-print-directory --jobs 2 --output-sync=target dist docs types lint imports
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target dist docs types collect lint imports
 	$(MAKE) --no-print-directory unit
 	@echo "All checks passed."
 
@@ -38,6 +40,11 @@ types: $(VENV)/.dev
 
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
+
+# Finds all tests, so that what they import is compiled once and not by every worker at the same time.
+collect: $(VENV)/.dev
+	@$(BIN)/pytest --collect-only --quiet --quiet > $(VENV)/tests.txt || (cat $(VENV)/tests.txt; exit 1)
+	@echo "Found all tests."
 
 unit: $(VENV)/.dev $(VENV)/.browser
 	$(BIN)/pytest $(PARALLEL)
