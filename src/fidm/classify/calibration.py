@@ -49,7 +49,7 @@ _MOST_STEPS, _CLOSE = 100, 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
+class CalibrationCurve:
     """How honest the probabilities of a classifier are.
 
     Parameters
@@ -70,7 +70,7 @@ class Calibration:
 
 def calibration(
     probability: ArrayLike, positive: ArrayLike, *, bins: int | None = None, level: float = 0.95
-) -> Calibration:
+) -> CalibrationCurve:
     """Compare the probabilities people were given with what they turned out to be.
 
     Parameters
@@ -109,7 +109,7 @@ def calibration(
         summary[f"{name}_high"] = None if value is None or se is None else value + z * se
     summary["brier"] = float(np.mean((p - y) ** 2))
     summary["brier_reference"] = prevalence * (1 - prevalence)
-    return Calibration(_curve(p, y, many, level), summary)
+    return CalibrationCurve(_curve(p, y, many, level), summary)
 
 
 def at_prevalence(logit: ArrayLike, n_negative: int, n_positive: int) -> Floats:

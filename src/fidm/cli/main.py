@@ -33,7 +33,7 @@ app = App(
 )
 VERBS = {
     "Start here": {
-        "demo": ("demo:demo", "Simulate a study, take it through the whole line, and write its report."),
+        "demo": ("run:demo", "Simulate a study, take it through the whole line, and write its report."),
         "run": ("run:run", "Take a study from its dialogs or tables to its report; resume a run."),
         "simulate": ("simulate:simulate", "Write a study of simulated people, with dialogs and the truth."),
     },

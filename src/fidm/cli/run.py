@@ -1,4 +1,4 @@
-"""``fidm run STUDY``: the whole line, from dialogs or tables to the report, resumed where it stopped."""
+"""``fidm run`` and ``demo``: the whole line, from dialogs or tables to the report, resumed where it stopped."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from rich.text import Text
 
 from fidm.cli.shared import print_json
 from fidm.defaults import RunOptions
+from fidm.errors import count
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.terminal import page, printable, progress_bar, warn
+from fidm.present.terminal import note, page, printable, progress_bar, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 MARKS = {"done": ("✓", "green"), "up to date": ("·", "dim"), "left out": ("–", "yellow")}
 """How the outcome of a step is marked, and in which colour."""
+
+DEMO_TASK = "grocery"
 
 
 def run(
@@ -80,3 +83,53 @@ def say_report(study: Path, console: Console) -> None:
     address = (study / NAME).resolve().as_uri()
     console.print(f"\nThe report: open {address}", soft_wrap=True, markup=False)
     console.print(NOT_A_DIAGNOSIS, style="dim")
+
+
+def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> None:
+    """Simulate a whole study, read its dialogs, profile the people who spoke, and write the report.
+
+    Parameters
+    ----------
+    out
+        The folder to write the study, the results and the pictures to.
+    seed
+        The same seed gives the same people.
+    people
+        How many simulated people; by default as many as in the paper.
+    """
+    from fidm.present.experiments import say_left_out
+    from fidm.present.study import show_demo
+    from fidm.present.task import show_check
+    from fidm.run import run_line
+    from fidm.simulate.talk import formats_here
+    from fidm.simulate.twin import simulate_study
+    from fidm.tasks.check import check_task
+    from fidm.tasks.compile import load_task
+
+    console = page()
+    formats, study = formats_here(), out / "study"
+    with progress_bar() as bars:
+        checked = check_task(
+            load_task(DEMO_TASK), on_progress=lambda done, of: bars.step("solving", done, of)
+        )
+        made = simulate_study(
+            study, task=DEMO_TASK, n=people, seed=seed, formats=formats, overwrite=True, on_progress=bars.step
+        )
+    show_check(checked, console)
+    reasons = ", ".join(f"{reason} ({n})" for reason, n in made.reasons.items())
+    console.print(
+        f"\n[bold]A simulated study[/]: {count(made.n_people, 'participant')} and "
+        f"{sum(made.reasons.values())} excluded: {reasons}\n",
+        soft_wrap=True,
+    )
+    if say_left_out(formats):
+        warn(console, say_left_out(formats))
+    do_steps(lambda step: run_line(study, RunOptions(seed=seed), on_progress=step), console)
+    show_demo(study, console)
+    console.print(f"\nWrote {study}, with tables and figures in {study / 'results'}", soft_wrap=True)
+    note(
+        console,
+        f"to look at the groundings yourself, and correct them: fidm review {study} (needs the extra web)",
+        "these people are simulated, and made to resemble the paper's",
+    )
+    say_report(study, console)

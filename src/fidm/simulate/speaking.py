@@ -96,7 +96,7 @@ class Phrases:
 
     def word(self, place: str, kind: str, rng: np.random.Generator) -> str:
         """Return a word for a place (``"place"``) or what one takes there (``"item"``)."""
-        return one_of(self._words[place][kind], rng)
+        return pick(self._words[place][kind], rng)
 
     def clauses(self, program: Program, rng: np.random.Generator, *, terse: bool = False) -> list[Clause]:
         """Put a program into words, a clause for each instruction; a turn goes with the move after it."""
@@ -115,7 +115,7 @@ class Phrases:
         gaps = [gap for gap in clause.slots if f"{{{gap}}}" in clause.wording]
         if not gaps:
             return None
-        gap = one_of(gaps, rng)
+        gap = pick(gaps, rng)
         if gap == "squares":
             nearby = [n for n in (clause.squares - 1, clause.squares + 1) if n >= 1]
             other = self.squares(nearby[int(rng.random() * len(nearby))], rng)
@@ -123,10 +123,10 @@ class Phrases:
             others = [place for place in self.places if place != clause.place]
             if not others:
                 return None
-            other = self.word(one_of(others, rng), gap, rng)
+            other = self.word(pick(others, rng), gap, rng)
         else:
             known: Mapping[str, str] = self.tables["ways" if gap == "way" else "turns"]
-            other = one_of([word for word in known.values() if word != clause.slots[gap]], rng)
+            other = pick([word for word in known.values() if word != clause.slots[gap]], rng)
         slip = replace(clause, slots={**clause.slots, gap: other})
         heard = replace(slip, wording=slip.wording[: slip.wording.index(f"{{{gap}}}") + len(gap) + 2])
         return slip.text, heard.text
@@ -136,7 +136,7 @@ class Phrases:
         table = self.tables["squares"]
         numbers: list[str] = table["numbers"]
         number = numbers[n - 1] if n <= len(numbers) else str(n)
-        return one_of(table["one" if n == 1 else "many"], rng).format(number=number)
+        return pick(table["one" if n == 1 else "many"], rng).format(number=number)
 
     def listed(self, places: Sequence[str], kind: str) -> str:
         """Return several places as a list, by their first words."""
@@ -196,7 +196,7 @@ class Phrases:
         return {"place": known.get("place", usual["place"]), "item": known.get("item", usual["item"])}
 
 
-def one_of(words: Sequence[str], rng: np.random.Generator) -> str:
+def pick(words: Sequence[str], rng: np.random.Generator) -> str:
     """Draw one of several words."""
     return words[min(len(words) - 1, int(rng.random() * len(words)))]
 
@@ -272,7 +272,7 @@ class Dialog:
 
     def assessor_says(self, words: Sequence[str], **gaps: str) -> None:
         """Let the assessor say one of several things, between segments."""
-        self.assess(one_of(words, self.rng).format_map(gaps), self._ms(300, 900))
+        self.assess(pick(words, self.rng).format_map(gaps), self._ms(300, 900))
 
     def describe(self, program: Program, drawn: Effort) -> Effort:
         """Let the participant say a program at about the cost that was drawn, and return what it cost."""
@@ -304,7 +304,7 @@ class Dialog:
                 self.phrases.said("help", "answered") if asked else self.phrases.said("assessor", "prompts")
             )
             before = bool(pause) and rng.random() < 0.7
-            self.assess(one_of(words, rng), pause if before else self._ms(100, 200))
+            self.assess(pick(words, rng), pause if before else self._ms(100, 200))
             gap_ms = self._ms(100, 200) if before else pause or gap_ms
         return Effort(sum(lengths), sum(map(count_letters, texts)), len(breaks) + 1, sum(silent.values()))
 
@@ -324,7 +324,7 @@ class Dialog:
         left = characters - sum(count_letters(unit.text) for unit in units)
         for _ in range(missing):
             roomy = left > 8 * missing * phrases.letters_per_character
-            text = one_of(phrases.said("extra", "remarks") if roomy else shortest, rng)
+            text = pick(phrases.said("extra", "remarks") if roomy else shortest, rng)
             self._put(units, _Unit(text))
             left -= count_letters(text)
         asked = 0
@@ -333,7 +333,7 @@ class Dialog:
             for _ in range(3):
                 added = added or self._embellish(units, left, may_ask=asked < n_breaks)
             if not added:
-                text = one_of(fillers if left > 2 * phrases.letters_per_character else shortest, rng)
+                text = pick(fillers if left > 2 * phrases.letters_per_character else shortest, rng)
                 self._put(units, _Unit(text))
                 added = count_letters(text)
             asked = sum(unit.asks for unit in units)
@@ -347,13 +347,13 @@ class Dialog:
         if draw < 0.45:
             return self._stumble(units[int(rng.random() * len(units))], draw, left)
         if draw < 0.55:
-            text = one_of(phrases.said("extra", "fillers"), rng)
+            text = pick(phrases.said("extra", "fillers"), rng)
         elif draw < 0.78:
-            text = one_of(phrases.said("extra", "remarks"), rng)
+            text = pick(phrases.said("extra", "remarks"), rng)
         elif draw < 0.88:
             text = self._negated(units)
         elif may_ask:
-            text = one_of(phrases.said("help", "asked"), rng)
+            text = pick(phrases.said("help", "asked"), rng)
         else:
             return 0
         added = count_letters(text)
@@ -373,7 +373,7 @@ class Dialog:
             return 0
         link, slip, size = unit.link, unit.slip, count_letters(unit.text)
         if draw < 0.2:
-            unit.link = link or one_of(self.phrases.said("extra", "links"), self.rng) + self.phrases.space
+            unit.link = link or pick(self.phrases.said("extra", "links"), self.rng) + self.phrases.space
         else:
             unit.slip = slip or (self._slip(unit.clause) if draw < 0.33 else self._start(unit.clause))
         added = count_letters(unit.text) - size
@@ -387,7 +387,7 @@ class Dialog:
         if slip is None:
             return ""
         said = slip[0] if self.rng.random() < 0.6 else slip[1]
-        repair = one_of(self.phrases.said("extra", "repairs"), self.rng)
+        repair = pick(self.phrases.said("extra", "repairs"), self.rng)
         return said + self.phrases.comma + repair + self.phrases.comma
 
     def _start(self, clause: Clause) -> str:
@@ -398,12 +398,12 @@ class Dialog:
     def _negated(self, units: list[_Unit]) -> str:
         """Something one does not want, or not now."""
         phrases, rng = self.phrases, self.rng
-        wording = one_of(phrases.said("extra", "negated"), rng)
+        wording = pick(phrases.said("extra", "negated"), rng)
         named = {unit.clause.place for unit in units if unit.clause is not None}
         others = [place for place in phrases.places if place not in named]
         if not others:
             return ""
-        place = one_of(others, rng)
+        place = pick(others, rng)
         return wording.format(place=phrases.word(place, "place", rng), item=phrases.listed([place], "item"))
 
     def _joined(self, units: list[_Unit]) -> str:
