@@ -1,4 +1,4 @@
-"""``fidm run`` and ``demo``: the whole line, from dialogs or tables to the report, resumed where it stopped."""
+"""``fidm run`` and ``demo``: the whole line, from dialogs or tables to a report, resumed where it stopped."""
 
 from __future__ import annotations
 
