@@ -342,17 +342,8 @@ class Profile:
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
-        inferred = float(np.nansum(self.n_inferred))
-        if inferred:
-            how = f"counted with weight {self.inferred:g} in action sensitivity"
-            if self.inferred in (0.0, 1.0):
-                how = "left out of" if self.inferred == 0.0 else "counted like any other in"
-                how += f" action sensitivity (weight {self.inferred:g})"
-            share = 100 * inferred / float(np.nansum(self.n_steps))
-            which = "count" if self.inferred else "would count"
-            notes.append(
-                f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of the moves that {which}, {how}"
-            )
+        if moves := say_share_inferred(self.n_inferred, self.n_steps, self.inferred):
+            notes.append(moves)
         if self.grounding_share is not None:
             known = [column[np.isfinite(column)] for column in self.grounding_share.T]
             said = [
@@ -369,6 +360,20 @@ class Profile:
     def __repr__(self) -> str:
         who = count(len(self), "participant")
         return f"Profile({who} × {', '.join(self.parameters)}; method={self.method!r})"
+
+
+def say_share_inferred(n_inferred: Floats, n_steps: Floats, weight: float) -> str:
+    """Return which share of everybody's moves is inferred, and how these count; empty where none is."""
+    inferred = float(np.nansum(n_inferred))
+    if not inferred:
+        return ""
+    how = f"counted with weight {weight:g} in action sensitivity"
+    if weight in (0.0, 1.0):
+        how = "left out of" if weight == 0.0 else "counted like any other in"
+        how += f" action sensitivity (weight {weight:g})"
+    share = 100 * inferred / float(np.nansum(n_steps))
+    which = "count" if weight else "would count"
+    return f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of the moves that {which}, {how}"
 
 
 def told_apart(se: Floats, sd: float, spread: float) -> float:
