@@ -124,6 +124,13 @@ class SensitivityPrior:
             return middle_of(self.plausible.sd, self.plausible.weight)
         return around(self.sd, self.sd_se)
 
+    @property
+    def no_lapse(self) -> float:
+        """How probable it is that nobody lapses; NaN where that was not asked."""
+        if self.plausible is None or len(np.unique(self.plausible.lapse)) < 2:
+            return math.nan
+        return float(self.plausible.weight[self.plausible.lapse == 0].sum())
+
     def rates(self, lapse: float) -> Iterable[tuple[float, Floats, Floats, Floats]]:
         """Return every lapse rate, with mean, sd and weight of the priors that go with it."""
         if self.plausible is not None:

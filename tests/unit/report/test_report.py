@@ -6,6 +6,7 @@ import base64
 import csv
 import html.parser
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -242,6 +243,17 @@ def test_nobody_has_a_place_where_people_may_not_be_distinguishable():
     turns, duration = np.isnan(places_among(profile)).T
     assert turns.all()
     assert not duration.any()
+
+
+def test_the_lapse_rate_is_said_to_be_the_most_probable_one(opened):
+    fit = opened.known.fit
+    shares = fit.prior.plausible.weight[fit.prior.plausible.lapse == 0]
+    (shared,) = (one for one in parameters_section(opened)["tables"] if one["id"] == "population")
+    assert "the most probable one" in shared["note"]
+    assert f"has a probability of {percent_text(float(shares.sum()))} (" in shared["note"]
+    given = replace(fit.prior.plausible, lapse=np.full_like(fit.prior.plausible.lapse, 0.1))
+    assert math.isnan(replace(fit.prior, plausible=given).no_lapse)
+    assert math.isnan(replace(fit.prior, plausible=None).no_lapse)
 
 
 def test_people_are_listed_as_they_stand_in_the_page(opened):
