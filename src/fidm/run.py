@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -41,6 +41,7 @@ from fidm.line import classify_study, fit_study, ground_study, silent
 from fidm.model.effort import make_channels
 from fidm.plot.evidence import evidence_figure
 from fidm.plot.save import save_figure, write_with_figures
+from fidm.present.experiments import with_ends
 from fidm.present.summary import write_summary
 from fidm.registry import LANGUAGES, SEAMS
 from fidm.report.report import NAME, write_report
@@ -226,12 +227,7 @@ class _Line:
         fit, _ = self.opened.fit()
         evidence = find_evidence(fit, self.opened.cohort, workers=self.workers, on_progress=self.on_progress)
         found = localize(evidence, self.opened.cohort, seed=self.seed, on_progress=self.on_progress)
-        row = found.row("route_divergence")
-        said = f"{count(row['n_people'], 'person', 'people')} with detours and other actions: "
-        said += "too few to judge whether the unexpected ones are detours"
-        if row["auc"] is not None:
-            said = f"unexpected actions point at detours with an AUC of {row['auc']:.3f}"
-        return Done(said, write_with_figures(found, self.results))
+        return Done(say_detours(found.row("route_divergence")), write_with_figures(found, self.results))
 
     def reliability(self) -> Done:
         """Say how reliable every parameter is."""
@@ -270,6 +266,17 @@ class _Line:
             on_progress=self.on_progress,
         )
         return Done(NAME, list(written))
+
+
+def say_detours(row: Mapping[str, Any]) -> str:
+    """Return how well unexpected actions point at detours, with what that rests on."""
+    if row["auc"] is None:
+        who = f"{count(row['n_people'], 'person', 'people')} with detours and other actions"
+        return f"{who}: too few to judge whether the unexpected ones are detours"
+    rests_on = f"{row['n_people']:,} of {row['n_people_all']:,} people, {count(row['n_events'], 'event')}"
+    few = "; too few people for an interval" if row["auc_low"] is None else ""
+    auc = with_ends(row, "auc", ".3f")
+    return f"unexpected actions point at detours with an AUC of {auc} ({rests_on}{few})"
 
 
 class _Memory:

@@ -137,14 +137,14 @@ def test_checks_are_one_line_if_all_passed(monkeypatch):
     assert "Scrambled labels" not in text
     wide = found.checks.with_columns(high=pl.when(check="fold number").then(0.4).otherwise("high"))
     text = printed(with_tables(found, checks=wide), monkeypatch)
-    assert "3 of 3 passed" in text
+    assert "1 not judged, 3 of the other 3 passed" in text
     assert "too uncertain" in text
     single = found.checks.with_columns(
         passed=pl.when(check="fold number").then("passed"), n=pl.lit(1, pl.Int64)
     )
     text = printed(with_tables(found, checks=single), monkeypatch)
     assert "scrambled once" in text
-    assert "1 of 1 passed; 3 not judged" in text
+    assert "3 not judged, 1 of the other 1 passed" in text
 
 
 def test_checks_are_shown_in_full_and_a_failed_one_is_not_passed_over(monkeypatch):

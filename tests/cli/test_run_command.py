@@ -13,6 +13,7 @@ import pytest
 import fidm
 from fidm.cli.main import main
 from fidm.folder import StudyFolder
+from fidm.run import say_detours
 
 UNLABELLED = ("--label", "nobody_has_this")
 """Without a status nothing is classified, which takes the most time."""
@@ -275,3 +276,19 @@ def test_a_run_without_a_task_advises_what_it_has(tmp_path, capsys):
     (study / "study.toml").unlink()
     assert main(["run", str(study)]) == 2
     assert "fidm ground STUDY --task NAME" in capsys.readouterr().err
+
+
+def test_an_auc_of_few_people_is_not_printed_alone():
+    row = {
+        "auc": 0.9247,
+        "auc_low": None,
+        "auc_high": None,
+        "n_people": 5,
+        "n_people_all": 11,
+        "n_events": 22,
+    }
+    said = say_detours(row)
+    assert said.endswith("an AUC of 0.925 (5 of 11 people, 22 events; too few people for an interval)")
+    said = say_detours(row | {"auc_low": 0.8, "auc_high": 0.97})
+    assert said.endswith("an AUC of 0.925 [0.800, 0.970] (5 of 11 people, 22 events)")
+    assert "too few to judge" in say_detours(row | {"auc": None, "n_people": 1})

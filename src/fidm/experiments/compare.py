@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from fidm.channels import parameter_words
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError, count
 from fidm.fit.common import Data, default_lapse, plain_algebra, threads, valid_lapse, valid_level
-from fidm.fit.profile import SENSITIVITY
+from fidm.fit.profile import SENSITIVITY, TOLD_APART, say_share_inferred
 from fidm.fit.regression import (
     Covariates,
     Regressed,
@@ -30,16 +30,20 @@ from fidm.fit.regression import (
     regress_sensitivity,
     without_missing,
 )
+from fidm.gaps import Gaps, has_data, named
 from fidm.model.channels import Channel
 from fidm.model.effort import far_longer, paper_channels, text_levels
 from fidm.record import Record
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
-from fidm.types import Flags, Floats, Progress
+from fidm.types import Flags, Progress
 
 UNEQUAL = 1.25
 """Groups whose medians differ by more than this factor did not do equally much."""
+
+SPREADS = 41
+"""How many plausible spreads an interval of the AUC is averaged over."""
 
 FEWEST_PER_GROUP = 5
 """A parameter that was observed in fewer people of a group is not compared."""
@@ -57,15 +61,17 @@ class Comparison:
         A row per parameter and contrast: the ``difference`` on the scale of log η or θ with its standard
         error and interval, the same as a ``factor``, the p-value (``p``), and those that hold for all
         parameters together (``p_holm``, ``p_fdr``); ``auc`` says how well the parameter itself, known without
-        error, would tell the two groups apart, with its interval; ``unadjusted`` is the factor without what
-        is adjusted for.
+        error, would tell the two groups apart, with an interval that carries the uncertainty of the
+        difference and of the spread within groups, and null where that spread cannot be told from 0;
+        ``unadjusted`` is the factor without what is adjusted for.
     terms : DataFrame
         A row per parameter and covariate: slope, standard error, interval and p-value.
     overall : DataFrame
-        A row per parameter: the p-value of all contrasts together (``p``), the sd of people with and without
-        covariates and the share of the variance that they explain, and how many people it rests on.
+        A row per parameter: the p-value of all contrasts together (``p``; of a single one that of the
+        table), the sd of people with and without covariates and the share of the variance that they explain,
+        and how many people it rests on.
     groups : DataFrame
-        A row per group: people, counted actions and segments.
+        A row per group: people with data, counted actions and segments.
     by : str
         What is compared.
     adjust : tuple of str
@@ -170,8 +176,9 @@ def compare(
     """
     valid_level(level)
     asked = _columns(cohort, by, adjust)
-    whole, known = cohort, without_missing(cohort.participants.select(asked))
-    cohort = whole[np.flatnonzero(known)]
+    whole, has_any = cohort, has_data(cohort)
+    known = without_missing(cohort.participants.select(asked))
+    cohort = whole[np.flatnonzero(known & has_any)]
     groups, contrasts, formula = _formula(cohort, by, adjust, reference)
     covariates = Covariates.of(groups, formula)
     own = tuple(i for term, places in covariates.terms.items() if "by__" in term for i in places)
@@ -199,7 +206,7 @@ def compare(
             used[place], data.effort[place], levels, known.values, known.names, workers=pool
         )
 
-    rows, terms, overall, notes = [], [], [], []
+    rows, terms, overall, notes, alike = [], [], [], [], []
     parameters = (SENSITIVITY, *(channel.name for channel in used))
     counts = (np.diff(data.choices.person_offsets), *(seen.counts for seen in data.effort))
     observed = {name: own > 0 for name, own in zip(parameters, counts, strict=True)}
@@ -212,6 +219,8 @@ def compare(
         except FitError as error:
             notes.append(f"{parameter} is left out: {error}")
             continue
+        notes += found.warnings
+        alike += [parameter_words(parameter)] if found.least_reliability < TOLD_APART else []
         low, high = found.intervals(level)
         p = found.p_values()
         for k, (place, name) in enumerate(zip(own, contrasts, strict=True)):
@@ -226,7 +235,7 @@ def compare(
                     "high": ends[2],
                     **dict(zip(("factor", "factor_low", "factor_high"), np.exp(ends).tolist(), strict=True)),
                     "p": p[place],
-                    **_latent_auc(ends, found.spread),
+                    **_latent_auc(found, place, level),
                     "unadjusted": float(np.exp(alone.slopes[k])),
                     "n_people": found.n_people,
                 }
@@ -236,12 +245,12 @@ def compare(
                 (parameter, name, found.slopes[place], found.se[place], low[place], high[place], p[place])
             )
         share = max(0.0, 1 - (found.spread / smaller.spread) ** 2)
-        overall.append(
-            (parameter, found.against(smaller), found.spread, smaller.spread, share, found.n_people)
-        )
+        together = float(p[own[0]]) if len(own) == 1 else found.against(smaller)
+        overall.append((parameter, together, found.spread, smaller.spread, share, found.n_people))
     if not rows:
         raise FitError(f"Nothing can be compared. {' '.join(notes)}")
-    table = _all_together(pl.DataFrame(rows))
+    areas = dict.fromkeys(("auc", "auc_low", "auc_high"), pl.Float64)
+    table = _all_together(pl.DataFrame(rows, schema_overrides=areas))
     described = _described(cohort, by, data)
     return Comparison(
         record=Record.of(
@@ -271,7 +280,13 @@ def compare(
         by=by,
         adjust=tuple(adjust),
         level=level,
-        notes=(*_left_out(known, asked), *_unequal(described), *notes),
+        notes=(
+            *_left_out(known[has_any], asked),
+            *_of_the_data(whole, cohort, data, inferred),
+            *_unequal(described),
+            *notes,
+            *_no_auc(alike),
+        ),
     )
 
 
@@ -323,10 +338,31 @@ def _formula(
     return pl.DataFrame(made), contrasts, " + ".join(terms)
 
 
-def _latent_auc(ends: Floats, spread: float) -> dict[str, float]:
-    """How well a parameter known without error would tell two groups apart that differ so much."""
-    found = special.ndtr(ends / (np.sqrt(2) * spread)).tolist()
-    return dict(zip(("auc", "auc_low", "auc_high"), found, strict=True))
+def _latent_auc(found: Regressed, place: int, level: float) -> dict[str, float | None]:
+    """How well a parameter known without error would tell two groups apart that differ so much.
+
+    It is Φ(difference / (√2 spread)). The ends of its interval are quantiles of that ratio, where the
+    difference has its t distribution and the logarithm of the spread a normal one.
+    """
+    names = ("auc", "auc_low", "auc_high")
+    if found.least_reliability < TOLD_APART:
+        return dict.fromkeys(names)
+    nodes, weights = special.roots_hermitenorm(SPREADS)
+    spreads, weights = found.spread * np.exp(found.log_spread_se * nodes), weights / weights.sum()
+    difference, se = found.slopes[place], found.se[place]
+
+    def excess(area: float, share: float) -> float:
+        away = (np.sqrt(2) * special.ndtri(area) * spreads - difference) / se
+        return float(weights @ special.stdtr(found.freedom, away)) - share
+
+    ends = [
+        optimize.brentq(excess, 1e-15, 1 - 1e-15, args=(share,), xtol=1e-9)
+        if excess(1e-15, share) < 0 < excess(1 - 1e-15, share)
+        else float(share > 0.5)
+        for share in (0.5 - 0.5 * level, 0.5 + 0.5 * level)
+    ]
+    middle = float(special.ndtr(difference / (np.sqrt(2) * found.spread)))
+    return dict(zip(names, (middle, *ends), strict=True))
 
 
 def _all_together(table: pl.DataFrame) -> pl.DataFrame:
@@ -376,6 +412,31 @@ def _left_out(known: Flags, asked: Sequence[str]) -> list[str]:
     if not lost:
         return []
     return [f"{count(lost, 'person', 'people')} without {' or '.join(asked)} are left out."]
+
+
+def _of_the_data(whole: Cohort, cohort: Cohort, data: Data, inferred: float) -> list[str]:
+    """Who has no data, and what a fit of those who are compared would say of theirs."""
+    gaps = Gaps.of(whole)
+    lost = (*gaps.absent, *gaps.unread)
+    are = "is" if len(lost) == 1 else "are"
+    said = (
+        [f"{count(len(lost), 'person', 'people')} without any data {are} left out: {named(lost)}."]
+        if lost
+        else []
+    )
+    said += (f"{one[0].upper()}{one[1:]}." for one in Gaps.of(cohort).say("episode"))
+    moves = say_share_inferred(data.n_inferred, data.n_steps, inferred)
+    return [*said, f"{moves[0].upper()}{moves[1:]}."] if moves else said
+
+
+def _no_auc(alike: Sequence[str]) -> list[str]:
+    """Say it if there is no AUC of a parameter."""
+    if not alike:
+        return []
+    return [
+        f"No AUC of {', '.join(alike)}: how much people of a group differ cannot be told from 0, and an AUC "
+        "measures the difference between groups by that."
+    ]
 
 
 def _unequal(groups: pl.DataFrame) -> list[str]:

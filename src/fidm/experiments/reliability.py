@@ -18,9 +18,10 @@ first and last places; sentences then rely on the model.
 of single measurements, and the standard error of measurement √(σ²_occasion + σ²_error) of the same two-way
 model. More than two traces are trials of a sitting as far as anybody knows, and give split halves only.
 
-*Model.* What empirical Bayes itself says of people who were observed: ρ is one minus the mean posterior
-variance over the prior's, and the standard error of measurement the root of the mean posterior variance over
-ρ.
+*Model.* What empirical Bayes itself says of people who were observed, and ``fidm fit`` prints: ρ is the mean
+share of the prior's variance that a person's data take away, if the prior were known
+(:attr:`fidm.Profile.reliability`), with an interval from how well the spread among people is known. The
+standard error of measurement is the root of the mean posterior variance over ρ.
 
 The standard error of measurement is that of estimates by maximum likelihood, and the minimal detectable
 change 1.96·√2 times as large: two such estimates of a person who has not changed differ by less in 95 % of
@@ -46,7 +47,6 @@ from fidm.defaults import BOOTSTRAP
 from fidm.errors import DataError, count, one_of
 from fidm.experiments.recover import as_printed, label_of
 from fidm.experiments.shared import by_method, fit_learnable, groups_of
-from fidm.fit.common import told_apart
 from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY
@@ -131,9 +131,11 @@ class Reliability:
             interval = f" ({interval}{_people(row['n'])})"
             kind = "by the model's own estimate, its" if row["kind"] == "model" else row["kind"]
             text = f"{label}: {kind} reliability is {as_printed(row['reliability'])}{interval}"
-            halves = self.row(name)
-            if row["kind"] == "model" and halves is not None and halves["reliability"] is not None:
-                text += f", by split halves {as_printed(halves['reliability'])} ({_people(halves['n'])})"
+            is_model = row["kind"] == "model"
+            other = self.row(name, "split-half" if is_model else "model")
+            if other is not None and other["reliability"] is not None:
+                by = "split halves" if is_model else "the model's own estimate"
+                text += f", by {by} {as_printed(other['reliability'])} ({_people(other['n'])})"
             said.append(f"{text}; {row['no_change'] or _say_change(self._largest_error(row), what)}")
         return tuple(said)
 
@@ -486,20 +488,14 @@ class _Measuring:
             notes.append("no reliability by the model: the fit has no prior; fit with method='eb'")
             return []
         profile = by_method(fit, "eb").profile(self.cohort, workers=self.protocol.workers)
-        errors = profile.se.copy()
-        spreads = [fit.populations[channel.name].sd_range() for channel in fit.channels]
-        if isinstance(fit, Fit):
-            errors[:, 0] = profile.log_sensitivity_se
-            spreads.insert(0, fit.prior.sd_range())
         rows = []
+        shares = profile.reliability
         for k, name in enumerate(profile.parameters):
-            seen = np.isfinite(errors[:, k]) & (profile.n[:, k] > 0)  # the rest have the prior's spread
+            errors, share = profile.error_given_prior[:, k], shares[k, 0]
+            seen = np.isfinite(errors)
             found, low, high = (np.full(3, np.nan) for _ in range(3))
-            if seen.sum() >= FEWEST_FOR_SHARES:
-                own, sd = errors[seen, k], float(profile.prior_sd[k])
-                found[1] = 1 - float(np.mean(own**2)) / sd**2
-                low[1], high[1] = (told_apart(own, sd, one) for one in spreads[k])
-                found[2] = math.sqrt(np.mean(own**2) / found[1]) if found[1] > 0 else math.nan
+            found[1], low[1], high[1] = shares[k]
+            found[2] = math.sqrt(np.mean(errors[seen] ** 2) / share) if share > 0 else math.nan
             rows.append(_row(name, "model", int(seen.sum()), int((~seen).sum()), found, low, high))
         return rows
 

@@ -150,6 +150,9 @@ def average_profiles(profiles: Sequence[Profile]) -> Profile:
     prior_sd = np.array([profile.prior_sd for profile in profiles])
     spread = np.where(_agree(prior_sd[None])[0], prior_sd[0], np.sqrt((prior_sd**2).mean(axis=0)))
     errors = np.column_stack([log_se, together[1, :, 1:]])
+    given = np.array([[profile.error_given_prior for profile in profiles]])
+    settled = np.sqrt((given[0] ** 2).mean(axis=0) + together[4] * errors**2)
+    settled = np.where(_agree(given)[0] & same, given[0, 0], settled)
     limit = 0.8 * spread if first.method == "eb" else np.ones(len(spread))
     return Profile(
         participants=first.participants,
@@ -166,6 +169,8 @@ def average_profiles(profiles: Sequence[Profile]) -> Profile:
         method=first.method,
         level=first.level,
         prior_sd=spread,
+        prior_sd_range=np.mean([profile.prior_sd_range for profile in profiles], axis=0),
+        error_given_prior=settled,
         n_steps=np.mean([profile.n_steps for profile in profiles], axis=0),
         n_inferred=np.mean([profile.n_inferred for profile in profiles], axis=0),
         inferred=first.inferred,

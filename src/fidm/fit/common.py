@@ -43,6 +43,8 @@ from fidm.fit.profile import (
     NOT_ESTIMATED,
     OK,
     SENSITIVITY,
+    TOLD_APART,
+    told_apart,
 )
 from fidm.fit.sensitivity import Sensitivities
 from fidm.model.action import Choices, choices_of, count_inferred, no_choices
@@ -444,9 +446,6 @@ def population_rows(
 CHECKED = 400
 """How many people tell whether a parameter can tell people apart."""
 
-TOLD_APART = 0.1
-"""A parameter whose estimates account for less of the differences among people is not estimated."""
-
 
 def alike_in(
     channels: Sequence[Channel], effort: Sequence[Observed], populations: Mapping[str, Learned]
@@ -459,15 +458,6 @@ def alike_in(
         if told_apart(se, learned.population.sd, learned.sd_range()[1]) < TOLD_APART:
             found.append(channel.name)
     return found
-
-
-def told_apart(se: Floats, sd: float, spread: float) -> float:
-    """Return which share of the differences among people estimates account for if they have this spread.
-
-    ``se`` are posterior sds under a prior of the spread ``sd``; what the prior adds is taken out of them.
-    """
-    information = np.maximum(1 / np.square(se) - 1 / sd**2, 0.0)
-    return float(np.mean(spread**2 * information / (1 + spread**2 * information)))
 
 
 def effort_likelihoods(

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
 from fidm.errors import DataError, FitError, one_of
+from fidm.fit import offsets
 from fidm.fit.common import (
     CHECKED,
     Data,
@@ -239,6 +240,7 @@ class EffortFit:
             method=self.method,
             level=self.level,
             prior_sd=self._prior_sd(),
+            prior_sd_range=self._prior_sd_range(),
             inferred=self.inferred,
         )
 
@@ -383,6 +385,11 @@ class EffortFit:
         """Return the spread of every parameter among people."""
         return np.array([self._shared(channel).sd for channel in self.channels])
 
+    def _prior_sd_range(self) -> Floats:
+        """Return how little and how much people may differ in every parameter, [K, 2]."""
+        found = [self.populations[channel.name].sd_range() for channel in self.channels]
+        return np.array(found).reshape(-1, 2)
+
     def _data(self, cohort: Cohort) -> Data:
         """Check a cohort and lay it out as the factors see it."""
         return Data.of_effort(self.channels, self.levels, cohort, need_columns=False, longest=self.longest)
@@ -461,7 +468,9 @@ class EffortFit:
     def _estimates(self, cohort: Cohort) -> dict[str, NDArray[Any]]:
         """Everything a profile says of each person, by name."""
         data = self._data(cohort)
-        columns = self._offsets(data, self._own_kinds(data))
+        kinds = self._own_kinds(data)
+        columns = self._offsets(data, kinds)
+        columns["error_given_prior"] = self._errors_given_prior(data, kinds, columns["se"])
         status = self._offset_status(data, columns["se"])
         unknown = dict.fromkeys(("log_sensitivity", "log_sensitivity_se", "random"), data.n_steps)
         return self._told(data, columns, status, [], unknown)
@@ -489,6 +498,16 @@ class EffortFit:
             name: np.stack([getattr(one, name) for one in found], axis=1) if found else np.zeros((n, 0))
             for name in ("estimate", "se", "low", "high")
         }
+
+    def _errors_given_prior(self, data: Data, kinds: Sequence[OwnKinds | None], se: Floats) -> Floats:
+        """The standard errors of everybody's θ if what people share were known, [P, channels]."""
+        found = se.copy()
+        for k, (channel, seen, own) in enumerate(zip(self.channels, data.effort, kinds, strict=True)):
+            learned = self.populations[channel.name]
+            if self.method == "eb" and learned.plausible is not None:
+                sure = offsets.posterior(channel, seen, learned.population, level=self.level, kinds=own)[0]
+                found[:, k] = sure.se
+        return found
 
     def _draws(self, data: Data, noise: Noise) -> list[Floats]:
         """Everybody's draws of every parameter, [P, n] each."""

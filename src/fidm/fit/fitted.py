@@ -28,13 +28,11 @@ from fidm.files import whole_file
 from fidm.fit import joint as joints
 from fidm.fit import sensitivity
 from fidm.fit.common import (
-    TOLD_APART,
     Data,
     action_status,
     bare,
     drawn,
     informed,
-    told_apart,
     valid_inferred,
     valid_level,
 )
@@ -44,7 +42,7 @@ from fidm.fit.joint import JointPrior
 from fidm.fit.kinds import Kinds, Likelihood
 from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, OwnKinds, Plausible, Population
 from fidm.fit.population import Learned
-from fidm.fit.profile import FEW_ACTIONS, NO_OBSERVATION, SENSITIVITY
+from fidm.fit.profile import FEW_ACTIONS, NO_OBSERVATION, SENSITIVITY, TOLD_APART, told_apart
 from fidm.fit.sensitivity import PlausiblePriors, Sensitivities, SensitivityPrior
 from fidm.model.channels import Channel
 from fidm.model.effort import (
@@ -160,6 +158,9 @@ class Fit(EffortFit):
     def _prior_sd(self) -> Floats:
         return np.array([self.prior.sd, *EffortFit._prior_sd(self)])
 
+    def _prior_sd_range(self) -> Floats:
+        return np.array([self.prior.sd_range(), *EffortFit._prior_sd_range(self)])
+
     def _population_rows(self) -> list[tuple[str, str, float, float]]:
         rows = [
             (f"log_{SENSITIVITY}", "mean", self.prior.mean, self.prior.mean_se),
@@ -190,6 +191,10 @@ class Fit(EffortFit):
             name: np.column_stack([getattr(action, name), effort])
             for name, effort in self._offsets(data, kinds[1:]).items()
         }
+        given = self._errors_given_prior(data, kinds[1:], columns["se"][:, 1:])
+        columns["error_given_prior"] = np.column_stack(
+            [self._log_error_given_prior(data, kinds[0], log_se), given]
+        )
         if self.joint is not None and len(cohort):
             self._apply_joint(data, columns, log_eta, log_se)
         n = data.choices.n_choices
@@ -209,6 +214,14 @@ class Fit(EffortFit):
         return sensitivity.posterior(
             data.choices, self.prior, lapse=self.lapse, level=self.level, kinds=kinds
         )[0]
+
+    def _log_error_given_prior(self, data: Data, kinds: OwnKinds | None, log_se: Floats) -> Floats:
+        """The standard error of everybody's log η if its prior were known, [P]."""
+        if self.method != "eb" or self.prior.plausible is None:
+            return log_se
+        sure = replace(self.prior, plausible=None)
+        found = sensitivity.posterior(data.choices, sure, lapse=self.lapse, level=self.level, kinds=kinds)
+        return found[0].log_se
 
     def _draws(self, data: Data, noise: Noise) -> list[Floats]:
         if not np.isfinite(self.prior.sd):
@@ -284,6 +297,8 @@ class Fit(EffortFit):
         for name, found in (("estimate", estimate), ("se", sd), ("low", low), ("high", high)):
             columns[name][:, 1:] = found[:, 1:]
         enough = data.choices.n_choices >= FEW_ACTIONS
+        columns["error_given_prior"][:, 1:] = sd[:, 1:]
+        columns["error_given_prior"][enough, 0] = sd[enough, 0]
         log_eta[enough], log_se[enough] = estimate[enough, 0], sd[enough, 0]
         for name, values in (
             ("estimate", np.exp(estimate[:, 0])),

@@ -1,7 +1,7 @@
 """Action sensitivity both ways: with the moves that a planner filled in, and without them.
 
-An inferred move is a best action by construction, so counting it raises η. How far the two estimates lie
-apart says how much a study's η would rest on the planner.
+Inferred moves are the shortest way, mostly best actions, so counting them raises η. How far the two estimates
+lie apart says how much a study's η would rest on the planner.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ FEWEST_FOR_SHARES = 10
 
 PER_PERSON = (
     "estimate", "se", "low", "high", "status", "n", "log_sensitivity", "log_sensitivity_se", "random",
-    "n_steps", "n_inferred",
+    "n_steps", "n_inferred", "error_given_prior",
 )  # fmt: skip
 """The arrays of a profile with a row per person."""
 
@@ -64,6 +64,9 @@ PER_PERSON = (
     OK, LOW_INFORMATION, FEW_OBSERVATIONS, MOVES_IN_DOUBT, NEAR_CHANCE, AT_ZERO, AT_RANDOM, AT_EDGE,
     NO_MAXIMUM, ALIKE, LONGER_THAN_LEARNED, NO_OBSERVATION,
 ) = range(len(STATUSES))  # fmt: skip
+
+TOLD_APART = 0.1
+"""A parameter whose estimates account for less of the differences among people is not estimated."""
 
 NOT_ESTIMATED = (ALIKE, LONGER_THAN_LEARNED, NO_OBSERVATION)
 """The codes of statuses without an estimate."""
@@ -93,6 +96,8 @@ class Profile:
         How it was estimated, and the level of the intervals.
     prior_sd : float array [K]
         The spread of each parameter among people (log η first); NaN where none was learned.
+    prior_sd_range : float array [K, 2]
+        How little and how much people may differ: a 95 % interval of that spread.
     n_steps, n_inferred : float array [P]
         How many steps of each person would count if none were inferred, and how many of these a planner
         filled in; NaN where the cohort does not say. Means over the groundings in an averaged profile.
@@ -107,6 +112,9 @@ class Profile:
     random : float array [P]
         How probable it is that the person chooses at random; 0 where the training part has no such people,
         NaN under ``"mle"``.
+    error_given_prior : float array [P, K]
+        The standard error of log η and θ if what people share were known: without the doubt about it that
+        ``se`` has, which is nearly the same for everybody and so no doubt about differences among people.
     """
 
     participants: pl.Series
@@ -128,10 +136,16 @@ class Profile:
     n_draws: int = 1
     grounding_share: Floats | None = None
     random: Floats = field(default_factory=lambda: np.zeros(0))
+    error_given_prior: Floats = field(default_factory=lambda: np.zeros(0))
+    prior_sd_range: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __post_init__(self) -> None:
         if not len(self.random):
             object.__setattr__(self, "random", np.full(len(self.participants), np.nan))
+        if not len(self.error_given_prior):
+            object.__setattr__(self, "error_given_prior", self.errors)
+        if not len(self.prior_sd_range):
+            object.__setattr__(self, "prior_sd_range", np.column_stack([self.prior_sd, self.prior_sd]))
         for name in PER_PERSON:
             object.__setattr__(self, name, read_only(getattr(self, name)))
         if self.grounding_share is not None:
@@ -177,6 +191,30 @@ class Profile:
             return np.asarray(self.n_inferred / self.n_steps)
 
     @property
+    def errors(self) -> Floats:
+        """The standard errors of log η and θ, [P, K]."""
+        errors = self.se.copy()
+        if SENSITIVITY in self.parameters:
+            errors[:, 0] = self.log_sensitivity_se
+        return errors
+
+    @property
+    def reliability(self) -> Floats:
+        """The share of the differences among people that the estimates account for, and its interval, [K, 3].
+
+        By the model's own estimate: the mean of I / (I + 1/sd²) over people, where I is the information of a
+        person's data about log η or θ and sd the spread among people. The ends of the 95 % interval are those
+        of sd. NaN of fewer than 10 people, and under ``"mle"``.
+        """
+        found = np.full((len(self.parameters), 3), np.nan)
+        for k, (errors, sd) in enumerate(zip(self.error_given_prior.T, self.prior_sd, strict=True)):
+            known = errors[np.isfinite(errors)]
+            if self.method == "eb" and sd > 0 and len(known) >= FEWEST_FOR_SHARES:
+                point, *ends = (told_apart(known, sd, one) for one in (sd, *self.prior_sd_range[k]))
+                found[k] = point, min(point, *ends), max(point, *ends)
+        return found
+
+    @property
     def shrinkage(self) -> Floats:
         """How much of each estimate is the prior's, [P, K]: 1 if the data say nothing, near 0 if they decide.
 
@@ -187,11 +225,8 @@ class Profile:
         """
         if self.method != "eb":
             return np.full(self.se.shape, np.nan)
-        errors = self.se.copy()
-        if SENSITIVITY in self.parameters:
-            errors[:, 0] = self.log_sensitivity_se
         own = 1.0 if self.grounding_share is None else 1 - self.grounding_share
-        return np.minimum(own * (errors / self.prior_sd) ** 2, 1.0)
+        return np.minimum(own * (self.errors / self.prior_sd) ** 2, 1.0)
 
     @property
     def is_few(self) -> NDArray[np.bool_]:
@@ -270,17 +305,12 @@ class Profile:
 
     def summary(self) -> ProfileSummary:
         """Return the profile in a few lines, for a terminal or a notebook."""
-        rows = []
+        rows, shares = [], self.reliability[:, 0]
         for k, name in enumerate(self.parameters):
-            values = self.estimate[:, k]
+            values, errors = self.estimate[:, k], self.errors[:, k]
             known = values[~np.isnan(values)]  # an infinite estimate is larger than any other
-            errors = self.log_sensitivity_se if name == SENSITIVITY else self.se[:, k]
             errors = errors[np.isfinite(errors)]
             low, middle, high = _quantiles(known)
-            spread = self.prior_sd[k]
-            reliability = math.nan
-            if self.method == "eb" and spread > 0 and len(errors) >= FEWEST_FOR_SHARES:
-                reliability = max(0.0, 1 - float(np.mean(errors**2)) / spread**2)
             rows.append(
                 {
                     "parameter": name,
@@ -288,7 +318,7 @@ class Profile:
                     "p10": low,
                     "p90": high,
                     "typical_error": float(np.median(errors)) if len(errors) else math.nan,
-                    "reliability": reliability,
+                    "reliability": float(shares[k]),
                     "ok": int((self.status[:, k] == OK).sum()),
                     **{
                         status: int(
@@ -305,17 +335,8 @@ class Profile:
 
     def _notes(self) -> tuple[str, ...]:
         notes = []
-        inferred = float(np.nansum(self.n_inferred))
-        if inferred:
-            how = f"counted with weight {self.inferred:g} in action sensitivity"
-            if self.inferred in (0.0, 1.0):
-                how = "left out of" if self.inferred == 0.0 else "counted like any other in"
-                how += f" action sensitivity (weight {self.inferred:g})"
-            share = 100 * inferred / float(np.nansum(self.n_steps))
-            which = "count" if self.inferred else "would count"
-            notes.append(
-                f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of the moves that {which}, {how}"
-            )
+        if moves := say_share_inferred(self.n_inferred, self.n_steps, self.inferred):
+            notes.append(moves)
         if self.grounding_share is not None:
             known = [column[np.isfinite(column)] for column in self.grounding_share.T]
             said = [
@@ -332,6 +353,29 @@ class Profile:
     def __repr__(self) -> str:
         who = count(len(self), "participant")
         return f"Profile({who} × {', '.join(self.parameters)}; method={self.method!r})"
+
+
+def say_share_inferred(n_inferred: Floats, n_steps: Floats, weight: float) -> str:
+    """Return which share of everybody's moves is inferred, and how these count; empty where none is."""
+    inferred = float(np.nansum(n_inferred))
+    if not inferred:
+        return ""
+    how = f"counted with weight {weight:g} in action sensitivity"
+    if weight in (0.0, 1.0):
+        how = "left out of" if weight == 0.0 else "counted like any other in"
+        how += f" action sensitivity (weight {weight:g})"
+    share = 100 * inferred / float(np.nansum(n_steps))
+    which = "count" if weight else "would count"
+    return f"inferred moves: {share:.{0 if share >= 1 else 1}f} % of the moves that {which}, {how}"
+
+
+def told_apart(se: Floats, sd: float, spread: float) -> float:
+    """Return which share of the differences among people estimates account for if they have this spread.
+
+    ``se`` are posterior sds under a prior of the spread ``sd``; what the prior adds is taken out of them.
+    """
+    information = np.maximum(1 / np.square(se) - 1 / sd**2, 0.0)
+    return float(np.mean(spread**2 * information / (1 + spread**2 * information)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -28,8 +28,10 @@ from polars import selectors as cs
 from scipy import stats
 
 from fidm.errors import DataError, FitError, count
+from fidm.fit import offsets
 from fidm.fit.population import random_intercepts
-from fidm.fit.sensitivity import learn_slopes
+from fidm.fit.profile import told_apart
+from fidm.fit.sensitivity import SensitivityPrior, learn_slopes, posterior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, Observed, design_names
@@ -163,21 +165,29 @@ class Regressed:
         Whose slopes they are.
     slopes, se : float array [C]
         Per unit of each covariate, on the scale of log η or θ, and their standard errors.
-    spread : float
-        The sd of people after what the covariates say.
+    spread, log_spread_se : float
+        The sd of people after what the covariates say, and the standard error of its logarithm.
+    least_reliability : float
+        The share of the remaining differences among people that their data account for, if the spread is as
+        small as its 95 % interval allows.
     log_likelihood : float
         Of everybody's data, as probable as the best population makes it.
     n_people, n_free : int
         How many people it rests on, and how many numbers were learned.
+    warnings : tuple of str
+        What is to be said against the population.
     """
 
     parameter: str
     slopes: Floats
     se: Floats
     spread: float
+    log_spread_se: float
+    least_reliability: float
     log_likelihood: float
     n_people: int
     n_free: int
+    warnings: tuple[str, ...] = ()
 
     @property
     def freedom(self) -> int:
@@ -218,14 +228,18 @@ def regress_sensitivity(
             f"to learn {known.shape[1] + 2} numbers from."
         )
     some = choices.take(told)
-    best, se, value = learn_slopes(some, known[told], lapse=lapse, workers=workers)
+    best, se, value, rate = learn_slopes(some, known[told], lapse=lapse, workers=workers)
     width = known.shape[1]
-    first = len(best) - width
+    first, spread = len(best) - width, math.exp(best[1])
+    prior = SensitivityPrior(float(best[0]), spread)
+    own, _ = posterior(some, prior, lapse=rate, level=0.95, workers=workers)
     return Regressed(
         "action_sensitivity",
         best[first:],
         se[first:],
-        math.exp(best[1]),
+        spread,
+        float(se[1]),
+        _least_reliability(own.log_se, spread, float(se[1])),
         value,
         int(told.sum()),
         len(best),
@@ -243,12 +257,24 @@ def regress_offsets(
     shared = learned.population
     width = len(names)
     slopes = shared.coefficients[len(columns) - width :]
+    spread = float(shared.sd)
+    log_se = learned.se["sd"] / spread
+    own, _ = offsets.posterior(channel, data, shared, level=0.95, workers=workers)
     return Regressed(
         channel.name,
         slopes,
         np.array([learned.se[name] for name in names]),
-        float(shared.sd),
+        spread,
+        log_se,
+        _least_reliability(own.se[seen.counts > 0], spread, log_se),
         learned.log_likelihood,
         int((seen.counts > 0).sum()),
         len(columns) + bool(channel.shape_name) + 1,
+        learned.warnings,
     )
+
+
+def _least_reliability(se: Floats, spread: float, log_se: float) -> float:
+    """The reliability at the lower end of the spread's interval; 0 where that is not known."""
+    low = spread * math.exp(-1.96 * log_se) if math.isfinite(log_se) else 0.0
+    return told_apart(se, spread, low)

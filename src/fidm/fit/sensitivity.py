@@ -124,6 +124,13 @@ class SensitivityPrior:
             return middle_of(self.plausible.sd, self.plausible.weight)
         return around(self.sd, self.sd_se)
 
+    @property
+    def no_lapse(self) -> float:
+        """How probable it is that nobody lapses; NaN where that was not asked."""
+        if self.plausible is None or len(np.unique(self.plausible.lapse)) < 2:
+            return math.nan
+        return float(self.plausible.weight[self.plausible.lapse == 0].sum())
+
     def rates(self, lapse: float) -> Iterable[tuple[float, Floats, Floats, Floats]]:
         """Return every lapse rate, with mean, sd and weight of the priors that go with it."""
         if self.plausible is not None:
@@ -638,8 +645,8 @@ def learn_prior(
 
 def learn_slopes(
     choices: Choices, covariates: Floats, *, lapse: float | None, workers: int = 1
-) -> tuple[Floats, Floats, float]:
-    """Return mean, log sd and slopes of log η in covariates [P, C], their errors, and the log-posterior.
+) -> tuple[Floats, Floats, float, float]:
+    """Return mean, log sd and slopes of log η in covariates [P, C], their errors, log-posterior, lapse rate.
 
     People who choose at random are part of it where the training part clearly has them: the logit of their
     share is then the third number. ``lapse=None`` estimates the lapse rate, too.
@@ -651,7 +658,7 @@ def learn_slopes(
         rate = learning.clear_rate(random=True)
     found = learning.at(rate, random=random)
     doubt = np.sqrt(np.maximum(np.diag(linalg.pinv(-found.curvature)), 0.0))
-    return found.best, np.fmax(found.se, doubt), found.log_posterior
+    return found.best, np.fmax(found.se, doubt), found.log_posterior, rate
 
 
 @dataclass(frozen=True, slots=True, eq=False)

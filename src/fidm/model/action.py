@@ -5,7 +5,7 @@ The log-likelihood of person j is (paper, equation 8, first term)
 .. math:: \ell_j(\eta) = \sum_i w_i \log \pi_\eta(a_i \mid s_i).
 
 The weight w_i is the step's own, times ``inferred`` where a planner filled the step in: nobody chose it, and
-it is a best action by construction.
+being on the shortest way it is mostly a best action.
 
 Steps in states that are not counted, steps of weight 0, actions the task leaves out, and rows in which all
 legal actions are worth the same say nothing about η and are dropped at once. What remains depends on a

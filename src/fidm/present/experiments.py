@@ -21,7 +21,7 @@ from fidm.experiments.reliability import TOO_LOW, Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.numbers import METHODS, ONE_SITTING, SHORT, number
+from fidm.present.numbers import DASH, METHODS, ONE_SITTING, SHORT, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
@@ -303,7 +303,8 @@ def show_comparison(found: Comparison, console: Console) -> None:
             left=1,
         )
     )
-    header = ["parameter", "factor", f"{found.level:.0%}", "p", "Holm", "FDR", "AUC", "n", "unadjusted"]
+    level = f"{found.level:.0%}"
+    header = ["parameter", "factor", level, "p", "Holm", "FDR", f"AUC ({level})", "n", "unadjusted"]
     shown = len(header) if found.adjust else len(header) - 1
     for (contrast,), table in found.table.group_by("contrast", maintain_order=True):
         rows = [
@@ -312,7 +313,7 @@ def show_comparison(found: Comparison, console: Console) -> None:
                 f"× {number(row['factor'])}",
                 f"{number(row['factor_low'])} to {number(row['factor_high'])}",
                 *(_probability(row[name]) for name in ("p", "p_holm", "p_fdr")),
-                as_printed(row["auc"]),
+                _area(row),
                 f"{row['n_people']:,}",
                 f"× {number(row['unadjusted'])}",
             ]
@@ -327,11 +328,20 @@ def show_comparison(found: Comparison, console: Console) -> None:
         console,
         f"factor: how many times as high the parameter is{adjusted}; of pause presence the odds",
         "Holm and FDR: p-values that hold for all rows together; judge by these",
-        "AUC: how well the parameter itself, if it were known without error, would tell the two groups apart",
+        "AUC: how well the parameter itself, if it were known without error, would tell the groups apart, "
+        "with the uncertainty of the difference and of the spread within groups",
         "everybody's choices and segments tell the difference; nobody's own estimate enters",
     )
     for said in found.notes:
         warn(console, said)
+
+
+def _area(row: dict[str, Any]) -> str:
+    """An AUC with its interval."""
+    if row["auc"] is None:
+        return DASH
+    middle, low, high = (as_printed(row[name]) for name in ("auc", "auc_low", "auc_high"))
+    return f"{middle} ({low} to {high})"
 
 
 def _probability(p: float) -> str:

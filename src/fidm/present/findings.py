@@ -502,6 +502,11 @@ def say_checks(found: Classification, scale: Scale = POINTS) -> list[str]:
     said += [say_fold(row, scale) for row in folds]
     unsure = sum(is_unsure(row) and row["passed"] is not None for row in folds)
     passed, judged = (int(n) - unsure for n in (checks["passed"].sum(), checks["passed"].count()))
-    said += [f"{passed} of {judged} passed"] if judged else []
-    said += [f"{n} not judged"] if (n := checks["passed"].null_count()) else []
+    open_ones = checks["passed"].null_count() + unsure
+    if open_ones:
+        said.append(
+            f"{open_ones} not judged" + (f", {passed} of the other {judged} passed" if judged else "")
+        )
+    elif judged:
+        said.append(f"{passed} of {judged} passed")
     return [f"checks: {'; '.join(said)}"] if said else []

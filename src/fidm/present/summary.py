@@ -50,7 +50,8 @@ def performance(result: Classification) -> list[str]:
     """Return section 7: scores with intervals, and what combinations add."""
     columns = [(part, metric) for part in result.parts for metric in METRICS]
     header = ["", *(f"{PARTS[part]}, {SHORT[metric]}" for part, metric in columns)]
-    lines = ["## 7 Performance", "", "In per cent, with 95 % intervals.", ""]
+    ends = ", with 95 % intervals" if result.scores["low"].count() else "; too few people for intervals"
+    lines = ["## 7 Performance", "", f"In per cent{ends}.", ""]
     known = found_by(result.scores, "setting", "representation", "part", "metric")
     for setting in result.settings:
         rows = [
@@ -67,12 +68,15 @@ def performance(result: Classification) -> list[str]:
         [pair_words(in_words, *pair), *(cell(gains.get((*pair, *one)), sign=True) for one in columns)]
         for pair in pairs
     ]
-    more = f" and {how_many_classes(result, 'multiclass')}" if "multiclass" in result.settings else ""
+    elsewhere = ["p values"] if differences["p"].count() else []
+    elsewhere += [how_many_classes(result, "multiclass")] if "multiclass" in result.settings else []
+    more = listed(elsewhere) if elsewhere else ""
+    where = f" {more if differences['p'].count() else more.capitalize()}: classify-differences.csv."
     return [
         *lines,
         "**What a combination adds to its baseline**, two classes, in points",
         *table(header, rows),
-        f"{say_chance(differences)} p values{more}: classify-differences.csv.",
+        f"{say_chance(differences)}{where if more else ''}",
     ]
 
 
@@ -114,6 +118,7 @@ def limitations(result: Classification, *, simulated: bool) -> list[str]:
     held_out = (
         "The held-out part comes from the same study" if "held-out" in result.parts else "Nobody was held out"
     )
+    chance = "intervals exclude 0" if result.differences["low"].count() else "differences are large"
     return [
         "## 10 Checks and limitations",
         "",
@@ -121,7 +126,7 @@ def limitations(result: Classification, *, simulated: bool) -> list[str]:
         *(f"- **{plain_text(one)}**" for one in say_failed(result, in_words)),
         "- Intervals do not cover chance in who was trained on or in how folds were cut (classify.csv has "
         "the spread over repetitions), nor another clinic, language or map.",
-        "- Representations were compared many times on the same people; some intervals exclude 0 by chance.",
+        f"- Representations were compared many times on the same people; some {chance} by chance.",
         f"- {held_out}: this is no external validation.",
         *(["- The people are simulated and made to resemble the paper's."] if simulated else []),
         *([f"- {PAPERS_PEOPLE} They are in classify.csv."] if has_paper(result) else []),

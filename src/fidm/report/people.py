@@ -27,7 +27,7 @@ from scipy.stats import rankdata
 from fidm.behind import KEYS, Words
 from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
-from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, STATUSES, Profile
+from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, STATUSES, TOLD_APART, Profile
 from fidm.gaps import segment_uses
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.io.columns import COLUMN as EXCLUDED
@@ -324,7 +324,7 @@ def people_parts(
     """Give each person's part, in the order of the cohort or of those chosen."""
     tables = Tables.of(known)
     row_of = {name: row for row, name in enumerate(known.cohort.ids)}
-    places, rests = _places(known.profile), _effort_rests_on(known)
+    places, rests = places_among(known.profile), _effort_rests_on(known)
     wanted = list(row_of) if chosen is None else list(chosen)
     for i, name in enumerate(wanted):
         if on_progress and i % 20 == 0:
@@ -369,12 +369,17 @@ def _about(known: Known, row: int) -> dict[str, Any]:
     }
 
 
-def _places(profile: Profile) -> NDArray[np.float64]:
-    """The share of the others who lie below each person, in per cent; NaN where there is no estimate."""
+def places_among(profile: Profile) -> NDArray[np.float64]:
+    """Return the share of the others who lie below each person, in per cent; NaN where there is no estimate.
+
+    Nobody has a place in a parameter in which people may be indistinguishable: where its estimates may
+    account for next to none of the differences among them.
+    """
     found = np.full(profile.estimate.shape, np.nan)
+    same = profile.reliability[:, 1] < TOLD_APART
     for k in range(profile.estimate.shape[1]):
         is_known = ~np.isnan(profile.estimate[:, k])
-        if is_known.sum() >= FEWEST_FOR_SHARES:
+        if is_known.sum() >= FEWEST_FOR_SHARES and not same[k]:
             below = rankdata(profile.estimate[is_known, k]) - 1  # ties count half
             found[is_known, k] = 100 * below / (is_known.sum() - 1)
     return found

@@ -21,6 +21,7 @@ from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.inferred import say_way
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
+from fidm.fit.sensitivity import NO_LAPSE
 from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.findings import (
     PAPERS_PEOPLE,
@@ -34,7 +35,16 @@ from fidm.present.findings import (
     say_not_run,
     times,
 )
-from fidm.present.numbers import FLAGS, METHODS, MINUS, ONE_SITTING, PERCENT, in_one_way, sentence
+from fidm.present.numbers import (
+    FLAGS,
+    METHODS,
+    MINUS,
+    ONE_SITTING,
+    PERCENT,
+    in_one_way,
+    percent_text,
+    sentence,
+)
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
@@ -194,7 +204,18 @@ def _population_table(opened: Opened) -> dict[str, Any]:
             (said.get(name) or channel_words(name).name, QUANTITIES.get(what, what), value, se)
             for name, what, value, se in shared.iter_rows()
         ),
+        note=_say_lapses(opened.known.fit.prior.no_lapse),
     )  # fmt: skip
+
+
+def _say_lapses(none: float) -> str:
+    """What the rate of lapses is, and how probable it is that there are none, where that is known."""
+    if np.isnan(none):
+        return ""
+    return (
+        "The rate of lapses is the most probable one. That nobody lapses has a probability of "
+        f"{percent_text(none)} ({percent_text(NO_LAPSE)} before any data). η takes all rates into account."
+    )
 
 
 OWN_FIT = (

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import functools
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
+from scipy import special
 
 import fidm
+from fidm.model.effort import paper_channels
 from fidm.plot import forest
+from fidm.present.experiments import show_comparison
 from fidm.record import to_json
+from fidm.simulate.cohort import People
 
 
 @functools.cache
@@ -138,3 +144,54 @@ def test_a_parameter_of_few_people_in_a_group_is_left_out():
 def test_what_cannot_be_compared_is_named(asked, said):
     with pytest.raises(fidm.FidmError, match=said):
         fidm.compare(*study(), **asked)
+
+
+def test_people_without_data_are_named_and_not_counted():
+    task, people = study()
+    nobody = replace(
+        people[:0],
+        participants=people.participants[:1].with_columns(participant=pl.lit("C06")),
+        episode_offsets=np.zeros(2, dtype=np.int64),
+    )
+    found = fidm.compare(task, fidm.Cohort.concat([people, nobody]), by="keen", channels=())
+    assert found.groups.equals(fidm.compare(task, people, by="keen", channels=()).groups)
+    assert "1 person without any data is left out: C06." in found.notes
+
+
+def test_what_is_said_of_the_data_in_a_fit_is_said_here():
+    task, people = study()
+    silent = people.segments.with_columns(pause_s=pl.lit(None, dtype=pl.Float64))
+    marked = np.arange(people.n_steps) % 3 == 0
+    found = fidm.compare(
+        task, replace(people, segments=silent, inferred=marked), by="keen", channels=paper_channels()[:1]
+    )
+    assert any("The files of 80 participants cannot show pauses" in said for said in found.notes)
+    assert any("Inferred moves: 3" in said for said in found.notes)
+
+
+def test_the_auc_is_as_uncertain_as_difference_and_spread_together():
+    row, spread = keen().table.row(0, named=True), keen().overall["sd"][0]
+    low, high = (special.ndtr(row[end] / (np.sqrt(2) * spread)) for end in ("low", "high"))
+    assert row["auc_low"] < low < row["auc"] < high < row["auc_high"]
+    assert row["auc"] == pytest.approx(special.ndtr(row["difference"] / (np.sqrt(2) * spread)))
+
+
+def test_there_is_no_auc_where_people_may_not_differ(capsys):
+    task = fidm.load_task("errands")
+    people = fidm.simulate_cohort(task, 24, seed=3, people=People(effort_sd=0.01), max_steps=30)
+    half = pl.Series(["a", "b"] * 12)
+    people = people.with_participants(people.participants.with_columns(group=half))
+    found = fidm.compare(
+        task, people, by="group", channels=[c for c in paper_channels() if c.name == "turns"]
+    )
+    table = found.table.filter(parameter="turns")
+    assert table.select("auc", "auc_low", "auc_high").row(0) == (None, None, None)
+    assert table["difference"].is_finite().all()
+    (said,) = [said for said in found.notes if "No AUC" in said]
+    assert "turn count" in said
+    show_comparison(found, Console(width=120))
+    assert " – " in capsys.readouterr().out
+
+
+def test_one_contrast_has_one_p_value():
+    assert keen().overall["p"].to_list() == keen().table["p"].to_list()

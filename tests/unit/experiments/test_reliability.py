@@ -363,10 +363,11 @@ def test_an_uncertain_reliability_gives_no_change(found):
 
 def test_the_larger_error_of_halves_and_model_is_given(found):
     halves = {**found.row("duration"), "reliability": 0.9, "low": 0.6, "mdc": 0.2, "mdc_shrunk": 0.18}
-    model = {**halves, "kind": "model", "mdc": 0.5, "mdc_shrunk": np.log(1.5)}
+    model = {**halves, "kind": "model", "reliability": 0.85, "mdc": 0.5, "mdc_shrunk": np.log(1.5)}
     for rows in ((halves, model), ({**halves, "mdc": 0.5, "mdc_shrunk": np.log(1.5)}, model)):
         said = only(found, *rows)
         assert "split-half reliability is .90" in said
+        assert "by the model's own estimate .85 (" in said
         assert "at least 1.50 is" in said
     assert "factor of 1.20 is" in only(found, {**halves, "kind": "retest", "n": 80}, halves, model)
 
@@ -429,3 +430,32 @@ def test_the_models_reliability_is_as_uncertain_as_the_spread_among_people(task)
         assert row["low"] < row["reliability"] < row["high"] < 1
         widths.append(row["high"] - row["low"])
     assert widths[1] < widths[0] / 2
+
+
+def alike_in_counts(n, lengths=9):
+    """People who hardly differ in how often they speak, and by ``lengths`` segments cannot show it."""
+    rng = np.random.default_rng(3)
+    theta = np.repeat(rng.normal(0, 0.1, n), lengths)
+    who = np.repeat([f"P{j:02}" for j in range(n)], lengths)
+    turns = 1 + rng.poisson(0.8 * np.exp(theta))
+    table = pl.DataFrame({"participant": who, "segment": np.arange(len(who)) % lengths, "n_turns": turns})
+    return fidm.Cohort.from_segments(table)
+
+
+def test_the_models_reliability_is_a_share_which_fit_prints_too_and_is_not_known_exactly():
+    people = alike_in_counts(12)
+    fit = fidm.fit_effort(people, fidm.channels.NegativeBinomial("turns", "n_turns", design=()))
+    row = reliability(None, people, fit=fit, bootstrap=20).row("turns", "model")
+    profile = fit.profile(people)
+    assert profile.se.mean() > profile.prior_sd[0]  # how people differ is itself in doubt
+    assert row["reliability"] == profile.summary().table["reliability"][0]
+    assert 0 <= row["low"] < row["reliability"] < row["high"] < 1
+    assert row["high"] > 0.2
+
+
+def test_doubt_about_what_people_share_is_not_doubt_about_their_differences(task, cohort):
+    fit = fidm.Model(task).fit(cohort[np.arange(12)])
+    settled = {name: replace(one, plausible=None) for name, one in fit.populations.items()}
+    settled = replace(fit, populations=settled, prior=replace(fit.prior, plausible=None))
+    found, known = (one.profile(cohort).summary().table["reliability"].to_list() for one in (fit, settled))
+    assert found == known

@@ -328,7 +328,32 @@ def test_a_check_that_is_not_judged_counts_once():
         low=nothing.then("low"), high=nothing.then("high"), passed=nothing.then("passed")
     )
     (said,) = say_checks(with_tables(found, checks=unknown))
-    assert said.endswith("; 2 of 2 passed; 1 not judged")
+    assert said.endswith("; 1 not judged, 2 of the other 2 passed")
+    wide = found.checks.with_columns(
+        low=nothing.then("low").otherwise(-0.5), high=nothing.then("high").otherwise(0.5)
+    )
+    (said,) = say_checks(with_tables(found, checks=wide))
+    assert said.endswith("too uncertain to judge with so few people; 1 not judged, 2 of the other 2 passed")
+
+
+def test_without_intervals_nothing_is_said_of_them_nor_of_p_values(found):
+    nothing = [pl.lit(None, dtype=pl.Float64).alias(name) for name in ("low", "high")]
+    none = pl.lit(None, dtype=pl.Float64).alias("p")
+    bare = with_tables(
+        found,
+        scores=found.scores.with_columns(nothing),
+        differences=found.differences.with_columns(*nothing, none),
+    )
+    text, before = summary(bare), summary(found)
+    for said in (
+        "p values and three classes: classify",
+        "some intervals exclude 0",
+        "In per cent, with 95 %",
+    ):
+        assert said in before
+        assert said not in text
+    assert "Three classes: classify-differences.csv." in text
+    assert "In per cent; too few people for intervals." in text
 
 
 def test_page_and_report_judge_the_check_of_the_fold_alike():

@@ -6,6 +6,7 @@ import base64
 import csv
 import html.parser
 import json
+import math
 import re
 from dataclasses import replace
 
@@ -48,7 +49,7 @@ from fidm.report.opening import (
     write_key,
 )
 from fidm.report.parts import scatter, text_column, with_interval
-from fidm.report.people import people_parts, shared_part
+from fidm.report.people import people_parts, places_among, shared_part
 from fidm.report.report import build_report, laid_out, write_report
 from fidm.report.sections_model import (
     classification_section,
@@ -218,6 +219,40 @@ def test_the_profile_has_its_place_among_the_others(opened, monkeypatch):
         things = "steps" if k == 0 else "paused segments" if name == "pause" else "segments"
         assert all(re.fullmatch(rf"{row['n']} {things.rstrip('s')}s?", row["rests_on"]) for row in rows)
         assert all((row["said"] is None) == (row["status"] == "ok") for row in rows)
+
+
+def test_nobody_has_a_place_where_people_may_not_be_distinguishable():
+    rng, who = np.random.default_rng(3), np.repeat(np.arange(12), 9)
+    count = 1 + rng.poisson(0.8, 108)
+    spoken = rng.lognormal(rng.normal(0, 0.5, 12)[who], 0.2)
+    table = pl.DataFrame(
+        {
+            "participant": [f"P{j}" for j in who],
+            "segment": np.arange(108),
+            "n_turns": count,
+            "duration_s": spoken,
+        }
+    )
+    channels = (
+        fidm.channels.NegativeBinomial("turns", "n_turns", design=()),
+        fidm.channels.LogNormal("duration", "duration_s", design=()),
+    )
+    profile = fidm.fit_effort(table, channels).profile(table)
+    assert np.isfinite(profile.estimate).all()
+    turns, duration = np.isnan(places_among(profile)).T
+    assert turns.all()
+    assert not duration.any()
+
+
+def test_the_lapse_rate_is_said_to_be_the_most_probable_one(opened):
+    fit = opened.known.fit
+    shares = fit.prior.plausible.weight[fit.prior.plausible.lapse == 0]
+    (shared,) = (one for one in parameters_section(opened)["tables"] if one["id"] == "population")
+    assert "the most probable one" in shared["note"]
+    assert f"has a probability of {percent_text(float(shares.sum()))} (" in shared["note"]
+    given = replace(fit.prior.plausible, lapse=np.full_like(fit.prior.plausible.lapse, 0.1))
+    assert math.isnan(replace(fit.prior, plausible=given).no_lapse)
+    assert math.isnan(replace(fit.prior, plausible=None).no_lapse)
 
 
 def test_people_are_listed_as_they_stand_in_the_page(opened):

@@ -40,7 +40,8 @@ const fidmPerson = (() => {
     const table = dataTable("Profile", heads, rows, { numbers: [2, 4], kept: [0, 3, 5] });
     table.classList.add("profile");
     const said = "Band: the middle 80 % of the cohort, line: its median. Dot and bar: this person's estimate and "
-      + "interval, hollow where something is to be said against it. Place: the share of the others who lie below."
+      + "interval, hollow where something is to be said against it. Place: the share of the others who lie below; "
+      + "none where people may not be distinguishable."
       + finiteOf(shared);
     return el("div", "", scrolls(table, "Profile"), el("p", "quiet small", said));
   }
