@@ -150,7 +150,10 @@ def places_behind(study: Path, found: Evidence, *, names: Mapping[str, str] | No
     if not has_grounding(study):
         return Behind(found.actions, found.segments)
     try:
-        moves, segments, turns = (_named(_read(study, name), names) for name in OWN)
+        tables = (_read(study, name) for name in OWN)
+        moves, segments, turns = (
+            one if names is None else renamed(one, names).drop_nulls("participant") for one in tables
+        )
     except DataError as error:
         said = f"{error.source} cannot be used: {error.message}, {NO_WORDS}. Run fidm ground again."
         return Behind(found.actions, found.segments, warnings=(said,))
@@ -175,11 +178,6 @@ def places_behind(study: Path, found: Evidence, *, names: Mapping[str, str] | No
         found.segments.join(where, on=[*KEYS, "segment"], how="left", maintain_order="left"),
         Words(moves, segments, turns),
     )
-
-
-def _named(table: pl.DataFrame, names: Mapping[str, str] | None) -> pl.DataFrame:
-    """The rows of a table that belong to people who have a name, under that name."""
-    return table if names is None else renamed(table, names).drop_nulls("participant")
 
 
 def renamed(table: pl.DataFrame, names: Mapping[str, str]) -> pl.DataFrame:
@@ -245,17 +243,7 @@ def _is_like(kind: pl.DataType, wanted: type[pl.DataType]) -> bool:
 
 
 def write_evidence(found: Evidence, behind: Behind, folder: Path) -> list[Path]:
-    """Write a row per action and per segment, with their turns and times, and what is said of everybody.
-
-    Parameters
-    ----------
-    found : Evidence
-        What was found.
-    behind : Behind
-        The same, led back to the dialogs. No words are written.
-    folder : Path
-        Where to; made if need be.
-    """
+    """Write a row per action and per segment, with their turns and times, and a summary; but no words."""
     written = [folder / "evidence-actions.parquet", folder / "evidence-segments.parquet"]
     try:
         for path, table in zip(written, (behind.actions, behind.segments), strict=True):

@@ -6,7 +6,7 @@ sentences, so that a person can. Batch work collects all its problems before it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 MOST_LISTED, MOST_ALIKE = 100, 5
@@ -103,6 +103,24 @@ class FitError(FidmError):
     """
 
     channel: str = ""
+
+
+def one_of(name: str, value: str, allowed: Sequence[str], error: type[FidmError] = DataError) -> None:
+    """Raise unless an option has one of its values."""
+    if value not in allowed:
+        raise error(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")
+
+
+def at_least(name: str, value: float, least: int, error: type[FidmError] = DataError) -> None:
+    """Raise unless an option is so large."""
+    if not value >= least:
+        raise error(f"{name} is {value}; it must be {least} or more.")
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as one says them: "a, b and c"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def count(n: int, thing: str, things: str = "") -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -219,6 +220,12 @@ def locked(path: Path, *, wait_s: float = -1.0, only_reads: bool = False) -> Ite
         yield
     finally:
         lock.release()
+
+
+def hash_file(path: str | Path) -> str:
+    """Return the SHA-256 of a file's content."""
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _umask() -> int:

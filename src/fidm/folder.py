@@ -39,12 +39,6 @@ from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress
 
-CLASSIFIED = (
-    "scores", "differences", "roc", "calibration", "calibration_summary", "thresholds", "groups", "checks",
-    "missing", "coefficients",
-)  # fmt: skip
-"""The tables of a classification that its file holds."""
-
 RESULTS = "results"
 """The folder of a study that experiments write to."""
 
@@ -165,7 +159,7 @@ class StudyFolder:
             own = " of this study" if use is None and fit.n_learned <= len(self.cohort) else ""
             said = f"learned {'' if own else 'earlier '}from {count(fit.n_learned, 'participant')}{own}"
             said += f", {path}" if name_file else ""
-            if use is None and _is_older(path, self.path):
+            if use is None and is_older(path, self.path):
                 said += (
                     ". The study's tables are newer than that: fit it again (fidm fit) if they have changed"
                 )
@@ -225,7 +219,9 @@ class StudyFolder:
         if record.settings["labels"] != hash_values(question.label) or not predictions.is_file():
             return None
         tables = {
-            name: pl.DataFrame(said[name], schema=getattr(classified, name.upper())) for name in CLASSIFIED
+            name: pl.DataFrame(said[name], schema=getattr(classified, name.upper()))
+            for name in classified.TABLES
+            if name != "predictions"
         }
         return Classification(
             record=record,
@@ -254,15 +250,7 @@ def study_channels(study: Study) -> tuple[Channel, ...] | None:
 
 
 def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]:
-    """Return the tasks that are named, or else those of the study.
-
-    Parameters
-    ----------
-    study : Study
-        The study.
-    task : sequence of str
-        Names or files of tasks; by default those that study.toml names.
-    """
+    """Return the tasks with these names or files, or else those that study.toml names."""
     tasks = tuple(load_task(name) for name in task) or study.load_tasks()
     if not tasks:
         raise DataError(
@@ -346,7 +334,7 @@ def read_talks(
     )
 
 
-def _is_older(fit: Path, folder: Path) -> bool:
-    """Whether a fit was written before the tables of the study it is to be used on."""
+def is_older(fit: Path, folder: Path) -> bool:
+    """Return whether a fit was written before the tables of the study it is to be used on."""
     tables = [path for name in ("steps", "segments") for path in folder.glob(f"{name}*")]
     return any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -24,8 +24,8 @@ from fidm.classify.language import Language, Texts, participant_texts
 from fidm.classify.question import Protocol
 from fidm.classify.result import Classification
 from fidm.cohort import Cohort
-from fidm.defaults import MAX_PEOPLE
-from fidm.errors import DataError, count
+from fidm.defaults import FitOptions, GroundOptions
+from fidm.errors import DataError, at_least, count
 from fidm.files import recover_folder, whole_file
 from fidm.fit.averaged import profile_draws
 from fidm.fit.common import smallest_hashes
@@ -62,6 +62,10 @@ from fidm.types import Progress
 
 API_KEY = "FIDM_API_KEY"
 """The environment variable that holds a server's key; a key on the command line could be seen by others."""
+
+
+SERVED = ("endpoint", "model", "samples", "workers")
+"""The options that are for a language model."""
 
 
 def silent(_doing: str, _done: int, _of: int) -> None:
@@ -155,46 +159,26 @@ class GroundedStudy:
         }
 
 
-def ground_study(
-    study: Path,
-    *,
-    talks: Path | None = None,
-    task: str | None = None,
-    by: str | None = None,
-    language: str | None = None,
-    roles: Path | None = None,
-    endpoint: str | None = None,
-    model: str | None = None,
-    samples: int | None = None,
-    workers: int | None = None,
-    allow_remote: bool = False,
-    skip_bad: bool = False,
-    on_progress: Progress = silent,
-) -> GroundedStudy:
-    """Turn the dialogs of a study into its tables, and write them; as ``fidm ground`` does.
-
-    Parameters
-    ----------
-    study : Path
-        The folder.
-    talks, task, by, language, roles, endpoint, model, samples, workers, allow_remote, skip_bad
-        The options of ``fidm ground``; what is left out is as grounding.toml says.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
+def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress = silent) -> GroundedStudy:
+    """Turn the dialogs of a study into its tables, and write them; as ``fidm ground`` does."""
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
     was_interrupted = recover_folder(study)
     Trail(study)  # decisions that were tampered with are found before the work, not after it
-    served = {"endpoint": endpoint, "model": model, "samples": samples, "workers": workers}
-    chosen = _with_options(read_settings(study), {"by": by, "language": language}, served)
-    name = _dialogs_task(study, task)
+    chosen = _with_options(read_settings(study), options)
+    name = _dialogs_task(study, options.task)
     loaded = load_task(name)
-    place = talks if talks is not None else study / chosen.talks
+    place = options.talks if options.talks is not None else study / chosen.talks
     people = known_participants(study)
     excluded = excluded_people(people, source=str(study))
     with alone_in(study):
-        dialogs = read_talks(study, talks=talks, roles=roles, skip_bad=skip_bad, on_progress=on_progress)
+        dialogs = read_talks(
+            study,
+            talks=options.talks,
+            roles=options.roles,
+            skip_bad=options.skip_bad,
+            on_progress=on_progress,
+        )
         if dialogs is None:
             hint = "Put the dialogs into it, or say where they are with --talks."
             if (study.parent / "study.toml").exists():
@@ -203,7 +187,8 @@ def ground_study(
         if not len(dialogs):
             raise DataError("has no dialog that can be used.", source=str(place))
         cache = private_folder(study) / ANSWERS if chosen.by in ASKING else None
-        grounder = chosen.grounder(cache=cache, allow_remote=allow_remote, api_key=os.environ.get(API_KEY))
+        key = os.environ.get(API_KEY)
+        grounder = chosen.grounder(cache=cache, allow_remote=options.allow_remote, api_key=key)
         try:
             grounded = ground(
                 dialogs,
@@ -251,10 +236,11 @@ def _absent(people: pl.DataFrame | None, grounded: Grounded, excluded: pl.DataFr
     return tuple(people["participant"].filter(~people["participant"].is_in(known.implode())).to_list())
 
 
-def _with_options(file: GroundingFile, asked: Mapping[str, Any], served: Mapping[str, Any]) -> GroundingFile:
+def _with_options(file: GroundingFile, options: GroundOptions) -> GroundingFile:
     """The file's settings with what the caller says instead, of the grounder and of a model's server."""
-    chosen = file.model_copy(update={key: value for key, value in asked.items() if value is not None})
-    told = {key: value for key, value in served.items() if value is not None}
+    said = {key: value for key, value in asdict(options).items() if value is not None}
+    chosen = file.model_copy(update={key: said[key] for key in ("by", "language") if key in said})
+    told = {key: value for key, value in said.items() if key in SERVED}
     GROUNDERS.find(chosen.by)  # says which there are
     if told and chosen.by not in ASKING:
         raise DataError(f"--{next(iter(told))} is for a language model; add --by llm or --by hybrid.")
@@ -406,53 +392,31 @@ class FittedStudy:
 
 def fit_study(
     study: Path,
+    options: FitOptions,
     *,
     task: tuple[str, ...] = (),
-    method: Literal["eb", "mle"] = "eb",
-    population: Literal["random", "pooled"] = "random",
-    joint: bool = False,
-    lapse: float | Literal["estimate"] | None = None,
-    inferred: float | None = None,
-    draws: int = 0,
-    seed: int = 1,
-    split: str | None = None,
-    use: Path | None = None,
     skip_bad: bool = False,
-    max_people: int = MAX_PEOPLE,
-    workers: int | None = None,
-    out: Path | None = None,
     on_progress: Progress = silent,
 ) -> FittedStudy:
-    """Learn what people share, estimate everybody, and write both, as ``fidm fit`` does; part by part.
-
-    Parameters
-    ----------
-    study : Path
-        The folder.
-    task, method, population, joint, lapse, inferred, draws, seed, split, use, skip_bad, max_people, workers,
-    out
-        The options of ``fidm fit``.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Learn what people share, estimate everybody, and write both, as ``fidm fit`` does; part by part."""
     applied = bring_up_to_date(study, on_progress=on_progress)
     opened = Study(study)
     tasks = study_tasks(opened, task)
-    if draws < 0 or draws == 1 or seed < 0:
+    use, workers = options.use, options.workers
+    if options.draws < 0 or options.draws == 1 or options.seed < 0:
         raise DataError("--draws must be 0, or 2 and more; --seed 0 or more.")
-    if max_people < 2:
-        raise DataError(f"--max-people is {max_people}; it must be 2 or more.")
+    at_least("--max-people", options.max_people, 2)
     own = study_channels(opened)
     kinds = [type(channel) for channel in own or ()]
     earlier = None if use is None else load_fit(use, tasks, channels=kinds)
-    if earlier is not None and inferred not in (None, earlier.inferred):
+    if earlier is not None and options.inferred not in (None, earlier.inferred):
         raise DataError(
-            f"--inferred is {inferred:g}, but the fit was made with {earlier.inferred:g}, and its prior "
-            "belongs to that. Leave --inferred out, or fit again.",
+            f"--inferred is {options.inferred:g}, but the fit was made with {earlier.inferred:g}, and its "
+            "prior belongs to that. Leave --inferred out, or fit again.",
             source=str(use),
         )
     channels = own if earlier is None else earlier.channels
-    model = Model(tasks, channels=channels, lapse=lapse, inferred=inferred or 0.0)
+    model = Model(tasks, channels=channels, lapse=_lapse(options.lapse), inferred=options.inferred or 0.0)
     compares = opened.has_column("steps", "inferred")
     other: Fit | str | None = None
     learned_from = pl.Series([], dtype=pl.String)
@@ -460,12 +424,12 @@ def fit_study(
         fitted, part = earlier, f"an earlier study, {use}"
         other = other_way(earlier) if compares else None
     else:
-        learners, part = _learners(opened, model, split, max_people, skip_bad, on_progress)
+        learners, part = _learners(opened, model, options, skip_bad, on_progress)
         fitted = model.fit(
             learners,
-            method=method,
-            population=population,
-            joint=joint,
+            method=options.method,
+            population=options.population,
+            joint=options.joint,
             max_people=None,
             workers=workers,
             on_progress=on_progress,
@@ -474,10 +438,8 @@ def fit_study(
         learned_from = learners.ids
         del learners
     profile, others, problems, gaps = _profiles(fitted, other, opened, model, skip_bad, workers, on_progress)
-    if draws:
-        average = partial(
-            _averaged, study, tasks, draws=draws, seed=seed, workers=workers, on_progress=on_progress
-        )
+    if options.draws:
+        average = partial(_averaged, study, tasks, options, on_progress=on_progress)
         profile = average(fitted, profile)
         if others is not None and isinstance(other, Fit):
             others = average(other, others)
@@ -489,7 +451,7 @@ def fit_study(
         reasons=count_reasons(opened.excluded()),
         reviewed=_reviewed(study),
         part=part,
-        folder=out or study,
+        folder=options.out or study,
         is_new=use is None,
         notes=() if applied is None else (applied,),
         learned=_learned(profile, learned_from),
@@ -497,6 +459,17 @@ def fit_study(
     )
     found.write()
     return found
+
+
+def _lapse(text: str | None) -> float | Literal["estimate"] | None:
+    if text is None:
+        return None
+    if text == "estimate":
+        return "estimate"
+    try:
+        return float(text)
+    except ValueError:
+        raise DataError(f"--lapse is {text!r}; it must be a number or 'estimate'.") from None
 
 
 def _learned(profile: Profile, people: pl.Series) -> dict[str, int]:
@@ -507,15 +480,15 @@ def _learned(profile: Profile, people: pl.Series) -> dict[str, int]:
 
 
 def _learners(
-    study: Study, model: Model, split: str | None, most: int, skip_bad: bool, on_progress: Progress
+    study: Study, model: Model, options: FitOptions, skip_bad: bool, on_progress: Progress
 ) -> tuple[Cohort, str]:
     """The people to learn from: those of the training part, at most so many of them."""
     people = study.participants()
-    ids, part = choose_part(people, split, source=str(study.folder))
+    ids, part = choose_part(people, options.split, source=str(study.folder))
     if ids is None:
         ids = people["participant"].cast(pl.String).unique(maintain_order=True).drop_nulls()
-    if len(ids) > most:
-        ids = ids.gather(np.sort(smallest_hashes(ids.to_list(), most)))
+    if len(ids) > options.max_people:
+        ids = ids.gather(np.sort(smallest_hashes(ids.to_list(), options.max_people)))
     # Of a large study only the learners' rows are read here; the others' are checked when they are profiled.
     some = ids if len(ids) < people.height and study.n_parts > 1 else None
     parts, is_bad = [], False
@@ -562,12 +535,10 @@ def _profiles(
 def _averaged(
     study: Path,
     tasks: tuple[TaskModel, ...],
+    options: FitOptions,
     fitted: Fit,
     profile: Profile,
     *,
-    draws: int,
-    seed: int,
-    workers: int | None,
     on_progress: Progress,
 ) -> Profile:
     """The people's profile averaged over sampled groundings."""
@@ -580,9 +551,12 @@ def _averaged(
         rows = [(place[name], j) for j, name in enumerate(cohort.ids.to_list()) if name in place]
         return cohort[np.array([j for _, j in sorted(rows)], dtype=np.int64)]
 
-    cohorts = map(same_people, study_draws(study, tasks[0], draws, seed=seed))
+    cohorts = map(same_people, study_draws(study, tasks[0], options.draws, seed=options.seed))
     return profile_draws(
-        fitted, cohorts, workers=workers, on_progress=lambda doing, done, _: on_progress(doing, done, draws)
+        fitted,
+        cohorts,
+        workers=options.workers,
+        on_progress=lambda doing, done, _: on_progress(doing, done, options.draws),
     )
 
 
@@ -637,19 +611,7 @@ def classify_study(
     skip_bad: bool = False,
     on_progress: Progress = silent,
 ) -> ClassifiedStudy:
-    """Classify the status of a study's people, as ``fidm classify`` does, with what they said in the dialogs.
-
-    Parameters
-    ----------
-    opened : StudyFolder
-        The study.
-    protocol : Protocol
-        How they are to be told apart.
-    encoder, talks, roles, no_language, skip_bad
-        The options of ``fidm classify``.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Classify the status of a study's people, as ``fidm classify`` does, with what they said in dialogs."""
     representations = protocol.representations or ()
     encoders = encoders_of(encoder)
     if no_language:

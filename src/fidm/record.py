@@ -162,13 +162,7 @@ def to_json(result: Result) -> str:
 
 
 def read_record(path: Path) -> tuple[Record, dict[str, Any]] | None:
-    """Return a written result's record and numbers; None where there is no file, or one that is not ours.
-
-    Parameters
-    ----------
-    path : Path
-        The JSON file that :func:`write_result` wrote.
-    """
+    """Return a written result's record and numbers; None where there is no file, or one that is not ours."""
     try:
         said = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):

@@ -19,17 +19,18 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
+from joblib import cpu_count
 
 import fidm
 from fidm.behind import places_behind, write_evidence
 from fidm.classify.question import Protocol
-from fidm.defaults import LABEL, MAX_PEOPLE, NORMAL
+from fidm.defaults import MAX_PEOPLE, FitOptions, GroundOptions, RunOptions
 from fidm.errors import DataError, FidmError, count
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import localize
 from fidm.experiments.reliability import reliability
-from fidm.files import whole_file
-from fidm.folder import RESULTS, StudyFolder
+from fidm.files import hash_file, whole_file
+from fidm.folder import RESULTS, StudyFolder, is_older
 from fidm.gaps import segment_uses
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
@@ -83,37 +84,11 @@ class Done(NamedTuple):
 
 
 def run_line(
-    study: str | Path,
-    *,
-    label: str = LABEL,
-    normal: str = NORMAL,
-    seed: int = 1,
-    skip_bad: bool = False,
-    again: bool = False,
-    workers: int | None = None,
-    on_progress: Progress = silent,
+    study: str | Path, options: RunOptions = RunOptions(), *, on_progress: Progress = silent
 ) -> Iterator[Step]:
-    """Take a study from its dialogs, or its tables, to its report; give each step when it is finished.
-
-    Parameters
-    ----------
-    study : path
-        The study folder.
-    label, normal : str
-        The participants' column with their status, and the status of healthy people.
-    seed : int
-        The same seed gives the same numbers.
-    skip_bad : bool
-        Leave out dialogs and people with problems, instead of refusing the study.
-    again : bool
-        Do every step again, whether it is up to date or not.
-    workers : int, optional
-        Threads or processes; changes no number.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
-    line = _Line(Path(study), label, normal, seed, skip_bad, workers, on_progress)
-    memory = _Memory(line.results / STATE, again=again)
+    """Take a study from its dialogs, or its tables, to its report; give each step when it is finished."""
+    line = _Line(Path(study), options, on_progress)
+    memory = _Memory(line.results / STATE, again=options.again)
     for name, do, why_not in (
         ("ground", line.ground, line.no_dialogs),
         ("fit", line.fit, line.foreign_fit),
@@ -129,21 +104,13 @@ def run_line(
 class _Line:
     """The steps on one study, which is opened once it has tables."""
 
-    def __init__(
-        self,
-        folder: Path,
-        label: str,
-        normal: str,
-        seed: int,
-        skip_bad: bool,
-        workers: int | None,
-        on_progress: Progress,
-    ) -> None:
+    def __init__(self, folder: Path, options: RunOptions, on_progress: Progress) -> None:
         if not folder.is_dir():
             raise DataError("is not a folder.", source=str(folder))
         self.folder, self.results = folder, folder / RESULTS
-        self.label, self.normal, self.seed, self.skip_bad = label, normal, seed, skip_bad
-        self.workers, self.on_progress = workers, on_progress
+        self.label, self.normal, self.seed = options.label, options.normal, options.seed
+        self.workers = cpu_count() if options.workers is None else options.workers
+        self.skip_bad, self.on_progress = options.skip_bad, on_progress
         self._opened: StudyFolder | None = None
 
     @property
@@ -200,8 +167,7 @@ class _Line:
         fit = self.folder / "fit.json"
         if memory.again or not fit.exists() or memory.wrote("fit", fit):
             return None
-        tables = [path for one in ("steps", "segments") for path in self.folder.glob(f"{one}*")]
-        if any(path.stat().st_mtime > fit.stat().st_mtime + 1 for path in tables):
+        if is_older(fit, self.folder):
             return None
         return "fit.json was made by fidm fit, and is used as it is"
 
@@ -221,7 +187,8 @@ class _Line:
 
     def ground(self) -> Done:
         """Ground the dialogs."""
-        found = ground_study(self.folder, skip_bad=self.skip_bad, on_progress=self.on_progress)
+        options = GroundOptions(skip_bad=self.skip_bad)
+        found = ground_study(self.folder, options, on_progress=self.on_progress)
         review = found.grounded.shares().get("needs_review", 0.0)
         uses, total = segment_uses(found.grounded.cohort), found.grounded.segments.height
         said = f"{count(len(found.grounded.dialogs), 'dialog')}, {count(total, 'segment')}"
@@ -234,9 +201,8 @@ class _Line:
 
     def fit(self) -> Done:
         """Learn what people share, and profile everybody."""
-        found = fit_study(
-            self.folder, skip_bad=self.skip_bad, workers=self.workers, on_progress=self.on_progress
-        )
+        options = FitOptions(workers=self.workers)
+        found = fit_study(self.folder, options, skip_bad=self.skip_bad, on_progress=self.on_progress)
         who = count(len(found.profile), "participant")
         of = f" of {found.fit.n_people:,}" if found.fit.n_learned < found.fit.n_people <= MAX_PEOPLE else ""
         said = f"{who}, learned from {found.fit.n_learned:,}{of} ({found.part})"
@@ -368,7 +334,4 @@ def _hash(paths: Iterable[Path], settings: Sequence[object]) -> str:
 
 def _file_hash(path: Path) -> str:
     """A hash of a file's content; empty where there is none."""
-    if not path.is_file():
-        return ""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hash_file(path) if path.is_file() else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fidm.errors import GroundingError
-from fidm.grounding.llm.cache import AnswerCache, Stored
+from fidm.grounding.llm.client import AnswerCache, Stored
 
 
 def stored(text: str = "x") -> Stored:

@@ -14,7 +14,7 @@ from llm_dialogs import context, segment
 from fidm.errors import GroundingError
 from fidm.grounding.base import Grounder
 from fidm.grounding.llm import client
-from fidm.grounding.llm.cache import AnswerCache
+from fidm.grounding.llm.client import AnswerCache
 from fidm.grounding.llm.grounder import LanguageModel, export_requests, import_answers
 from fidm.grounding.llm.prompt import MAX_SAID
 from fidm.grounding.route.program import write_program

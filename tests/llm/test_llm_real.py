@@ -18,7 +18,7 @@ from real_server import running_server, weights
 from resume_worker import SHORT, TEXTS
 
 from fidm.grounding.base import Proposal
-from fidm.grounding.llm.cache import AnswerCache
+from fidm.grounding.llm.client import AnswerCache
 from fidm.grounding.llm.grounder import LanguageModel
 from fidm.grounding.route.replay import replay
 

@@ -21,8 +21,7 @@ from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
 from fidm.plot.evidence import residual_shade
 from fidm.present.numbers import estimate_text, number_text, percent_text
-from fidm.report.html import to_html
-from fidm.report.report import build_report
+from fidm.report.report import build_report, to_html
 from fidm.talk import Transcript, Turn
 
 STATEMENT = "Research use only, not a diagnosis."

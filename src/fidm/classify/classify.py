@@ -33,7 +33,6 @@ from fidm.classify.features import (
     profile_channels,
     usual,
 )
-from fidm.classify.judging import Features, Judge
 from fidm.classify.language import Language
 from fidm.classify.question import UNKNOWN, Protocol, Question, ask
 from fidm.classify.result import CHECKS, Classification, Flow
@@ -56,7 +55,7 @@ from fidm.classify.tables import (
     score,
     score_table,
 )
-from fidm.classify.validation import check_leaks, cross_validate
+from fidm.classify.validation import Features, Judge, check_leaks, cross_validate
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
 from fidm.errors import DataError, FidmError, FitError

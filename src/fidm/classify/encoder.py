@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidm.errors import DataError
-from fidm.files import Contents, PrivateFile
+from fidm.files import Contents, PrivateFile, hash_file
 
 Vector = NDArray[np.float32]
 
@@ -194,17 +194,13 @@ def _no_folder(name: str, what: str) -> DataError:
 
 def _not_here(name: str) -> DataError:
     known = next((alias for alias, known in ENCODERS.items() if known == name), "NAME")
-    first = "" if has_extra() else " (after: pip install 'fidm[language]')"
+    is_installed = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
+    first = "" if is_installed else " (after: pip install 'fidm[language]')"
     return DataError(
         f"The encoder {name} is not on this machine, and fidm downloads nothing by itself. Fetch it once "
         f"with: hf download {name}{first}. Or put its files into a folder and name it: "
         f"--encoder {known}=FOLDER."
     )
-
-
-def has_extra() -> bool:
-    """Return whether what runs an encoder is installed; nothing is imported."""
-    return all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers"))
 
 
 def _checked(folder: Path, *, fetch: str) -> Path:
@@ -268,8 +264,7 @@ def fingerprint(folder: Path) -> str:
 @lru_cache(maxsize=256)
 def _digest(path: Path, size: int, modified_ns: int) -> str:
     """Hash a file's content, once as long as it stays the same."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return hash_file(path)
 
 
 POOLING = 1

@@ -21,7 +21,6 @@ from fidm.classify.intervals import (
     mean_over_folds,
     over_repeats,
 )
-from fidm.classify.judging import Features, Judge, Prediction
 from fidm.classify.question import Question
 from fidm.classify.result import (
     CALIBRATION,
@@ -36,6 +35,7 @@ from fidm.classify.result import (
     THRESHOLDS,
 )
 from fidm.classify.subgroups import by_group
+from fidm.classify.validation import Features, Judge, Prediction
 from fidm.experiments import paper
 from fidm.experiments.shared import Preparation
 from fidm.types import Integers

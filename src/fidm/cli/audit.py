@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -168,6 +168,7 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
     from fidm.grounding.review.apply import read_proposed
     from fidm.grounding.review.audit import agreements, audits
     from fidm.grounding.review.trail import Trail
+    from fidm.record import plain
 
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
@@ -178,7 +179,7 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
         report = {
             "study": str(study),
             "decisions": len(trail.decisions),
-            "pairs": [_finite(asdict(pair)) for pair in pairs],
+            "pairs": [plain(asdict(pair)) for pair in pairs],
             "audits": [
                 {"name": sample.name, "reviewer": reviewer, **asdict(score)}
                 for sample, reviewer, score in found
@@ -201,10 +202,6 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
     for sample, reviewer, score in found:
         _show_audit(console, sample, reviewer, score)
     return 0
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    return {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in values.items()}
 
 
 def _row(pair: Agreement) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from fidm.defaults import RunOptions
 from fidm.errors import count
 from fidm.present.terminal import note, page, progress_bar, warn
 
@@ -22,8 +23,6 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
     people
         How many simulated people; by default as many as in the paper.
     """
-    from joblib import cpu_count
-
     from fidm.cli.run import do_steps, say_report
     from fidm.present.experiments import say_left_out
     from fidm.present.study import show_demo
@@ -50,7 +49,7 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
     )
     if say_left_out(formats):
         warn(console, say_left_out(formats))
-    do_steps(lambda step: run_line(study, seed=seed, workers=cpu_count(), on_progress=step), console)
+    do_steps(lambda step: run_line(study, RunOptions(seed=seed), on_progress=step), console)
     show_demo(study, console)
     console.print(f"\nWrote {study}, with tables and figures in {study / 'results'}", soft_wrap=True)
     note(

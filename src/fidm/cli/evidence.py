@@ -15,7 +15,7 @@ from fidm.cli.shared import (
     print_result,
 )
 from fidm.defaults import LOCALIZE_BOOTSTRAP
-from fidm.errors import DataError, count
+from fidm.errors import DataError, at_least, count
 from fidm.present.terminal import aside, note, page, progress_bar, warn
 
 if TYPE_CHECKING:
@@ -61,8 +61,7 @@ def evidence(
     from fidm.plot.save import save_figure
     from fidm.present.study import Person, say_estimates, say_lacking, show_evidence
 
-    if top < 1:
-        raise DataError(f"--top is {top}; it must be 1 or more.")
+    at_least("--top", top, 1)
     with progress_bar() as bars:
         opened = reading.open(study, bars)
         if participant is not None:

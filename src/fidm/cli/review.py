@@ -7,7 +7,7 @@ import secrets
 import tempfile
 import webbrowser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -82,7 +82,7 @@ def review(
         chosen = sock.getsockname()[1]
         address = f"http://{HOST}:{chosen}/#{token}"
         _say_hello(console, desk.n_segments, address)
-        with _opened(address) if open else _nothing() as is_open:
+        with _opened(address) if open else nullcontext(False) as is_open:
             if open and not is_open:
                 note(console, "no browser could be opened; open the address yourself")
                 _flush(console)
@@ -110,11 +110,6 @@ def _say_hello(console: Console, n_segments: int, address: str) -> None:
 def _flush(console: Console) -> None:
     """Let the address be read at once by whoever reads a pipe."""
     console.file.flush()
-
-
-@contextmanager
-def _nothing() -> Iterator[bool]:
-    yield False
 
 
 @contextmanager

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+from cyclopts import Parameter
 from rich.text import Text
 
-from fidm.cli.shared import Flag, print_json
-from fidm.defaults import LABEL, NORMAL
+from fidm.cli.shared import print_json
+from fidm.defaults import RunOptions
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.terminal import page, printable, progress_bar, warn
 
@@ -27,12 +28,7 @@ MARKS = {"done": ("✓", "green"), "up to date": ("·", "dim"), "left out": ("�
 def run(
     study: Path,
     *,
-    label: str = LABEL,
-    normal: str = NORMAL,
-    seed: int = 1,
-    skip_bad: Flag = False,
-    again: Flag = False,
-    workers: int | None = None,
+    options: Annotated[RunOptions, Parameter(name="*", negative=())] = RunOptions(),
     json: bool = False,
 ) -> int:
     """Take a study from its dialogs, or its tables, to its report.
@@ -46,39 +42,13 @@ def run(
     ----------
     study
         The study folder, with dialogs in talks/, or with tables.
-    label
-        The participants' column with their status.
-    normal
-        The status of healthy people, who are told from all others.
-    seed
-        The same seed gives the same numbers.
-    skip_bad
-        Leave out dialogs and participants whose data have problems, instead of refusing the study.
-    again
-        Do every step again, even if it is up to date.
-    workers
-        Threads and processes; by default one per processor. Changes no number.
     json
         Print what became of each step as JSON.
     """
-    from joblib import cpu_count
-
     from fidm.run import run_line
 
     console = None if json else page()
-    steps = do_steps(
-        lambda on_progress: run_line(
-            study,
-            label=label,
-            normal=normal,
-            seed=seed,
-            skip_bad=skip_bad,
-            again=again,
-            workers=cpu_count() if workers is None else workers,
-            on_progress=on_progress,
-        ),
-        console,
-    )
+    steps = do_steps(lambda on_progress: run_line(study, options, on_progress=on_progress), console)
     if console is None:
         print_json([asdict(step) for step in steps])
     else:

@@ -47,7 +47,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, TaskError, count
+from fidm.errors import DataError, TaskError, at_least, count
 from fidm.evidence.evidence import Evidence, step_keys
 from fidm.record import Record
 from fidm.tasks.grid import Grid, GridStates
@@ -415,21 +415,9 @@ def _on_stretch(cohort: Cohort, stretch: NDArray[np.int32], event: Flags) -> Fla
 
 
 def check_settings(*, seed: int, bootstrap: int, level: float) -> None:
-    """Raise if a setting of :func:`localize` cannot be, and say which.
-
-    Parameters
-    ----------
-    seed : int
-        Must be 0 or more.
-    bootstrap : int
-        Must be 1 or more.
-    level : float
-        Must lie between 0 and 1.
-    """
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or more.")
-    if bootstrap < 1:
-        raise DataError(f"bootstrap is {bootstrap}; it must be 1 or more.")
+    """Raise if a setting of :func:`localize` cannot be, and say which."""
+    at_least("seed", seed, 0)
+    at_least("bootstrap", bootstrap, 1)
     if not 0 < level < 1:
         hint = f" Write {level / 100:g} for {level:g} %." if 1 < level < 100 else ""
         raise DataError(f"level is {level:g}; it must lie between 0 and 1.{hint}")

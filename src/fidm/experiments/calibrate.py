@@ -27,7 +27,7 @@ import polars as pl
 from scipy import stats
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, count
+from fidm.errors import DataError, at_least, count
 from fidm.experiments.recover import Variation, design_of, draw_factors, label_of, people_of
 from fidm.experiments.shared import fit_learnable
 from fidm.model.channels import Channel
@@ -175,8 +175,7 @@ def calibrate(
     >>> found.parameters["parameter"].to_list(), len(found.chosen("log_action_sensitivity"))
     (['log_action_sensitivity'], 20)
     """
-    if studies < FEWEST_STUDIES:
-        raise DataError(f"studies is {studies}; fewer than {FEWEST_STUDIES} say nothing.")
+    at_least("studies", studies, FEWEST_STUDIES)
     if draws < FEWEST_DRAWS or (draws + 1) % (FEWEST_DRAWS + 1):
         raise DataError(f"draws is {draws}; it must be one less than a multiple of {FEWEST_DRAWS + 1}.")
     varied = Variation(spread, effort_sd, log_sensitivity_sd, log_sensitivity_mean, is_like=like is not None)

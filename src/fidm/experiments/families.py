@@ -34,7 +34,7 @@ import polars as pl
 from scipy import special, stats
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError
+from fidm.errors import DataError, listed
 from fidm.experiments.held_out import FamilyScores, FamilyTest, Part
 from fidm.experiments.shared import groups_of
 from fidm.fit.common import threads
@@ -136,7 +136,7 @@ class Families:
         elif best["family"] == reference["family"]:
             close = [row["family"] for row in rows[1:] if row["beyond_chance"] == 0]
             text = "predicts held-out people best"
-            text += f"; {_and(close)} cannot be told apart from it" if close else ""
+            text += f"; {listed(close)} cannot be told apart from it" if close else ""
         elif best["beyond_chance"] > 0:
             text = (
                 f"predicts held-out people better than {reference['family']}, by {best['difference']:.3f} "
@@ -193,10 +193,6 @@ def order_kept(r: float) -> str:
     if r >= SAME_ORDER:
         return "keep their order by and large"
     return "keep their order less closely" if r >= CLOSE_ORDER else "change places"
-
-
-def _and(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def compare_families(

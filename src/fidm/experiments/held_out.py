@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError
-from fidm.fit.common import learn_population, log_likelihoods, one_of, own_offsets, threads
+from fidm.errors import DataError, FitError, at_least, one_of
+from fidm.fit.common import learn_population, log_likelihoods, own_offsets, threads
 from fidm.fit.effort_alone import EffortFit, as_cohort
 from fidm.fit.offsets import REPORT_NODES, Population, in_chunks, on_nodes
 from fidm.fit.population import Learned, random_intercepts
@@ -161,9 +161,8 @@ def quantile_residuals(
     >>> bool(abs(found["residual"].mean()) < 0.1)
     True
     """
-    one_of("theta", theta, ("leave_one_out", "drawn"))
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    one_of("theta", theta, ("leave_one_out", "drawn"), FitError)
+    at_least("seed", seed, 0)
     rng = np.random.default_rng(seed)
     of_segment = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.segment_offsets))
     owner = cohort.episode_owner()[of_segment]

@@ -28,7 +28,7 @@ from scipy.stats import t
 
 from fidm.channels import CHANNEL_WORDS, SENSITIVITY_WORDS
 from fidm.cohort import Cohort
-from fidm.errors import DataError
+from fidm.errors import DataError, one_of
 from fidm.experiments.shared import fit_learnable, learned_truth
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel
@@ -417,8 +417,7 @@ class _Protocol:
             raise DataError(f"missing is {self.missing:g}; it must lie between 0 and 1.")
         if not 1 < self.noise <= NOISIEST:
             raise DataError(f"noise is {self.noise:g}; it must be above 1 and at most {NOISIEST:g}.")
-        if self.population not in ("random", "pooled"):
-            raise DataError(f"population is {self.population!r}; it must be 'random' or 'pooled'.")
+        one_of("population", self.population, ("random", "pooled"))
 
 
 # ---------------------------------------------------------------------- what is drawn
@@ -435,8 +434,8 @@ class Variation:
     is_like: bool
 
     def __post_init__(self) -> None:
-        if self.spread not in (None, "study", "paper"):
-            raise DataError(f"spread is {self.spread!r}; it must be 'study' or 'paper'.")
+        if self.spread is not None:
+            one_of("spread", self.spread, ("study", "paper"))
         if not self.is_like and self.spread == "study":
             raise DataError("spread='study' needs a study: give like=, or --like STUDY.")
         for what in ("effort_sd", "log_sensitivity_sd"):
@@ -600,18 +599,11 @@ def slope_rows(factors: Floats, channels: Sequence[Channel], profile: Profile) -
 
 
 def partial_slopes(x: Floats, y: Floats) -> tuple[Floats, Floats, int]:
-    """Regress y on all columns of x, everything standardized; return slopes, their errors, how many people.
+    """Regress y, [P], on all columns of x, [P, K], standardized; return slopes, errors, how many people.
 
     People without a finite y are left out. Where everybody has the same y nothing is recovered: slopes are 0.
     The errors are those of least squares times √(1 − b²), since the sd of y is estimated too: a slope near 1
     is known better than least squares says, as a correlation is.
-
-    Parameters
-    ----------
-    x : float array [P, K]
-        The manipulated factors.
-    y : float array [P]
-        A recovered parameter.
     """
     known = np.isfinite(y)
     x, y, width = x[known], y[known], x.shape[1]

@@ -43,7 +43,7 @@ from scipy.stats import rankdata
 
 from fidm.cohort import Cohort
 from fidm.defaults import BOOTSTRAP
-from fidm.errors import DataError, count
+from fidm.errors import DataError, count, one_of
 from fidm.experiments.recover import as_printed, label_of
 from fidm.experiments.shared import by_method, fit_learnable, groups_of
 from fidm.fit.common import told_apart
@@ -356,10 +356,8 @@ class _Protocol:
             raise DataError(
                 f"seed is {self.seed} and bootstrap {self.bootstrap}; they must be at least 0 and 20."
             )
-        if self.halves not in ("segments", "episodes"):
-            raise DataError(f"halves is {self.halves!r}; it must be 'segments' or 'episodes'.")
-        if self.unit not in ("person", "episode"):
-            raise DataError(f"unit is {self.unit!r}; it must be 'person' or 'episode'.")
+        one_of("halves", self.halves, ("segments", "episodes"))
+        one_of("unit", self.unit, ("person", "episode"))
         if self.halves == "episodes" and self.unit == "episode":
             raise DataError("A single episode cannot be dealt to halves whole; deal segments.")
 

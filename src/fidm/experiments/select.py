@@ -22,7 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError, TaskError
+from fidm.errors import DataError, FitError, TaskError, at_least, one_of
 from fidm.experiments import paper
 from fidm.experiments.shared import FOLDS, fit_learnable, held_out_auc
 from fidm.fit.common import Data, threads
@@ -304,10 +304,8 @@ def _check(
     by: By,
 ) -> tuple[float, float]:
     """The tasks' own move cost and temperature, NaN where they differ, if this grid can be tried."""
-    if by not in ("likelihood", "auc"):
-        raise DataError(f"by is {by!r}; it must be 'likelihood' or 'auc'.")
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    one_of("by", by, ("likelihood", "auc"))
+    at_least("seed", seed, 0)
     settings = {(move_cost(task), task.tau) for task in tasks}
     still = [task.name for task in tasks if move_cost(task) is None]
     if still:

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import offsets_of
-from fidm.errors import DataError, FitError, Problem
+from fidm.errors import DataError, FitError, Problem, one_of
 from fidm.fit import sensitivity
 from fidm.fit.common import action_status, default_lapse, threads, valid_lapse, valid_level
 from fidm.fit.population import FEWEST_PEOPLE
@@ -65,8 +65,7 @@ def fit_choices(
     >>> fidm.fit_choices(values, [0, 0, 0, 1]).select("action_sensitivity", "status").rows()
     [(2.08..., 'near_chance')]
     """
-    if method not in ("mle", "eb"):
-        raise FitError(f"method is {method!r}; it must be 'mle' or 'eb'.")
+    one_of("method", method, ("mle", "eb"), FitError)
     valid_level(level)
     rate = valid_lapse(default_lapse(lapse, method))
     offsets, q, pair = _rows(option_values, chosen)

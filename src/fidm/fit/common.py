@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from fidm.cohort import Cohort
-from fidm.errors import FitError, count
+from fidm.errors import FitError, at_least, count
 from fidm.fit import offsets, sensitivity
 from fidm.fit.kinds import Kinds, Likelihood
 from fidm.fit.offsets import REPORT_NODES, Estimates, OwnKinds, Population
@@ -272,15 +272,8 @@ def threads(workers: int | None) -> int:
     """Return how many threads to use."""
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers < 1:
-        raise FitError(f"workers is {workers}; it must be 1 or more.")
+    at_least("workers", workers, 1, FitError)
     return workers
-
-
-def one_of(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Raise unless an option has one of its values."""
-    if value not in allowed:
-        raise FitError(f"{name} is {value!r}; it must be {' or '.join(map(repr, allowed))}.")
 
 
 def valid_channels(channels: Channel | Sequence[Channel]) -> tuple[Channel, ...]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
-from fidm.errors import DataError, FitError
+from fidm.errors import DataError, FitError, one_of
 from fidm.fit.common import (
     CHECKED,
     Data,
@@ -28,7 +28,6 @@ from fidm.fit.common import (
     learn_populations,
     leave_empty,
     log_likelihoods,
-    one_of,
     own_offsets,
     plain_algebra,
     population_rows,
@@ -108,8 +107,8 @@ def fit_effort(
     >>> profile.table.columns[:4]
     ['participant', 'parameter', 'estimate', 'se']
     """
-    one_of("method", method, ("eb", "mle"))
-    one_of("population", population, ("random", "pooled"))
+    one_of("method", method, ("eb", "mle"), FitError)
+    one_of("population", population, ("random", "pooled"), FitError)
     valid_level(level)
     people = as_cohort(cohort)
     if not len(people):
@@ -305,7 +304,7 @@ class EffortFit:
             ``participant``, ``action`` where there is a task, one column per channel, and their ``total``. A
             person without observations in a channel has 0 there.
         """
-        one_of("at", at, ("estimate", "prior"))
+        one_of("at", at, ("estimate", "prior"), FitError)
         if at == "prior":
             self._check_priors()
         people = as_cohort(cohort)

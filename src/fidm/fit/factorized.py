@@ -14,7 +14,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
-from fidm.errors import FitError, count
+from fidm.errors import FitError, count, one_of
 from fidm.fit import sensitivity
 from fidm.fit.common import (
     Data,
@@ -23,7 +23,6 @@ from fidm.fit.common import (
     default_lapse,
     drawn,
     learn_populations,
-    one_of,
     plain_algebra,
     threads,
     valid_channels,
@@ -138,8 +137,8 @@ class Model:
         on_progress : callable, optional
             Called as ``on_progress(doing, done, of)``.
         """
-        one_of("method", method, ("eb", "mle"))
-        one_of("population", population, ("random", "pooled"))
+        one_of("method", method, ("eb", "mle"), FitError)
+        one_of("population", population, ("random", "pooled"), FitError)
         if joint and method == "mle":
             raise FitError("joint=True is a prior over all parameters; it needs method='eb'.")
         valid_level(level)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import fidm
 from fidm.cohort import Cohort
-from fidm.errors import FitError
+from fidm.errors import FitError, one_of
 from fidm.files import whole_file
 from fidm.fit import joint as joints
 from fidm.fit import sensitivity
@@ -34,7 +34,6 @@ from fidm.fit.common import (
     bare,
     drawn,
     informed,
-    one_of,
     told_apart,
     valid_inferred,
     valid_level,
@@ -141,7 +140,8 @@ class Fit(EffortFit):
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a JSON file that :func:`fidm.load_fit` reads; whole or not at all."""
-        save_fit(self, path)
+        with whole_file(path) as part:
+            part.write_text(json.dumps(to_dict(self), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
     # ------------------------------------------------------------------ inside
 
@@ -304,15 +304,6 @@ class Fit(EffortFit):
 
 FORMAT = "fidm fit"
 SCHEMA = 3
-READABLE = (1, 2, 3)
-"""Files of schema 1 do not say how much inferred moves count, being older than the column of that name; those
-of schemas 1 and 2 know one population and one kind of people."""
-
-
-def save_fit(fit: Fit, path: str | Path) -> None:
-    """Write a fit to a file, whole or not at all."""
-    with whole_file(path) as part:
-        part.write_text(json.dumps(to_dict(fit), indent=2, ensure_ascii=False) + "\n", "utf-8")
 
 
 def hash_fit(fit: Fit) -> str:
@@ -408,10 +399,10 @@ def load_fit(
         raise FitError("is not a saved fit: it is not JSON.", source=str(where)) from None
     if not isinstance(saved, dict) or saved.get("format") != FORMAT:
         raise FitError("is not a saved fit.", source=str(where))
-    if saved.get("schema") not in READABLE:
+    if saved.get("schema") != SCHEMA:
         raise FitError(
-            f"has the schema {saved.get('schema')}; this version of fidm reads 1 to 3. "
-            f"It was written by fidm {saved.get('fidm_version')}.",
+            f"has the schema {saved.get('schema')}; this version of fidm reads {SCHEMA}. "
+            f"It was written by fidm {saved.get('fidm_version')}: fit again.",
             source=str(where),
         )
     try:
@@ -431,7 +422,7 @@ def _fit_of(
     tasks = TaskSet.of(_builtin(saved, source) if task is None else task)
     _check_tasks(tasks, saved, source)
     named = name_beliefs(tasks, believes)
-    _check_beliefs(named, [Belief(**entry) for entry in saved.get("believes", ())], source)
+    _check_beliefs(named, [Belief(**entry) for entry in saved["believes"]], source)
     seen, beliefs = seen_values(tasks, values, named)
     channels, populations = [], {}
     for entry in saved["channels"]:
@@ -454,24 +445,21 @@ def _fit_of(
             shape,
             float(prior["mean"]),
             float(prior["sd"]),
-            float(entry.get("carried", 0.0)),
+            float(entry["carried"]),
         )
         channels.append(channel)
         populations[channel.name] = Learned(
             shared,
             dict(entry["se"]),
             tuple(entry["warnings"]),
-            _unlisted(Plausible, entry.get("plausible")),
-            n_people=int(entry.get("people", 0)),
+            _unlisted(Plausible, entry["plausible"]),
+            n_people=int(entry["people"]),
         )
     action = saved["action_sensitivity"]
-    one_of("method", saved["method"], ("eb", "mle"))
-    one_of("population", saved["population"], ("random", "pooled"))
+    one_of("method", saved["method"], ("eb", "mle"), FitError)
+    one_of("population", saved["population"], ("random", "pooled"), FitError)
     valid_level(saved["level"])
-    if saved["schema"] < 3 and saved["method"] == "eb" and not (action["log_sd"] or 0) > 0:
-        raise ValueError("there is no prior of the action sensitivity")
     joint = saved["joint"]
-    inferred = valid_inferred(action["inferred"] if saved["schema"] > 1 else 0.0)
     return Fit(
         tasks=tasks,
         q=read_only(tasks.values(seen)),
@@ -482,8 +470,8 @@ def _fit_of(
             _number(action["log_sd"]),
             _number(action["se"]["log_mean"]),
             _number(action["se"]["log_sd"]),
-            random=float(action.get("at_random", 0.0)),
-            plausible=_unlisted(PlausiblePriors, action.get("plausible")),
+            random=float(action["at_random"]),
+            plausible=_unlisted(PlausiblePriors, action["plausible"]),
         ),
         lapse=float(action["lapse"]),
         lapse_se=_number(action["lapse_se"]),
@@ -494,12 +482,12 @@ def _fit_of(
         n_people=int(saved["people"]["training"]),
         n_learned=int(saved["people"]["learned_from"]),
         joint=None if joint is None else JointPrior(np.array(joint["mean"]), np.array(joint["covariance"])),
-        inferred=inferred,
-        kinds=_unlisted(Kinds, saved.get("kinds")),
-        alike=tuple(saved.get("alike", ())),
+        inferred=valid_inferred(action["inferred"]),
+        kinds=_unlisted(Kinds, saved["kinds"]),
+        alike=tuple(saved["alike"]),
         beliefs=beliefs,
-        notes=tuple(saved.get("notes", ())),
-        longest=math.inf if saved.get("longest_segment") is None else float(saved["longest_segment"]),
+        notes=tuple(saved["notes"]),
+        longest=math.inf if saved["longest_segment"] is None else float(saved["longest_segment"]),
     )
 
 

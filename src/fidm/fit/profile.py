@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.errors import DataError, count
+from fidm.errors import DataError, count, one_of
 from fidm.types import Floats, read_only
 
 if TYPE_CHECKING:
@@ -149,17 +149,12 @@ class Profile:
                 "groundings, so they do not belong together. Make them with one fit and as many draws."
             )
         shares = [profile.grounding_share for profile in profiles if profile.grounding_share is not None]
-        return Profile(
-            participants=pl.concat([profile.participants for profile in profiles]),
-            parameters=first.parameters,
-            **{name: np.concatenate([getattr(profile, name) for profile in profiles]) for name in PER_PERSON},
-            method=first.method,
-            level=first.level,
-            prior_sd=first.prior_sd,
-            inferred=first.inferred,
-            n_draws=first.n_draws,
-            grounding_share=np.concatenate(shares) if shares else None,
-        )
+        joined: dict[str, Any] = {
+            name: np.concatenate([getattr(profile, name) for profile in profiles]) for name in PER_PERSON
+        }
+        people = pl.concat([profile.participants for profile in profiles])
+        share = np.concatenate(shares) if shares else None
+        return replace(first, participants=people, grounding_share=share, **joined)
 
     def __len__(self) -> int:
         return len(self.participants)
@@ -264,8 +259,7 @@ class Profile:
             ``"log"`` gives log η, whose distribution has no heavy tail; ``"raw"`` gives η as in the paper.
             Infinite and missing estimates are NaN.
         """
-        if scale not in ("log", "raw"):
-            raise DataError(f"scale is {scale!r}; it must be 'log' or 'raw'.")
+        one_of("scale", scale, ("log", "raw"))
         matrix = self.estimate.copy()
         names = self.parameters
         if scale == "log" and SENSITIVITY in names:

@@ -14,7 +14,7 @@ from typing import Literal
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import Program
-from fidm.grounding.route.replay import DOUBTFUL, Replay, replay
+from fidm.grounding.route.replay import replay
 from fidm.grounding.route.terrain import Terrain
 from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
@@ -212,7 +212,8 @@ def ground_dialog(transcript: Transcript, grounder: Grounder, reader: Reader) ->
         done = replay(proposal.program, terrain, position, told=cut.told)
         position = done.end
         effort = measure(transcript, segment.dialog, settings.counting, vocabulary.language.fillers)
-        doubts = _doubts(proposal, done)
+        # a grounder cannot argue the map away
+        doubts = tuple(dict.fromkeys((*proposal.doubts, *done.doubts)))
         status: Status = (
             "needs_review" if doubts else "no_route" if proposal.program[0].op == "NONE" else "confident"
         )
@@ -221,12 +222,6 @@ def ground_dialog(transcript: Transcript, grounder: Grounder, reader: Reader) ->
     if not shows_pauses(transcript.format) and not any(one.effort.pause_s for one in found):
         return dialog.without_pauses()
     return dialog
-
-
-def _doubts(proposal: Proposal, done: Replay) -> tuple[str, ...]:
-    """The grounder's doubts, and those of the replay; a grounder cannot argue the map away."""
-    more = [issue.code for issue in done.issues if issue.code in DOUBTFUL]
-    return tuple(dict.fromkeys((*proposal.doubts, *more)))
 
 
 def follow_path(

@@ -93,17 +93,6 @@ def cut_dialog(
     """Cut a dialog into segments by the rule of this module.
 
     :func:`fidm.ground` takes another function of this form as ``segmenter``.
-
-    Parameters
-    ----------
-    transcript : Transcript
-        The dialog.
-    vocabulary : Vocabulary
-        The words of its language for this task.
-    spec : TaskSpec
-        The task.
-    segmenting : Segmenting, optional
-        What ends a segment.
     """
     rule = segmenting or Segmenting()
     segments: list[Segment] = []

@@ -244,13 +244,7 @@ class Study:
 
 
 def read_manifest(folder: Path) -> tuple[tuple[str, ...], dict[str, dict[str, Any]]]:
-    """Return what study.toml says: its tasks, and a table per effort channel; nothing where there is no file.
-
-    Parameters
-    ----------
-    folder : Path
-        The study.
-    """
+    """Return what study.toml says: its tasks, and a table per effort channel; nothing without a file."""
     path = folder / "study.toml"
     if not path.exists():
         return (), {}
@@ -277,11 +271,6 @@ def read_table(path: Path) -> pl.DataFrame:
 
     What looks like an id stays text: ids themselves, and columns with leading zeros ("007") or with more
     digits than a number holds.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
     """
     with _readable(path):
         if path.suffix == ".parquet":

@@ -20,8 +20,8 @@ from fidm.classify.calibration import at_prevalence
 from fidm.classify.result import KINDS, Classification, Metric, Part, Setting, in_words
 from fidm.errors import DataError
 from fidm.plot.style import INK, RULE, Look, new_axes, plain, plain_ticks, quieten
+from fidm.present.findings import METRICS, PARTS, featured
 from fidm.present.numbers import percent, span
-from fidm.present.wording import METRICS, PARTS, featured
 
 QUIET, PAPER = "#777777", "#D55E00"
 
@@ -460,17 +460,7 @@ def classification_figures(found: Classification) -> dict[str, Figure]:
 def curve_panels(
     found: Classification, draw: Callable[..., Axes], *, size: tuple[float, float] = (4.4, 5.0)
 ) -> Figure:
-    """Draw the curves of each part of people side by side.
-
-    Parameters
-    ----------
-    found : Classification
-        What was found.
-    draw : callable
-        :func:`roc_curves` or :func:`calibration_curve`.
-    size : (float, float)
-        The width and height of one panel, in inches.
-    """
+    """Draw the curves of each part of people side by side, in panels of this width and height in inches."""
     parts: list[Part] = [one for one in get_args(Part) if one in found.parts]
     drawn = Figure(figsize=(0.2 + size[0] * len(parts), size[1]), layout="constrained")
     for ax, part in zip(drawn.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):

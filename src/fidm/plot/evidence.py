@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from fidm.channels import channel_words
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.evidence.evidence import Evidence
+from fidm.evidence.evidence import IN_DOUBT, Evidence
 from fidm.evidence.localization import SCORES, Localization
-from fidm.evidence.measures import IN_DOUBT
 from fidm.plot.action_evidence import unexpected_row, unexpected_steps
 from fidm.plot.style import INK, LESS_HATCH, QUIET, RESIDUAL_MAP, WEIGHT_MAP, new_axes, plain, plain_ticks
 from fidm.tasks.model import TaskModel

@@ -110,7 +110,11 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
         handles, [str(i) for i in range(len(walks))], loc="upper center", bbox_to_anchor=(0.5, -0.01),
         ncols=2, frameon=False, fontsize=8, handlelength=3.2,
     )  # fmt: skip
-    plain_legend(legend, [_walk_words(trace) for trace in walks])
+    names = [
+        f"{trace.label or trace.task} ({len(trace)} actions{'' if trace.finished else ', not finished'})"
+        for trace in walks
+    ]
+    plain_legend(legend, names)
     return ax
 
 
@@ -231,11 +235,6 @@ def _draw_way(begin: NDArray[np.float64], end: NDArray[np.float64], look: Look, 
     )  # fmt: skip
     for place, size in ((way[0], 4.0), (way[-1], 6.5)):
         ax.plot(*place, look.marker, color=look.colour, ms=size, mec="white", mew=0.7, zorder=6)
-
-
-def _walk_words(trace: Trace) -> str:
-    count = f"{len(trace)} actions" + ("" if trace.finished else ", not finished")
-    return f"{trace.label or trace.task} ({count})"
 
 
 def _number_actions(task: TaskModel, trace: Trace, passed: NDArray[np.float64], look: Look, ax: Axes) -> None:

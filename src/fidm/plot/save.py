@@ -50,15 +50,7 @@ def figures_of(result: Result) -> dict[str, Figure]:
 
 
 def write_with_figures(result: Result, folder: Path) -> list[Path]:
-    """Write a result's tables and its figures, as PNG and PDF; return what was written.
-
-    Parameters
-    ----------
-    result : Result
-        What to write.
-    folder : Path
-        Where to; made if need be.
-    """
+    """Write a result's tables and its figures, as PNG and PDF; return what was written."""
     written = list(write_result(result, folder))
     for name, figure in figures_of(result).items():
         pictures = [folder / f"{name}.png", folder / f"{name}.pdf"]

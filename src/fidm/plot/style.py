@@ -120,34 +120,14 @@ def plain(text: Text, words: str | None = None) -> Text:
 
 
 def plain_legend(legend: Legend, labels: Sequence[str]) -> Legend:
-    """Give the entries of a legend their names, whatever these hold; a leading ``_`` hides none of them.
-
-    Parameters
-    ----------
-    legend : Legend
-        A legend with as many entries.
-    labels : sequence of str
-        What they are to say.
-    """
+    """Give the entries of a legend their names, whatever these hold; a leading ``_`` hides none of them."""
     for text, words in zip(legend.get_texts(), labels, strict=True):
         plain(text, words)
     return legend
 
 
 def plain_ticks(axis: Axis, places: Sequence[float], labels: Sequence[str], *, size: float = 8.0) -> None:
-    """Put names beside an axis.
-
-    Parameters
-    ----------
-    axis : Axis
-        Such as ``ax.yaxis``.
-    places : sequence of float
-        Where.
-    labels : sequence of str
-        Which names, one for each place.
-    size : float
-        The size of the letters, in points.
-    """
+    """Put names beside an axis, one for each place, in letters of this many points."""
     axis.set_ticks(np.asarray(places, dtype=np.float64))
     formatter = _Names([cleaned(label) for label in labels])
     axis.set_major_formatter(formatter)

@@ -21,48 +21,46 @@ from fidm.experiments.paper import classification
 from fidm.io.columns import MOST_REASONS
 from fidm.present.findings import (
     FEW_CASES,
-    NO_PRESENCE,
-    PAPERS_PEOPLE,
-    SIMULATED,
-    Rows,
-    calibration_rows,
-    check_level,
-    found_by,
-    group_rows,
-    pair_words,
-    permutation_p,
-    say_checks,
-    say_failed,
-    say_not_run,
-    say_width,
-    study_parts,
-    threshold_rows,
-)
-from fidm.present.numbers import DASH, percent, span
-from fidm.present.terminal import note, table_of, warn
-from fidm.present.wording import (
     FIRST,
     NO_INTERCEPT,
+    NO_PRESENCE,
     PAPERS_OWN,
+    PAPERS_PEOPLE,
     PARTS,
     SHORT,
+    SIMULATED,
     Row,
+    Rows,
     asks_otherwise,
     briefly,
+    calibration_rows,
+    check_level,
     compared,
     factor_rows,
+    found_by,
+    group_rows,
     grouped,
     has_paper,
     how_many_classes,
     left_out,
     main_rows,
+    pair_words,
+    permutation_p,
     question,
     say_chance,
+    say_checks,
+    say_failed,
     say_missing,
+    say_not_run,
     say_widened,
+    say_width,
+    study_parts,
+    threshold_rows,
     times,
     uses_effort,
 )
+from fidm.present.numbers import DASH, percent, span
+from fidm.present.terminal import note, table_of, warn
 
 Cell = tuple[str, str, str]
 """A setting, a part and a metric."""
@@ -240,16 +238,7 @@ PLACES = {"binary": "the paper's table 2, left", "multiclass": "table 2, right"}
 def show(found: Classification, console: Console, *, simulated: bool = False, full: bool = False) -> None:
     """Print who is in it, the tables, the differences, the checks, and what all this rests on.
 
-    Parameters
-    ----------
-    found : Classification
-        What :func:`fidm.study.classify` gave.
-    console : Console
-        Where to print.
-    simulated : bool
-        Whether the people are simulated.
-    full : bool
-        Print thresholds, calibration, groups, all checks and all differences as well.
+    With ``full``, thresholds, calibration, groups, all checks and all differences as well.
     """
     _show_people(found, console, simulated=simulated)
     for setting in found.settings:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from rich.console import Console
 from rich.text import Text
 
-from fidm.errors import count
+from fidm.errors import count, listed
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization
 from fidm.experiments.calibrate import Calibration
 from fidm.experiments.compare import Comparison
@@ -23,7 +23,6 @@ from fidm.io.columns import say_reasons
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.numbers import METHODS, ONE_SITTING, SHORT, number
 from fidm.present.terminal import note, table_of, warn
-from fidm.present.wording import listed
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
 

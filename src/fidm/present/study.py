@@ -18,10 +18,9 @@ from rich.text import Text
 from fidm.behind import Behind
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
-from fidm.errors import count
-from fidm.evidence.evidence import IMPROBABLE, Evidence, find_evidence
+from fidm.errors import count, listed
+from fidm.evidence.evidence import IMPROBABLE, IN_DOUBT, Evidence, find_evidence
 from fidm.evidence.localization import BYPASS, ROUTE, SAID, Localization
-from fidm.evidence.measures import IN_DOUBT
 from fidm.experiments.paper import LOCALIZATION
 from fidm.fit.fitted import Fit
 from fidm.fit.inferred import BothWays
@@ -39,7 +38,6 @@ from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.experiments import with_ends
 from fidm.present.numbers import FLAGS, METHODS, RESIDUALS, SHORT, flag_text, not_estimated, number
 from fidm.present.terminal import note, table_of, warn
-from fidm.present.wording import listed
 from fidm.record import Record
 from fidm.simulate.twin import TRUTH
 
@@ -344,14 +342,7 @@ def _short(text: str) -> str:
 def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> None:
     """Print what was learned, everybody's profile in a table, and what was written.
 
-    Parameters
-    ----------
-    found : FittedStudy
-        What :func:`fidm.line.fit_study` gave.
-    console : Console
-        Where to.
-    estimated : bool
-        Whether the lapse rate was estimated, so that it is shown even if it is 0.
+    A lapse rate that was estimated is shown even if it is 0.
     """
     fitted = found.fit
     how = METHODS[fitted.method]
@@ -422,15 +413,7 @@ STATUSES = {
 
 
 def show_grounded(found: GroundedStudy, console: Console) -> None:
-    """Print what became of the dialogs, and what was written.
-
-    Parameters
-    ----------
-    found : GroundedStudy
-        What :func:`fidm.line.ground_study` gave.
-    console : Console
-        Where to.
-    """
+    """Print what became of the dialogs, and what was written."""
     grounded, table = found.grounded, found.grounded.segments
     console.print(
         f"[bold]{count(len(grounded.dialogs), 'dialog')}[/], {count(table.height, 'segment')}, "
@@ -490,15 +473,7 @@ def _show_doubts(found: GroundedStudy, console: Console) -> None:
 
 
 def show_demo(study: Path, console: Console) -> None:
-    """Print what became of words, what people are like, and what one of them did.
-
-    Parameters
-    ----------
-    study : Path
-        A simulated study that has been grounded and fitted.
-    console : Console
-        Where to.
-    """
+    """Print what became of words in a simulated study, what people are like, and what one of them did."""
     opened = StudyFolder.open(study)
     _show_words(opened, console)
     fit, _ = opened.fit()

@@ -9,43 +9,41 @@ from __future__ import annotations
 from pathlib import Path
 
 from fidm.classify.result import Classification, in_words
+from fidm.errors import listed
 from fidm.files import whole_file
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.findings import (
     FEW_CASES,
-    NO_PRESENCE,
-    PAPERS_PEOPLE,
-    SIDES,
-    SIMULATED,
-    calibration_rows,
-    found_by,
-    group_rows,
-    pair_words,
-    say_checks,
-    say_failed,
-    say_not_run,
-    say_width,
-    study_parts,
-    threshold_rows,
-)
-from fidm.present.numbers import DASH, cell, plain_text, sentence, table
-from fidm.present.wording import (
     FIRST,
     METRICS,
     NO_INTERCEPT,
+    NO_PRESENCE,
+    PAPERS_PEOPLE,
     PARTS,
     SHORT,
+    SIDES,
+    SIMULATED,
+    calibration_rows,
     compared,
+    found_by,
+    group_rows,
     has_paper,
     how_many_classes,
     lacking,
     left_out,
-    listed,
+    pair_words,
     say_chance,
+    say_checks,
+    say_failed,
+    say_not_run,
     say_widened,
+    say_width,
+    study_parts,
+    threshold_rows,
     times,
     uses_effort,
 )
+from fidm.present.numbers import DASH, cell, plain_text, sentence, table
 
 
 def performance(result: Classification) -> list[str]:

@@ -146,23 +146,7 @@ def show_map(
     done: Sequence[str],
     phase: str | None,
 ) -> None:
-    """Print a task's map with the value of each place.
-
-    Parameters
-    ----------
-    spec : TaskSpec
-        The task.
-    grid : GridStates
-        Its map.
-    worth : float array
-        The value of standing in each cell.
-    console : Console
-        Where to.
-    done : sequence of str
-        Targets completed already.
-    phase : str, optional
-        The active phase; the first by default.
-    """
+    """Print a task's map with the value of standing in each cell, some targets completed already."""
     console.print(Text(spec.title, "bold"))
     console.print(Text(spec.description.strip().replace("\n", " "), "dim"))
     console.print()

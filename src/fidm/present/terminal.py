@@ -64,17 +64,7 @@ def printable(text: str) -> str:
 
 
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
-    """Return a table that lines up: the first columns to the left, numbers to the right.
-
-    Parameters
-    ----------
-    header
-        The names of the columns.
-    rows
-        The cells, as text; they are shown as they are.
-    left
-        How many columns are words.
-    """
+    """Return a table that lines up: the first ``left`` columns, which are words, then numbers."""
     table = _Lines(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(header):
         width = max((cell_len(row[i]) for row in rows), default=0)
@@ -133,10 +123,7 @@ class Bars:
 def progress_bar(*, rates: bool = False) -> Iterator[Bars]:
     """Draw a bar while the block runs; draw nothing where the error stream is no terminal.
 
-    Parameters
-    ----------
-    rates
-        Also show the rate and the time left.
+    With ``rates``, the rate and the time left are shown, too.
     """
     console = aside()
     if not console.is_terminal:

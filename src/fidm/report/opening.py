@@ -32,7 +32,7 @@ import polars as pl
 from fidm.behind import Behind, places_behind, renamed
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL
-from fidm.errors import DataError
+from fidm.errors import DataError, at_least
 from fidm.evidence.evidence import Evidence, find_evidence
 from fidm.files import whole_file
 from fidm.fit.fitted import Fit
@@ -188,13 +188,7 @@ class Known:
     other_way: pl.DataFrame | None = None
 
     def why_not(self, row: int, k: int) -> str:
-        """Return why nothing was observed of a person in a parameter; empty where there is no other reason.
-
-        Parameters
-        ----------
-        row, k : int
-            The person, and the parameter.
-        """
+        """Return why nothing was observed of a person (row) in a parameter (k), where there is a reason."""
         column = self.fit.channels[k - 1].column if k else None
         return self.behind.why_nothing(self.cohort, row, column)
 
@@ -307,8 +301,7 @@ class ReportOptions:
             raise DataError(
                 "A key says who is who in a de-identified report. Ask for one, or leave the key out."
             )
-        if self.seed < 0:
-            raise DataError(f"seed is {self.seed}; it must be 0 or more.")
+        at_least("seed", self.seed, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,6 @@ from fidm.channels import channel_words
 from fidm.classify.result import Classification, Metric
 from fidm.errors import count
 from fidm.fit.profile import OK, SENSITIVITY, STATUSES, Profile
-from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.plot.classification import bar_handles, classification_bars, curve_panels, roc_curves
 from fidm.plot.profiles import cohort_scatter
 from fidm.plot.style import INK, QUIET, figure_svg
@@ -128,11 +127,6 @@ def place_words(text: str, places: Mapping[str, str]) -> str:
     'BUY egg and tofu'
     """
     return " ".join(places.get(part, part.replace("_", " ")) for part in text.split(" "))
-
-
-def doubt_words(codes: str | None) -> list[str]:
-    """Return a segment's doubts in words; a code nobody knows is shown as it is."""
-    return [doubt_in_words(code) for code in (codes or "").split()]
 
 
 def column_words(name: str) -> str:
@@ -277,13 +271,7 @@ AREA = re.compile(r"  (\d+\.\d)(?: \((\d+\.\d)–(\d+\.\d)\))?(?: \(–\))?$")
 
 
 def status_bar(counts: Mapping[str, int]) -> Figure:
-    """Draw how many segments have each status as one bar.
-
-    Parameters
-    ----------
-    counts : mapping of str to int
-        How many there are of each status.
-    """
+    """Draw how many segments have each status as one bar."""
     figure = Figure(figsize=(8, 1.25), layout="constrained")
     ax = figure.subplots()
     total, left = sum(counts.values()), 0.0
@@ -300,13 +288,7 @@ def status_bar(counts: Mapping[str, int]) -> Figure:
 
 
 def scatter(profile: Profile, *, channel: str, groups: pl.Series | None) -> Axes:
-    """Draw everybody's action sensitivity against effort, with a cross where an estimate has a flag.
-
-    Parameters
-    ----------
-    profile, channel, groups
-        As in :func:`fidm.plot.cohort_scatter`.
-    """
+    """Draw everybody's action sensitivity against effort, with a cross where an estimate has a flag."""
     ax = cohort_scatter(profile, channel=channel, groups=groups)
     eta, theta, k = profile.action_sensitivity, profile[channel], profile.parameters.index(channel)
     shown = np.isfinite(eta) & (eta > 0) & np.isfinite(theta)

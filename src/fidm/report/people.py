@@ -29,6 +29,7 @@ from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
 from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, STATUSES, Profile
 from fidm.gaps import segment_uses
+from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.pages import map_scene
 from fidm.present.numbers import DIGITS, flag_text, percent_text, rounded
@@ -195,7 +196,7 @@ def _segments(known: Known, tables: Tables, key: Key, of_step: Sequence[str | No
             "status": row.get("status"),
             "program": row.get("program"),
             "probability": row.get("probability"),
-            "doubts": words.doubt_words(row.get("doubts")),
+            "doubts": [doubt_in_words(code) for code in (row.get("doubts") or "").split()],
             "n_moves": costs.get(name, {}).get("n_moves"),
             "first_turn": row.get("first_turn"),
             "last_turn": row.get("last_turn"),
@@ -240,15 +241,7 @@ def _turns(
 
 
 def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[str, Any]:
-    """Return what all people's parts refer to: maps, channels, where everybody lies, and the list of people.
-
-    Parameters
-    ----------
-    known : Known
-        What is known of everybody.
-    chosen : sequence of str, optional
-        Who is listed, in this order; everybody by default.
-    """
+    """Return what all people's parts refer to: maps, channels, where everybody lies, and their list."""
     of_channel = {channel.name: channel for channel in known.fit.channels}
     channels = []
     for name in known.found.channels:
@@ -328,17 +321,7 @@ def _spreads(profile: Profile) -> list[dict[str, Any]]:
 def people_parts(
     known: Known, *, chosen: Sequence[str] | None = None, on_progress: Progress | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Give each person's part, in the order of the cohort or of those chosen.
-
-    Parameters
-    ----------
-    known : Known
-        What is known of everybody.
-    chosen : sequence of str, optional
-        Whose parts; everybody's by default.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
-    """
+    """Give each person's part, in the order of the cohort or of those chosen."""
     tables = Tables.of(known)
     row_of = {name: row for row, name in enumerate(known.cohort.ids)}
     places, rests = _places(known.profile), _effort_rests_on(known)

@@ -22,9 +22,19 @@ from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.inferred import say_way
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
 from fidm.plot.classification import calibration_curve, curve_panels
-from fidm.present.findings import PAPERS_PEOPLE, SHARES, say_checks, say_failed, say_not_run
+from fidm.present.findings import (
+    PAPERS_PEOPLE,
+    PARTS,
+    SHARES,
+    featured,
+    has_paper,
+    say_checks,
+    say_failed,
+    say_missing,
+    say_not_run,
+    times,
+)
 from fidm.present.numbers import FLAGS, METHODS, MINUS, ONE_SITTING, PERCENT, in_one_way, sentence
-from fidm.present.wording import PARTS, featured, has_paper, say_missing, times
 from fidm.report.opening import Opened
 from fidm.report.parts import (
     column,
@@ -392,24 +402,19 @@ def classification_section(opened: Opened) -> dict[str, Any]:
                 said.append("fidm classify takes another number of folds (--folds); this page then shows it.")
             return section("classification", title, said)
     judged = count(found.flow.n("train"), "person", "people")
+    idle = found.flow.without_data
     folds, repeats = found.record.settings["folds"], found.record.settings["repeats"]
     said = [
         f"How well {asked.normal} people are told from all others ({', '.join(found.classes[1:])}), by "
         f"logistic regression: {folds}-fold cross-validation of {judged}, done {times(repeats)}"
         + (f", then {found.flow.n('held-out'):,} others once." if found.flow.n("held-out") else "."),
         *([] if is_kept else ["Language is left out; fidm classify, run before the report, can add it."]),
-        *_without_data(found),
+        f"{count(idle, 'person', 'people')} left out: no data." if idle else "",
         *(in_one_way(sentence(note)) for note in (*found.notes, *say_missing(found))),
         *checks(found),
         *map(sentence, say_not_run(found, in_words)),
     ]
     return section("classification", title, said, tables=_class_tables(found), figures=_class_figures(found))
-
-
-def _without_data(found: Classification) -> list[str]:
-    """How many people of known status are left out since nothing was observed of them."""
-    n = found.flow.without_data
-    return [f"{count(n, 'person', 'people')} left out: no data."] if n else []
 
 
 def checks(found: Classification) -> list[str]:

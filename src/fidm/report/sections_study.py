@@ -508,15 +508,7 @@ METHODS = (
 
 
 def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the notes on methods, and all that is needed to make the report again.
-
-    Parameters
-    ----------
-    opened : Opened
-        The study.
-    settings : mapping
-        What the report was asked for.
-    """
+    """Return the notes on methods, and all that is needed to make the report again."""
     record = opened.known.found.record
     rows: list[tuple[str, Any]] = [
         ("fidm", record.version),

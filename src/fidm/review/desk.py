@@ -6,28 +6,28 @@ brought up to date when somebody else adds to the trail, and turned into what th
 
 from __future__ import annotations
 
-import hashlib
-import math
 import threading
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fidm.errors import GroundingError
+from fidm.files import hash_file
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import agreements, audit_of, draw_sample
 from fidm.grounding.review.edits import MOST_LETTERS, legal_actions, parse_edit
 from fidm.grounding.review.trail import MOST_COMMENT, Decision, Kind, Sample, Trail, clean_name
-from fidm.grounding.review.verdicts import MEANINGS, ReviewedSegment, changed_after, decide
+from fidm.grounding.review.verdicts import MEANINGS, ReviewedSegment, by_dialog, changed_after, decide
 from fidm.grounding.route.program import write_program
 from fidm.grounding.store import FOLDER, PROPOSALS
 from fidm.pages import map_scene
+from fidm.record import plain
 from fidm.review.views import (
     Viewer,
     Walked,
-    change_view,
     dialog_view,
     instruction_views,
     legal_views,
@@ -121,7 +121,7 @@ class Desk:
         self._guard = threading.RLock()
         self._proof = self._proposed_file()
         self._n_known = len(self.trail.entries)
-        known = _by_dialog(self.trail.decisions)
+        known = by_dialog(self.trail.decisions)
         self._walked: dict[Key, Walked] = {}
         for done, dialog in enumerate(self.grounded.dialogs):
             say("looking", done, len(self.grounded.dialogs))
@@ -247,7 +247,8 @@ class Desk:
             self._same_grounding()
             self._catch_up()
             sample = draw_sample(self.study, n, seed, reviewer=reviewer)
-            if not any(_same_sample(known, sample) for known in self.trail.samples):
+            drawn = [(known.name, known.dialogs) for known in self.trail.samples]
+            if (sample.name, sample.dialogs) not in drawn:
                 self.trail.append(sample)
                 self._catch_up()
             return {"name": sample.name, "n_dialogs": len(sample.dialogs), "seed": sample.seed}
@@ -264,7 +265,7 @@ class Desk:
         entries = self.trail.entries
         new = [entry for entry in entries[self._n_known :] if isinstance(entry, Decision)]
         self._n_known = len(entries)
-        for key, decisions in _by_dialog(new).items():
+        for key, decisions in by_dialog(new).items():
             walked = self._walked.get(key)
             if walked is not None:
                 self._walked[key] = Walked(walked.dialog, (*walked.decisions, *decisions), self.terrain)
@@ -277,12 +278,12 @@ class Desk:
                 "decisions made so far are kept."
             )
 
-    def _proposed_file(self) -> bytes:
+    def _proposed_file(self) -> str:
         """The grounder's table, whichever file holds it, to see whether it is still the same."""
         folder = self.study / FOLDER
         path = folder / PROPOSALS
         try:
-            return _digest(path if path.exists() else folder / "segments.parquet")
+            return hash_file(path if path.exists() else folder / "segments.parquet")
         except OSError as error:
             raise GroundingError(f"cannot be read: {error.strerror}.", source=str(folder)) from None
 
@@ -371,28 +372,15 @@ class Desk:
             audit = {
                 "n_dialogs": score.n_dialogs,
                 "n_consistent": score.n_consistent,
-                "low": _finite(score.dialogs[0]),
-                "high": _finite(score.dialogs[1]),
+                "low": score.dialogs[0],
+                "high": score.dialogs[1],
                 "n_left": score.n_left,
             }
         return {
             "n": len(judged),
             "n_mine": sum(judged),
-            "agreements": [
-                {
-                    "one": one.one,
-                    "other": one.other,
-                    "n": one.n,
-                    "n_same_verdict": one.n_same_verdict,
-                    "agreement": _finite(one.agreement),
-                    "low": _finite(one.low),
-                    "high": _finite(one.high),
-                    "kappa": _finite(one.kappa),
-                    "same_moves": _finite(one.same_moves),
-                }
-                for one in agreements(decisions)
-            ],
-            "audit": audit,
+            "agreements": [plain(asdict(one)) for one in agreements(decisions)],
+            "audit": plain(audit),
         }
 
 
@@ -401,23 +389,8 @@ def _changes(
 ) -> list[dict[str, Any]]:
     """What becomes of the other segments."""
     number = before[own].proposed.segment.number
-    return [change_view(one) for one in changed_after(before, after) if one.segment != number]
-
-
-def _by_dialog(decisions: Iterable[Decision]) -> dict[Key, list[Decision]]:
-    found: dict[Key, list[Decision]] = {}
-    for decision in decisions:
-        found.setdefault((decision.participant, decision.episode), []).append(decision)
-    return found
-
-
-def _same_sample(one: Sample, other: Sample) -> bool:
-    return one.name == other.name and one.dialogs == other.dialogs
-
-
-def _digest(path: Path) -> bytes:
-    return hashlib.sha256(path.read_bytes()).digest()
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return [
+        asdict(one) | {"segment": str(one.segment)}
+        for one in changed_after(before, after)
+        if one.segment != number
+    ]

@@ -173,17 +173,7 @@ _log = logging.getLogger(__name__)
 
 
 def make_app(desk: Desk, *, port: int, token: str) -> ASGIApp:
-    """Return the application for a study, behind its guard.
-
-    Parameters
-    ----------
-    desk : Desk
-        The study.
-    port : int
-        Where it will listen.
-    token : str
-        What every request for data must carry.
-    """
+    """Return the application for a study, behind its guard; every request for data must carry the token."""
     routes = [Route("/", _file("review.html"))]
     routes += [Route(f"/{name}", _file(name)) for name in (*OWN[1:], *SHARED)]
     routes += [
@@ -316,13 +306,7 @@ class _Server(uvicorn.Server):
 
 
 def listen(port: int = 0) -> socket.socket:
-    """Return a socket that listens on this machine alone.
-
-    Parameters
-    ----------
-    port : int
-        The port; 0 takes any that is free.
-    """
+    """Return a socket that listens on this machine alone; port 0 takes any that is free."""
     if not 0 <= port <= 65_535:
         raise DataError(f"--port is {port}; it must be between 0 and 65535.")
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -339,15 +323,7 @@ def listen(port: int = 0) -> socket.socket:
 
 
 def serve(app: ASGIApp, sock: socket.socket) -> None:
-    """Answer requests until Ctrl-C or SIGTERM.
-
-    Parameters
-    ----------
-    app : ASGI application
-        What answers.
-    sock : socket
-        Where it listens, see :func:`listen`.
-    """
+    """Answer requests until Ctrl-C or SIGTERM."""
     config = uvicorn.Config(
         app,
         log_config=None,

@@ -19,7 +19,6 @@ from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision
 from fidm.grounding.review.verdicts import (
     BY_HAND,
-    Change,
     ReviewedSegment,
     doubtfulness,
     review_dialog,
@@ -345,17 +344,6 @@ def legal_views(names: Sequence[str], position: Position, terrain: Terrain) -> l
             ]  # fmt: skip
     order = {f"MOVE {way} 1": i for i, way in enumerate(HEADINGS)}
     return sorted(found, key=lambda one: order.get(one["add"], len(order)))
-
-
-def change_view(change: Change) -> dict[str, Any]:
-    """Return what becomes of another segment."""
-    return {
-        "segment": str(change.segment),
-        "old_actions": list(change.old_actions),
-        "new_actions": list(change.new_actions),
-        "old_status": change.old_status,
-        "new_status": change.new_status,
-    }
 
 
 def _readers(decisions: Sequence[Decision], actions: Sequence[str]) -> list[str]:

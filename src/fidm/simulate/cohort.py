@@ -18,7 +18,7 @@ from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import Cohort, offsets_of
-from fidm.errors import DataError
+from fidm.errors import DataError, at_least, one_of
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
 from fidm.simulate.walker import Habits, Walker, true_rates
@@ -236,8 +236,7 @@ def simulate_cohort(
         raise DataError("n, seed, first and max_steps must be whole numbers.")
     if n < 1 or first < 0:
         raise DataError(f"n is {n} and first is {first}; there must be somebody to simulate.")
-    if seed < 0:
-        raise DataError(f"seed is {seed}; it must be 0 or more.")
+    at_least("seed", seed, 0)
     if not (moves_per_segment >= 1 and 0 <= wrong_moves < 1 and max_steps >= 1):
         raise DataError("moves_per_segment and max_steps must be 1 or more, wrong_moves between 0 and 1.")
     check_agent(agent, habits)
@@ -263,8 +262,7 @@ def simulate_cohort(
 
 def check_agent(agent: str, habits: Habits | None) -> None:
     """Refuse a way to act that does not exist, and habits for people who have none."""
-    if agent not in get_args(AgentName):
-        raise DataError(f"agent is {agent!r}; it must be 'model' or 'walker'.")
+    one_of("agent", agent, get_args(AgentName))
     if habits is not None and agent != "walker":
         raise DataError("habits are for walkers; pass agent='walker' with them, or leave them out.")
 

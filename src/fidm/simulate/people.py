@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from fidm.errors import DataError
 from fidm.model.effort import paper_channels
@@ -294,7 +295,7 @@ def draw_people(
             "diagnosis": pl.Series(made.names).gather(pl.Series(group).cast(pl.UInt32)),
             "age_years": np.clip(np.round(age), YOUNGEST, OLDEST).astype(np.int32),
             "education_years": np.clip(np.round(school), 0, MOST_EDUCATION).astype(np.int32),
-            "sex": pl.Series(noise[:, 2] < _normal_quantile(made.female_share)),
+            "sex": pl.Series(noise[:, 2] < ndtri(made.female_share)),
         }
     ).select(
         "participant",
@@ -396,9 +397,3 @@ def _own_noise(seed: int, numbers: range, n_scores: int) -> Floats:
     for i, j in enumerate(numbers):
         found[i] = np.random.default_rng([seed, j, OWN]).standard_normal(4 + n_scores)
     return found
-
-
-def _normal_quantile(share: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(share))

@@ -110,7 +110,7 @@ def redraw_walks(
     solved = own_values(tasks, values)
     paths = [SoftmaxWalker.of(model, one) for model, one in zip(tasks.tasks, solved, strict=True)]
     task = tasks.task_of(cohort)
-    needed = _per_run(counted_steps(tasks, cohort), cohort.step_offsets)
+    needed = np.diff(np.append(0, np.cumsum(counted_steps(tasks, cohort)))[cohort.step_offsets])
     states: list[NDArray[np.int32]] = []
     actions: list[NDArray[np.int32]] = []
     parent: list[int] = []
@@ -324,10 +324,6 @@ def _again(
             found.append((np.concatenate(states), np.concatenate(actions)))
             states, actions = [begin], [np.zeros(0, np.int32)]
     return found or [(begin, actions[0])]
-
-
-def _per_run(flags: NDArray[np.bool_], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.diff(np.append(0, np.cumsum(flags))[offsets])
 
 
 def _episodes(cohort: Cohort, source: NDArray[np.int64], per_person: NDArray[np.int64]) -> pl.DataFrame:

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError
+from fidm.errors import DataError, at_least
 from fidm.files import contents, whole_folder, writing
 from fidm.io.dialogs import formats as known_formats
 from fidm.io.dialogs import write as write_dialog
@@ -195,8 +195,7 @@ def simulate_study(
     if talks:
         _check_words(language, formats)
     check_agent(agent, habits)
-    if people_per_part < 1:
-        raise DataError(f"people_per_part is {people_per_part}; it must be 1 or more.")
+    at_least("people_per_part", people_per_part, 1)
     plan = _Plan(
         task=model,
         roster=roster,

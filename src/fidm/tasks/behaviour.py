@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from fidm.errors import TaskError
+from fidm.errors import TaskError, at_least
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_of
 from fidm.types import Floats, Trace, Values
@@ -62,8 +62,7 @@ def choice_probabilities(task: TaskModel, values: Values, sensitivity: float) ->
         One probability per pair; they sum to one within a state. ``task.table(p, fill=0.0)`` turns
         them into a table of states and actions.
     """
-    if not sensitivity >= 0:
-        raise TaskError(f"sensitivity is {sensitivity}; it must be 0 or more.")
+    at_least("sensitivity", sensitivity, 0, TaskError)
     q, live = pair_values(task, values), ~task.terminal
     if not len(q):
         return q

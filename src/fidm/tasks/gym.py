@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fidm.errors import TaskError
+from fidm.errors import TaskError, one_of
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 
@@ -56,8 +56,7 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
         illegal: Literal["stay", "raise"] = "stay",
         render_mode: str | None = None,
     ) -> None:
-        if illegal not in ("stay", "raise"):
-            raise TaskError(f"illegal is {illegal!r}; it must be 'stay' or 'raise'.")
+        one_of("illegal", illegal, ("stay", "raise"), TaskError)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise TaskError(f"render_mode is {render_mode!r}; it must be 'ansi' or None.")
         self.task = task if isinstance(task, TaskModel) else load_task(task)

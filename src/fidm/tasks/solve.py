@@ -147,18 +147,7 @@ class Layer:
         inside = ~outside & (weight > 0)
         pair, weight, column = pair[inside], weight[inside], column[inside]
         row = np.repeat(np.arange(n), np.diff(offsets))[pair]
-        slot, diagonal, indptr, indices = _pattern(row, column, n)
-        return cls(
-            base=base,
-            offsets=offsets,
-            pair=pair,
-            weight=weight,
-            column=column,
-            slot=slot,
-            diagonal=diagonal,
-            indptr=indptr,
-            indices=indices,
-        )
+        return cls(base, offsets, pair, weight, column, *_pattern(row, column, n))
 
     def is_narrow(self) -> bool:
         """Whether the layer is so much like a corridor or a small map that factorizing it is cheap."""

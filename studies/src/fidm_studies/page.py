@@ -18,8 +18,8 @@ import polars as pl
 from fidm.errors import DataError
 from fidm.present.numbers import cell_text, number_text, plain_text
 from fidm.record import Record
-from fidm.report.html import hashes, laid_out, report_styles, templates
 from fidm.report.parts import column, section, table, text_column
+from fidm.report.report import hashes, laid_out, report_styles, templates
 from fidm_studies.analysis import Expectation, Findings, Reanalysis
 from fidm_studies.dataset import Dataset, Loaded
 

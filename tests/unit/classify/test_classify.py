@@ -16,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 
 import fidm
 import fidm.study
-from fidm.classify import judging
 from fidm.classify import validation as leakage
 from fidm.classify.features import Block, make_blocks, representation
 from fidm.classify.question import ask, cut
@@ -113,7 +112,7 @@ def test_a_source_of_several_blocks_is_asked_once():
     people = cohort.with_participants(cohort.participants.drop("diagnosis"))
     spy, before = Spy(), len(Spy.log)
     blocks = {name: Block(name, spy) for name in ("a", "b")}
-    judge = judging.Judge(people, np.zeros(len(people), np.int64), 2, blocks, {"a": ("a",), "b": ("b",)})
+    judge = leakage.Judge(people, np.zeros(len(people), np.int64), 2, blocks, {"a": ("a",), "b": ("b",)})
     features = judge.features(np.arange(60), np.arange(60, 90))
     assert len(Spy.log) == before + 1
     assert features["a"].names == ("a_1",)
@@ -184,7 +183,7 @@ def test_a_family_in_both_parts_is_refused():
 
 def test_learning_from_the_judged_is_refused():
     _, cohort = setting()
-    judge = judging.Judge(cohort, np.zeros(90, dtype=np.int64), 2, {}, {})
+    judge = leakage.Judge(cohort, np.zeros(90, dtype=np.int64), 2, {}, {})
     with pytest.raises(fidm.DataError, match="learned from and"):
         judge.predict(np.arange(10), np.arange(9, 20))
 
@@ -412,14 +411,14 @@ def test_the_number_of_the_fold_does_not_help():
 
 
 def test_the_number_of_the_fold_finds_a_classifier_that_saw_those_it_judges(monkeypatch):
-    honest = judging.Judge.judge
+    honest = leakage.Judge.judge
 
     def leaky(self, x, label, rows):
         n = len(label)
         everybody = np.concatenate([label, self.label[rows]])
         return honest(self, np.concatenate([x, x[n:]]), everybody, rows)
 
-    monkeypatch.setattr(judging.Judge, "judge", leaky)
+    monkeypatch.setattr(leakage.Judge, "judge", leaky)
     task, cohort = setting(240)
     options = {"representations": ["spy"], "own": {"spy": Spy()}, "repeats": 1, "permutations": 0}
     row = fidm.study.classify(task, cohort, **options).checks.row(0, named=True)

@@ -15,9 +15,8 @@ from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
 import fidm
-from fidm.evidence.evidence import find_evidence
+from fidm.evidence.evidence import find_evidence, find_surprisal
 from fidm.evidence.localization import anchors, localize
-from fidm.evidence.measures import find_surprisal
 from fidm.experiments.paper import LOCALIZATION
 from fidm.io.tables import tables_of
 from fidm.plot import evidence as plot

@@ -12,7 +12,7 @@ import fidm
 from fidm.channels import Bernoulli, Gamma, GeneralizedGamma, LogNormal, Poisson, ZeroInflatedPoisson
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
-from fidm.evidence.measures import find_residuals
+from fidm.evidence.evidence import find_residuals
 from fidm.experiments.held_out import tuned
 from fidm.experiments.reliability import reliability
 from fidm.fit.effort_alone import fit_effort

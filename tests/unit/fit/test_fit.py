@@ -707,7 +707,7 @@ def test_a_saved_fit_is_readable_and_refuses_another_task(tmp_path):
         (lambda text: "[]", "is not a saved fit"),
         (
             lambda text: text.replace('"schema": 3', '"schema": 9'),
-            "has the schema 9; this version of fidm reads 1 to 3",
+            "has the schema 9; this version of fidm reads 3",
         ),
         (lambda text: text.replace('"prior"', '"before"'), "is damaged: KeyError 'prior'"),
         (lambda text: text.replace('"errands"', '"elsewhere"'), "'elsewhere', which is not built in"),

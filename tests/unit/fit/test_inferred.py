@@ -167,17 +167,18 @@ def test_a_fit_keeps_its_weight_in_a_file(tmp_path):
         assert np.array_equal(again.profile(flagged()).estimate, fitted(weight).profile(flagged()).estimate)
 
 
-def test_older_files_load_without_inferred_moves_and_spoiled_ones_are_refused(tmp_path):
+def test_older_and_spoiled_files_are_refused(tmp_path):
     path = tmp_path / "fit.json"
     fitted().save(path)
     saved = json.loads(path.read_text("utf-8"))
     assert saved["schema"] == 3
     older = json.loads(path.read_text("utf-8"))
-    older["schema"] = 1
-    del older["action_sensitivity"]["inferred"]
-    path.write_text(json.dumps(older), "utf-8")
-    assert fidm.load_fit(path).inferred == 0.0
     older["schema"] = 2
+    path.write_text(json.dumps(older), "utf-8")
+    with pytest.raises(fidm.FitError, match=r"has the schema 2; .* reads 3.* fit again"):
+        fidm.load_fit(path)
+    older["schema"] = 3
+    del older["action_sensitivity"]["inferred"]
     path.write_text(json.dumps(older), "utf-8")
     with pytest.raises(fidm.FitError, match="KeyError 'inferred'"):
         fidm.load_fit(path)

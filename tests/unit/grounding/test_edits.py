@@ -114,7 +114,7 @@ def test_legal_actions_are_those_that_can_be_replayed() -> None:
             program = program_of([name], GROCERY, here)
             done = replay(program, GROCERY, here)
             assert action_names(GROCERY, done.actions) == (name,)
-            assert not done.is_doubtful
+            assert not done.doubts
 
 
 def test_programs_of_actions() -> None:

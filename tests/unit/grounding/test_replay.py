@@ -182,7 +182,7 @@ def test_instruction_on_the_map(case) -> None:  # type: ignore[no-untyped-def]
     assert place(terrain, done.end.state) == there
     if text != "GOTO FINISH; MOVE left to EXIT":
         assert (None if done.end.heading is None else HEADING_NAMES[done.end.heading]) == faces
-    assert done.is_doubtful == any(code in DOUBTFUL for code in issues.split())
+    assert done.doubts == tuple(dict.fromkeys(code for code in issues.split() if code in DOUBTFUL))
     assert len(done) == len(done.states) == len(done.instruction) == len(moves.split())
     steps = parse_program(text, terrain.places)
     assert done.instruction == sorted(done.instruction)
@@ -213,7 +213,7 @@ def test_the_whole_task_and_what_is_said_after_its_end(terrain: Terrain) -> None
     assert done.end.state == terrain.end
     assert {issue.code for issue in done.issues} == {"filled_in", "after_end"}
     assert [issue.instruction for issue in done.issues if issue.code == "after_end"] == [7, 8]
-    assert not done.is_doubtful
+    assert not done.doubts
     assert done.actions[-1] == -1
     assert done.states[-1] == terrain.end
     assert not any(

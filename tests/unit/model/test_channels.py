@@ -321,7 +321,7 @@ def test_values_a_channel_cannot_have_are_found():
 
 @pytest.mark.parametrize("kind", [Gamma, LogNormal, Weibull, GeneralizedGamma])
 def test_amounts_from_a_limit_on_are_fitted_as_what_lies_beyond_it(kind):
-    from fidm.evidence.measures import find_residuals
+    from fidm.evidence.evidence import find_residuals
     from fidm.fit.effort_alone import fit_effort
 
     rng = np.random.default_rng(7)

@@ -18,7 +18,7 @@ from fidm import plot
 from fidm.plot.classification import LOOKS, OTHERS, bar_handles
 from fidm.plot.classification import classification_figures as figures
 from fidm.plot.save import save_figure
-from fidm.present.wording import featured
+from fidm.present.findings import featured
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,7 @@ from fidm.classify import intervals as influence
 from fidm.classify.result import MISSING
 from fidm.classify.validation import FOLD_NUMBER
 from fidm.present.classification import show
-from fidm.present.findings import permutation_p, say_checks, say_fold
-from fidm.present.numbers import number, percent, plain_text, span
-from fidm.present.summary import ITEMS, summary
-from fidm.present.wording import (
+from fidm.present.findings import (
     compared,
     excluding_zero,
     factor_rows,
@@ -26,11 +23,16 @@ from fidm.present.wording import (
     grouped,
     half_width,
     main_rows,
+    permutation_p,
     rows_shown,
     say_chance,
+    say_checks,
+    say_fold,
     say_missing,
     say_widened,
 )
+from fidm.present.numbers import number, percent, plain_text, span
+from fidm.present.summary import ITEMS, summary
 from fidm.report.sections_model import checks as report_checks
 
 

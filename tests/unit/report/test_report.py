@@ -37,7 +37,6 @@ from fidm.present.numbers import (
     sentence,
 )
 from fidm.report import parts, sections_model
-from fidm.report.html import laid_out
 from fidm.report.opening import (
     ReportOptions,
     draw_names,
@@ -50,7 +49,7 @@ from fidm.report.opening import (
 )
 from fidm.report.parts import scatter, text_column, with_interval
 from fidm.report.people import people_parts, shared_part
-from fidm.report.report import build_report, write_report
+from fidm.report.report import build_report, laid_out, write_report
 from fidm.report.sections_model import (
     classification_section,
     localisation_section,

@@ -192,13 +192,8 @@ class AnswerForm:
 
     @property
     def digest(self) -> str:
-        """The SHA-256 of the schema."""
-        return hashlib.sha256(self.schema_text.encode()).hexdigest()
-
-    @property
-    def schema_text(self) -> str:
-        """The schema as compact JSON."""
-        return json.dumps(self.schema, separators=(",", ":"))
+        """The SHA-256 of the schema as compact JSON."""
+        return hashlib.sha256(json.dumps(self.schema, separators=(",", ":")).encode()).hexdigest()
 
     @property
     def outline(self) -> str:

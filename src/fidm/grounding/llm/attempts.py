@@ -21,18 +21,19 @@ from weakref import WeakValueDictionary
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
 from fidm.grounding.llm.answers import InvalidAnswerError, closed, response_format
-from fidm.grounding.llm.cache import AnswerCache, Stored
 from fidm.grounding.llm.client import (
     THINKING_OFF,
+    AnswerCache,
     ChatClient,
     RefusedError,
     Reply,
+    Stored,
     UnansweredError,
     read_reply,
 )
 from fidm.grounding.llm.prompt import MAX_SAID, Message, Prompt
 from fidm.grounding.route.program import NOTHING, Program, same_program
-from fidm.grounding.route.replay import DOUBTFUL, replay
+from fidm.grounding.route.replay import replay
 
 KEY_VERSION = 1
 
@@ -122,7 +123,7 @@ def judge(stored: Stored, request: Request, segment: Segment, context: Context, 
     except InvalidAnswerError as error:
         return Attempt(None, (error.code, *doubts), (error.code,), content=reply.content)
     walk = replay(answer.program, context.terrain, context.position, told=context.told)
-    issues = tuple(dict.fromkeys(issue.code for issue in walk.issues if issue.code in DOUBTFUL))
+    issues = walk.doubts
     if not answer.is_quoted:
         doubts.append("unquoted")
     if answer.is_full:

@@ -30,7 +30,6 @@ the longest dialog has segments, and some more for second tries.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -44,11 +43,18 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from fidm.errors import GroundingError, Problem
+from fidm.files import hash_file
 from fidm.grounding.base import Context, Proposal, Reading, Segment
 from fidm.grounding.llm.answers import AnswerForm, response_format
 from fidm.grounding.llm.attempts import Asker, Attempt, Request, judge, prefer
-from fidm.grounding.llm.cache import AnswerCache, Stored
-from fidm.grounding.llm.client import THINKING_OFF, ChatClient, UnansweredError, read_reply
+from fidm.grounding.llm.client import (
+    THINKING_OFF,
+    AnswerCache,
+    ChatClient,
+    Stored,
+    UnansweredError,
+    read_reply,
+)
 from fidm.grounding.llm.prompt import Message, Prompt, read_template
 from fidm.grounding.route.program import NOTHING, same_program
 from fidm.grounding.route.terrain import Terrain
@@ -285,8 +291,7 @@ class LanguageModel:
 
 def _file_digest(path: str | Path) -> str:
     try:
-        with Path(path).open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return hash_file(path)
     except OSError as error:
         raise GroundingError(
             f"The model's file cannot be read: {error.strerror}.", source=str(path)

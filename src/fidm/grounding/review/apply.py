@@ -22,20 +22,16 @@ from fidm.errors import DataError, GroundingError, count
 from fidm.files import recover_folder
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble
-from fidm.grounding.review.edits import action_names as action_names
-from fidm.grounding.review.edits import legal_actions as legal_actions
-from fidm.grounding.review.edits import parse_edit as parse_edit
-from fidm.grounding.review.edits import program_of as program_of
 from fidm.grounding.review.trail import FILE, HEAD, Decision, Trail
-from fidm.grounding.review.verdicts import REVIEW_MEANING as REVIEW_MEANING
-from fidm.grounding.review.verdicts import Change as Change
-from fidm.grounding.review.verdicts import ReviewedSegment as ReviewedSegment
-from fidm.grounding.review.verdicts import by_segment, latest_of_each, segment_key
-from fidm.grounding.review.verdicts import changed_after as changed_after
-from fidm.grounding.review.verdicts import decide as decide
-from fidm.grounding.review.verdicts import doubtfulness as doubtfulness
-from fidm.grounding.review.verdicts import review_dialog as review_dialog
-from fidm.grounding.review.verdicts import reviewed_dialog as reviewed_dialog
+from fidm.grounding.review.verdicts import (
+    ReviewedSegment,
+    by_dialog,
+    by_segment,
+    latest_of_each,
+    review_dialog,
+    reviewed_dialog,
+    segment_key,
+)
 from fidm.grounding.store import (
     FOLDER,
     PROPOSED,
@@ -141,9 +137,7 @@ def review_all(
     on_progress : callable, optional
         Called as ``on_progress(doing, done, of)``.
     """
-    mine: dict[tuple[str, str], list[Decision]] = {}
-    for decision in decisions:
-        mine.setdefault((decision.participant, decision.episode), []).append(decision)
+    mine = by_dialog(decisions)
     found = []
     for done, dialog in enumerate(grounded.dialogs):
         if on_progress is not None:

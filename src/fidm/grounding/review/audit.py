@@ -89,16 +89,9 @@ class AuditScore:
 
 
 def drawn_dialogs(study: str | Path, n: int, *, seed: int) -> tuple[tuple[str, str], ...]:
-    """Draw dialogs of a study for an audit, each as participant and episode.
+    """Draw dialogs of a grounded study for an audit, each as participant and episode; all if there are few.
 
-    Parameters
-    ----------
-    study : path
-        A grounded study.
-    n : int
-        How many dialogs; all of them if there are fewer.
-    seed : int
-        The same seed draws the same dialogs, whatever their order.
+    The same seed draws the same dialogs, whatever their order.
     """
     (segments,) = _proposed(study, "segments")
     return tuple((who, episode) for who, episode in _drawn(segments, n, seed).iter_rows())
@@ -454,17 +447,7 @@ def _found_right(made: Sequence[Decision], proposed: ReviewedSegment, terrain: T
 def audits(
     samples: Iterable[Sample], grounded: Grounded, decisions: Sequence[Decision]
 ) -> list[tuple[Sample, str, AuditScore]]:
-    """Return what each reviewer found in each audit sample; a sample that was drawn twice counts once.
-
-    Parameters
-    ----------
-    samples : iterable of Sample
-        The samples drawn.
-    grounded : Grounded
-        The grounding as the grounder left it, see :func:`fidm.grounding.review.apply.read_proposed`.
-    decisions : sequence of Decision
-        Decisions, oldest first.
-    """
+    """Return what each reviewer found in each audit sample; a sample that was drawn twice counts once."""
     found = []
     for sample in {one.name: one for one in samples}.values():
         judges = {decision.reviewer for decision in decisions if decision.sample == sample.name}

@@ -20,7 +20,7 @@ from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Status
 from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision, Kind, Outcome, words_hash
 from fidm.grounding.route.program import Instruction, Program, parse_program, same_program, write_program
-from fidm.grounding.route.replay import DOUBTFUL, MEANING, Replay, replay
+from fidm.grounding.route.replay import MEANING, Replay, replay
 from fidm.grounding.route.terrain import Position, Terrain
 
 BY_HAND = "review"
@@ -116,6 +116,14 @@ def segment_key(dialog: GroundedDialog, one: GroundedSegment) -> Key:
     )
 
 
+def by_dialog(decisions: Iterable[Decision]) -> dict[tuple[str, str], list[Decision]]:
+    """Return decisions by the participant and the episode they are about."""
+    found: dict[tuple[str, str], list[Decision]] = {}
+    for decision in decisions:
+        found.setdefault((decision.participant, decision.episode), []).append(decision)
+    return found
+
+
 def by_segment(decisions: Iterable[Decision]) -> dict[Key, list[Decision]]:
     """Return decisions by the segment they are about, oldest first."""
     found: dict[Key, list[Decision]] = {}
@@ -177,8 +185,8 @@ def _unjudged(
     done = replay(one.proposal.program, terrain, here, told=told)
     if not is_moved:
         return ReviewedSegment(one, one, here, done, action_names(terrain, done.actions))
-    own = [doubt for doubt in one.doubts if doubt not in _codes(proposed)]
-    doubts = tuple(dict.fromkeys((*own, *_codes(done))))
+    own = [doubt for doubt in one.doubts if doubt not in proposed.doubts]
+    doubts = tuple(dict.fromkeys((*own, *done.doubts)))
     is_silent = one.proposal.program[0].op == "NONE"
     status: Status = "needs_review" if doubts else "no_route" if is_silent else "confident"
     proposal = replace(one.proposal, doubts=doubts)
@@ -216,7 +224,7 @@ def _judged(
     doubts: tuple[str, ...] = (*([MOVED] if stale else []), *([DIFFER] if differ else []))
     status: Status = "needs_review" if doubts else "reviewed"
     if doubts:
-        doubts = tuple(dict.fromkeys((*doubts, *_codes(done))))
+        doubts = tuple(dict.fromkeys((*doubts, *done.doubts)))
     now = replace(one, proposal=replace(proposal, doubts=doubts), status=status, doubts=doubts)
     actions = action_names(terrain, done.actions)
     return ReviewedSegment(now, one, here, done, actions, decision, latest, stale, differ)
@@ -298,18 +306,9 @@ def _longest_turn(segment: Segment) -> tuple[int, int]:
     return max(zip(segment.starts, ends, strict=True), key=lambda span: span[1] - span[0])
 
 
-def _codes(done: Replay) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(issue.code for issue in done.issues if issue.code in DOUBTFUL))
-
-
 def reviewed_dialog(dialog: GroundedDialog, segments: Sequence[ReviewedSegment]) -> GroundedDialog:
     """Return a dialog with its segments as they stand."""
     return replace(dialog, segments=tuple(one.grounded for one in segments))
-
-
-def outcome_of(segment: ReviewedSegment) -> Outcome:
-    """Return what a segment is read as now."""
-    return Outcome(write_program(segment.program), segment.actions)
 
 
 def decide(
@@ -349,7 +348,7 @@ def decide(
     """
     if (kind == "edit") != (edit is not None):
         raise GroundingError("An edit needs what the segment is to be read as, and nothing else does.")
-    old = outcome_of(segment)
+    old = Outcome(write_program(segment.program), segment.actions)
     new = old if kind == "accept" else None
     if edit is not None:
         new = Outcome(write_program(edit[0]), action_names(terrain, edit[1].actions))

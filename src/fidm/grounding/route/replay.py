@@ -92,9 +92,9 @@ class Replay:
     issues: list[Issue] = field(default_factory=list)
 
     @property
-    def is_doubtful(self) -> bool:
-        """Whether a person should look at it."""
-        return any(issue.code in DOUBTFUL for issue in self.issues)
+    def doubts(self) -> tuple[str, ...]:
+        """The codes of issues that a person should look at, each once."""
+        return tuple(dict.fromkeys(issue.code for issue in self.issues if issue.code in DOUBTFUL))
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -168,15 +168,12 @@ class _Walk:
         there = self.terrain.after(self.state, action, self.told)
         if there < 0:
             return False
-        self._note(action, inferred)
+        self.note(action, inferred=inferred)
         self.state = there
         return True
 
-    def leave_out(self) -> None:
-        """Note an action the task leaves out."""
-        self._note(-1, False)
-
-    def _note(self, action: int, inferred: bool) -> None:
+    def note(self, action: int, *, inferred: bool = False) -> None:
+        """Note an action; -1 is one the task leaves out."""
         self.made.actions.append(action)
         self.made.states.append(self.state)
         self.made.inferred.append(inferred)
@@ -374,7 +371,7 @@ def _leave(walk: _Walk, step: Instruction, following: Instruction | None, before
         walk.say("filled_in")
         _goto(walk, Instruction("GOTO", place=EXIT), None, before)
     if action < 0:
-        walk.leave_out()
+        walk.note(-1)
     elif not walk.act(action):
         walk.say("not_here")
 

@@ -22,7 +22,7 @@ import polars as pl
 from scipy.special import expit
 
 from fidm.cohort import Cohort
-from fidm.evidence.measures import find_surprisal
+from fidm.evidence.evidence import find_surprisal
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
