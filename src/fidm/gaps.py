@@ -84,9 +84,12 @@ def shows_no_pauses(cohort: Cohort) -> Flags:
     return np.asarray(timed & ~paused)
 
 
-def scripts_used(cohort: Cohort) -> tuple[tuple[str, str, bool], ...]:
-    """Return who speaks in which script, and whether its characters are kept; empty where it is one."""
-    if not {SCRIPT, ANY_SCRIPT, "n_characters"} <= set(cohort.segments.columns):
+def scripts_used(cohort: Cohort, columns: Collection[str] = ()) -> tuple[tuple[str, str, bool], ...]:
+    """Return who speaks in which script, and whether its characters are kept.
+
+    Empty where all speak in one, or channels observe these columns, those of all scripts among them.
+    """
+    if ANY_SCRIPT in columns or not {SCRIPT, ANY_SCRIPT, "n_characters"} <= set(cohort.segments.columns):
         return ()
     known = cohort.segment_table().filter(pl.col(ANY_SCRIPT).is_not_null(), pl.col(SCRIPT) != NO_SCRIPT)
     used = known.select(SCRIPT, "participant", kept=pl.col("n_characters").is_not_null())
@@ -136,8 +139,8 @@ class Gaps:
     scripts: tuple[tuple[str, str, bool], ...] = ()
 
     @classmethod
-    def of(cls, cohort: Cohort, *, columns: Collection[str] = ("n_characters",)) -> Gaps:
-        """Find them in a cohort, of which these columns of segments are used."""
+    def of(cls, cohort: Cohort, *, columns: Collection[str] = ()) -> Gaps:
+        """Find them in a cohort, of whose segments channels observe these columns."""
         absent, pauseless = np.diff(cohort.episode_offsets) == 0, shows_no_pauses(cohort)
         known, (longer, _) = has_data(cohort), far_longer(cohort)
         of_each = (
@@ -151,7 +154,7 @@ class Gaps:
         n_paused = int((known & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
         who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
         included = PAUSES_INCLUDED in cohort.segments.columns
-        scripts = scripts_used(cohort) if "n_characters" in columns else ()
+        scripts = scripts_used(cohort, columns)
         return cls(who[0], who[1], who[2], who[3], who[4], n_paused, who[5], included, scripts)
 
     def __add__(self, other: Gaps) -> Gaps:

@@ -208,10 +208,11 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         applied = apply_review(study, on_progress=on_progress, is_alone=True)
     final = grounded if applied is None else applied.grounded
     silent = final.checks.filter(problem=NOTHING_SAID)["participant"].unique(maintain_order=True)
+    columns = [str(table.get("column")) for table in read_manifest(study)[1].values()]
     takes_part = ~grounded.cohort.ids.is_in(excluded["participant"].implode()).to_numpy()
     gaps = replace(
         Gaps.of(grounded.cohort),
-        scripts=scripts_used(one_script(grounded.cohort[takes_part])),
+        scripts=scripts_used(one_script(grounded.cohort[takes_part]), columns),
         absent=_absent(people, grounded, excluded),
         unread=tuple(silent.to_list()),
         doubted=(),

@@ -333,6 +333,7 @@ def test_unknown_options_are_refused(tmp_path: Path) -> None:
     assert caught.value.code != 0
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_characters_of_another_script_are_left_out_and_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -353,6 +354,15 @@ def test_characters_of_another_script_are_left_out_and_named(
     assert main(["evidence", str(study), "--participant", "Y1"]) == 0
     assert "characters: not estimated: in another script" in capsys.readouterr().out
 
+    said = (study / "study.toml").read_text("utf-8")
+    own = 'kind = "negative_binomial"\ncolumn = "n_characters_any_script"\ndesign = ["log_moves", "script"]\n'
+    (study / "study.toml").write_text(f"{said}\n[channels.characters]\n{own}", "utf-8")
+    for verb in ("ground", "fit"):  # each script has an average of its own
+        assert main([verb, str(study)]) == 0
+        assert "character counts" not in capsys.readouterr().out
+    assert pl.read_parquet(study / "profile.parquet")["characters"].null_count() == 0
+
+    (study / "study.toml").write_text(said, "utf-8")
     names = "".join(f"P{i:07},speaks English\n" for i in range(1, 9))
     (study / "participants.csv").write_text(f"participant,excluded\n{names}Y1,\nY2,\n", "utf-8")
     assert main(["ground", str(study)]) == 0  # those who take part speak one language

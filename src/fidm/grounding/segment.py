@@ -350,7 +350,7 @@ def script_of(text: str) -> str:
             found[SCRIPTS.get(name, name.capitalize())] += n
     if 10 * found["Kana"] >= found["Han"] and found["Kana"]:
         found["Kana"] += found.pop("Han", 0)
-    return min(found, key=lambda script: (-found[script], script)) if found.total() else ""
+    return min(found, key=lambda script: (-found[script], script)) if found else ""
 
 
 def _counts(letter: str, punctuation: bool) -> bool:
