@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from fidm.cohort import Cohort
+from fidm.cohort import ANY_SCRIPT, Cohort
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.files import whole_file
@@ -121,7 +121,10 @@ class Behind:
         if not n and steps.start == steps.stop:
             return NO_MOVES
         if column is not None and n:
-            return "not recorded" if cohort.segments[column][segments].null_count() == n else ""
+            own = cohort.segments[segments]
+            is_counted = column == "n_characters" and ANY_SCRIPT in own.columns
+            why = "in another script" if is_counted and own[ANY_SCRIPT].count() else "not recorded"
+            return why if own[column].null_count() == n else ""
         is_stated = column is not None or cohort.inferred is None or not cohort.inferred[steps].all()
         in_doubt = (
             self.words is not None

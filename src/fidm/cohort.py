@@ -26,6 +26,12 @@ from fidm.types import Integers, Trace, read_only
 PAUSES_INCLUDED = "pauses_included"
 """The column of segments that says whether durations include pauses inside utterances."""
 
+SCRIPT, NO_SCRIPT = "script", "none"
+"""The column of segments that says the script of a dialog, where there are several; no letter has none."""
+
+ANY_SCRIPT = "n_characters_any_script"
+"""The column of segments with the characters of all scripts, where there are several."""
+
 NO_ACTION = -1
 """The code of an action the task leaves out (such as leaving the store): replayed, never in a likelihood."""
 

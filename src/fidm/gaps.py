@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 from polars import selectors as cs
 
-from fidm.cohort import PAUSES_INCLUDED, Cohort
+from fidm.cohort import ANY_SCRIPT, NO_SCRIPT, PAUSES_INCLUDED, SCRIPT, Cohort
 from fidm.errors import count
 from fidm.model.effort import awaits_review, far_longer, inferred_moves
 from fidm.types import Flags
@@ -19,6 +19,9 @@ FEWEST_VALUES = 3
 
 NO_MOVES = "no moves were read"
 """Why somebody with an episode has no data."""
+
+SCRIPT_WORDS = {"Han": "Chinese characters", "Kana": "Japanese characters"}
+"""What scripts that have no letters are called."""
 
 MOST_NAMED = 10
 """How many people are named."""
@@ -81,6 +84,18 @@ def shows_no_pauses(cohort: Cohort) -> Flags:
     return np.asarray(timed & ~paused)
 
 
+def scripts_used(cohort: Cohort, columns: Collection[str] = ()) -> tuple[tuple[str, str, bool], ...]:
+    """Return who speaks in which script, and whether its characters are kept.
+
+    Empty where all speak in one, or channels observe these columns, those of all scripts among them.
+    """
+    if ANY_SCRIPT in columns or not {SCRIPT, ANY_SCRIPT, "n_characters"} <= set(cohort.segments.columns):
+        return ()
+    known = cohort.segment_table().filter(pl.col(ANY_SCRIPT).is_not_null(), pl.col(SCRIPT) != NO_SCRIPT)
+    used = known.select(SCRIPT, "participant", kept=pl.col("n_characters").is_not_null())
+    return tuple(used.unique(maintain_order=True).iter_rows())
+
+
 def named(people: Sequence[str]) -> str:
     """Return the first of these people by their names, and how many more there are."""
     more = f" and {len(people) - MOST_NAMED:,} more" if len(people) > MOST_NAMED else ""
@@ -109,6 +124,8 @@ class Gaps:
         Whether durations include pauses all the same, so that they can be compared.
     longer : tuple of str
         People whose every segment has far more moves than any segment of the others.
+    scripts : tuple
+        Where dialogs are in several scripts: a script, who speaks in it, and whether its characters are kept.
     """
 
     absent: tuple[str, ...] = ()
@@ -119,10 +136,11 @@ class Gaps:
     n_paused: int = 0
     longer: tuple[str, ...] = ()
     pauses_included: bool = False
+    scripts: tuple[tuple[str, str, bool], ...] = ()
 
     @classmethod
-    def of(cls, cohort: Cohort) -> Gaps:
-        """Find them in a cohort."""
+    def of(cls, cohort: Cohort, *, columns: Collection[str] = ()) -> Gaps:
+        """Find them in a cohort, of whose segments channels observe these columns."""
         absent, pauseless = np.diff(cohort.episode_offsets) == 0, shows_no_pauses(cohort)
         known, (longer, _) = has_data(cohort), far_longer(cohort)
         of_each = (
@@ -136,7 +154,8 @@ class Gaps:
         n_paused = int((known & ~pauseless).sum()) if "pause_s" in cohort.segments.columns else 0
         who = [tuple(cohort.ids.filter(pl.Series(flags)).to_list()) for flags in of_each]
         included = PAUSES_INCLUDED in cohort.segments.columns
-        return cls(who[0], who[1], who[2], who[3], who[4], n_paused, who[5], included)
+        scripts = scripts_used(cohort, columns)
+        return cls(who[0], who[1], who[2], who[3], who[4], n_paused, who[5], included, scripts)
 
     def __add__(self, other: Gaps) -> Gaps:
         return Gaps(
@@ -148,6 +167,7 @@ class Gaps:
             self.n_paused + other.n_paused,
             self.longer + other.longer,
             self.pauses_included or other.pauses_included,
+            self.scripts + other.scripts,
         )
 
     def say(self, what: str) -> tuple[str, ...]:
@@ -197,7 +217,31 @@ class Gaps:
                 f"the files of {count(len(self.pauseless), 'participant')} cannot show pauses, so these are "
                 f"unknown and part of the durations: {named(self.pauseless)}{others}"
             )
+        if not all(kept for _, _, kept in self.scripts):
+            said.append(_say_scripts(self.scripts))
         return tuple(said)
+
+
+def _say_scripts(scripts: Sequence[tuple[str, str, bool]]) -> str:
+    """Whose characters are left out, in which script they are, and what to do."""
+    kept = {who: script for script, who, is_kept in scripts if is_kept}
+    left_out: dict[str, list[str]] = {}
+    for script, who, is_kept in scripts:
+        if not is_kept:
+            left_out.setdefault(script, []).append(f"{who} (in part)" if who in kept else who)
+    gone = {who for _, who, is_kept in scripts if not is_kept}
+    parts = [(f"those of {named(people)}", script) for script, people in left_out.items()]
+    others = len(kept.keys() - gone)
+    parts += [(f"and those of the other {others:,}", next(iter(kept.values())))] if others else []
+    told = [
+        f"{who}{'' if i else ' are'} in {SCRIPT_WORDS.get(script, f'{script} letters')}"
+        for i, (who, script) in enumerate(parts)
+    ]
+    return (
+        f"character counts of {count(len(gone), 'participant')} are left out: {', '.join(told)}, which "
+        f"cannot be compared. Fit the languages apart, or use the column {ANY_SCRIPT} with the design column "
+        f"{SCRIPT}"
+    )
 
 
 def _have(people: Sequence[str]) -> str:

@@ -34,8 +34,8 @@ from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
 from fidm.folder import StudyFolder, choose_part, read_talks, study_channels, study_tasks
-from fidm.gaps import Gaps, learners_of
-from fidm.grounding.ground import NOTHING_SAID, Grounded, ground
+from fidm.gaps import Gaps, learners_of, scripts_used
+from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
 from fidm.grounding.settings import ASKING, GroundingFile, read_settings
@@ -208,8 +208,11 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         applied = apply_review(study, on_progress=on_progress, is_alone=True)
     final = grounded if applied is None else applied.grounded
     silent = final.checks.filter(problem=NOTHING_SAID)["participant"].unique(maintain_order=True)
+    columns = [str(table.get("column")) for table in read_manifest(study)[1].values()]
+    takes_part = ~grounded.cohort.ids.is_in(excluded["participant"].implode()).to_numpy()
     gaps = replace(
         Gaps.of(grounded.cohort),
+        scripts=scripts_used(one_script(grounded.cohort[takes_part]), columns),
         absent=_absent(people, grounded, excluded),
         unread=tuple(silent.to_list()),
         doubted=(),
@@ -525,7 +528,7 @@ def _profiles(
     for done, batch in enumerate(_checked(study, model, skip_bad)):
         on_progress("profiles", done, study.n_parts)
         problems.append(batch.problems)
-        gaps += Gaps.of(batch)
+        gaps += Gaps.of(batch, columns=[channel.column for channel in fitted.channels])
         found.append(fitted.profile(batch, workers=workers))
         if isinstance(other, Fit):
             others.append(other.profile(batch, workers=workers))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -330,3 +331,40 @@ def test_unknown_options_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["ground", str(tmp_path), "--magic"])
     assert caught.value.code != 0
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_characters_of_another_script_are_left_out_and_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = study_of(tmp_path / "study", people("en"), "chat")
+    for who, transcript in zip(("Y1", "Y2"), people("yue").transcripts, strict=False):
+        write(replace(transcript, participant=who), study / "talks" / f"{who}.cha", format="chat")
+    told = (
+        "character counts of 2 participants are left out: those of Y1, Y2 are in Chinese characters, and those "
+        "of the other 8 in Latin letters, which cannot be compared."
+    )
+    for verb in ("ground", "fit"):
+        assert main([verb, str(study)]) == 0
+        assert capsys.readouterr().out.count(told) == 1
+    read_back = read_grounding(study, fidm.load_task("grocery")).cohort
+    for cohort in (fidm.read_cohort(study), read_back):
+        counted = cohort.segment_table().select("participant", pl.col("n_characters").is_not_null())
+        assert set(counted.unique().rows()) == {(who, who[0] != "Y") for who in cohort.ids.to_list()}
+    assert main(["evidence", str(study), "--participant", "Y1"]) == 0
+    assert "characters: not estimated: in another script" in capsys.readouterr().out
+
+    said = (study / "study.toml").read_text("utf-8")
+    own = 'kind = "negative_binomial"\ncolumn = "n_characters_any_script"\ndesign = ["log_moves", "script"]\n'
+    (study / "study.toml").write_text(f"{said}\n[channels.characters]\n{own}", "utf-8")
+    for verb in ("ground", "fit"):  # each script has an average of its own
+        assert main([verb, str(study)]) == 0
+        assert "character counts" not in capsys.readouterr().out
+    assert pl.read_parquet(study / "profile.parquet")["characters"].null_count() == 0
+
+    (study / "study.toml").write_text(said, "utf-8")
+    names = "".join(f"P{i:07},speaks English\n" for i in range(1, 9))
+    (study / "participants.csv").write_text(f"participant,excluded\n{names}Y1,\nY2,\n", "utf-8")
+    assert main(["ground", str(study)]) == 0  # those who take part speak one language
+    assert "character counts" not in capsys.readouterr().out
+    assert fidm.read_cohort(study).segments["n_characters"].null_count() == 0

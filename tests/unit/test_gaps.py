@@ -108,3 +108,32 @@ def test_pauses_some_files_cannot_show_are_said_with_what_durations_are():
     included = segments.with_columns(pauses_included=True)
     (said,) = Gaps.of(fidm.Cohort.from_segments(included)).say("dialog")
     assert said.endswith(": a. To be comparable, the durations of all others include pauses, too")
+
+
+def test_characters_left_out_for_their_script_are_said_with_what_to_do():
+    segments = pl.DataFrame(
+        {
+            "participant": ["a", "b", "c", "d", "e"],
+            "segment": [1, 1, 1, 1, 1],
+            "n_moves": [3, 3, 3, 3, 3],
+            "n_characters": [30, None, 31, None, None],
+            "n_characters_any_script": [30, 11, 31, 12, 40],
+            "script": ["Latin", "Han", "Latin", "Han", "Cyrillic"],
+        }
+    )
+    cohort = fidm.Cohort.from_segments(segments)
+    (said,) = Gaps.of(cohort[:4]).say("dialog")
+    assert said == (
+        "character counts of 2 participants are left out: those of b, d are in Chinese characters, and those "
+        "of the other 2 in Latin letters, which cannot be compared. Fit the languages apart, or use the "
+        "column n_characters_any_script with the design column script"
+    )
+    (said,) = Gaps.of(cohort).say("dialog")
+    assert "of 3 participants are left out: those of b, d are in Chinese characters, those of e in C" in said
+    assert Gaps.of(cohort[:2]) + Gaps.of(cohort[2:]) == Gaps.of(cohort)
+    assert Gaps.of(cohort, columns=["n_characters_any_script"]).say("dialog") == ()
+    assert Gaps.of(cohort[::2][:2]).say("dialog") == ()
+    both = segments[:3].with_columns(participant=pl.Series(["a", "a", "c"]), segment=pl.Series([1, 2, 1]))
+    (said,) = Gaps.of(fidm.Cohort.from_segments(both)).say("dialog")
+    assert "of 1 participant are left out: those of a (in part) are in Chinese characters" in said
+    assert "and those of the other 1 in Latin letters" in said

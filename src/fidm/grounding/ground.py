@@ -24,7 +24,15 @@ import numpy as np
 import polars as pl
 
 import fidm
-from fidm.cohort import PAUSES_INCLUDED, PROBLEM_SCHEMA, Cohort, offsets_of
+from fidm.cohort import (
+    ANY_SCRIPT,
+    NO_SCRIPT,
+    PAUSES_INCLUDED,
+    PROBLEM_SCHEMA,
+    SCRIPT,
+    Cohort,
+    offsets_of,
+)
 from fidm.errors import GroundingError
 from fidm.grounding.base import Grounder, Reading
 from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
@@ -32,7 +40,8 @@ from fidm.grounding.route.program import Program, write_program
 from fidm.grounding.route.terrain import Terrain
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.rules.language import languages
-from fidm.grounding.segment import Segmenter, cut_dialog
+from fidm.grounding.segment import Segmenter, cut_dialog, script_of
+from fidm.io.columns import excluded_people
 from fidm.io.dialogs import shows_pauses
 from fidm.talk import Transcript
 from fidm.tasks.model import TaskModel
@@ -378,7 +387,13 @@ def _cohort(
     )  # fmt: skip
     if provenance.get("counting", {}).get("duration") == "turns":
         segments = segments.with_columns(pl.lit(True).alias(PAUSES_INCLUDED))
-    return Cohort(
+    scripts = [_script(dialog) for dialog in dialogs]
+    if len(set(scripts) - {NO_SCRIPT}) > 1:
+        of_each = [script for script, path in zip(scripts, paths, strict=True) for _ in path.kept]
+        segments = segments.with_columns(
+            pl.col("n_characters").alias(ANY_SCRIPT), pl.Series(SCRIPT, of_each, dtype=pl.String)
+        )
+    cohort = Cohort(
         participants=pl.DataFrame({"participant": people}, schema={"participant": pl.String}),
         episodes=pl.DataFrame(
             {"episode": [dialog.transcript.episode for dialog in dialogs], "task": [task] * len(dialogs)},
@@ -395,6 +410,30 @@ def _cohort(
         segment=np.array([s for path in paths for s in path.segment], dtype=np.int32),
         inferred=np.array([flag for path in paths for flag in path.inferred], dtype=np.bool_),
     )
+    return one_script(cohort)
+
+
+def _script(dialog: GroundedDialog) -> str:
+    """The script of what the participant said."""
+    said = [turn.text for turn in dialog.transcript.turns if turn.role == "participant"]
+    return script_of("\n".join(said)) or NO_SCRIPT
+
+
+def one_script(cohort: Cohort) -> Cohort:
+    """Return the same people with character counts of one script alone: of most who are not excluded.
+
+    A Chinese character says as much as several letters, so counts of several scripts cannot be compared.
+    Where two scripts have as many people, the one with more characters is kept.
+    """
+    if SCRIPT not in cohort.segments.columns:
+        return cohort
+    excluded = excluded_people(cohort.participants)["participant"]
+    takes_part = ~pl.col("participant").is_in(excluded.implode())
+    known = cohort.segment_table().filter(takes_part, pl.col(SCRIPT) != NO_SCRIPT)
+    used = known.group_by(SCRIPT).agg(pl.col("participant").n_unique(), pl.col(ANY_SCRIPT).sum())
+    most = used.sort("participant", ANY_SCRIPT, SCRIPT, descending=[True, True, False])[SCRIPT][:1]
+    kept = pl.when(pl.col(SCRIPT).is_in([*most, NO_SCRIPT])).then(ANY_SCRIPT)
+    return replace(cohort, segments=cohort.segments.with_columns(n_characters=kept))
 
 
 def _segment_table(

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -43,6 +44,10 @@ from fidm.tasks.spec import TaskSpec
 
 Kind = Literal["moved", "event", "request", "instruction", "prompt", "other"]
 KINDS: tuple[Kind, ...] = ("moved", "event", "request", "instruction", "prompt", "other")
+
+KANA = ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA")
+SCRIPTS = {"CJK": "Han", "IDEOGRAPHIC": "Han"} | dict.fromkeys(KANA, "Kana")
+"""The script of letters whose names in Unicode begin in another way than with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +331,26 @@ def count_letters(text: str) -> int:
     12
     """
     return sum(_counts(letter, punctuation=False) for letter in text)
+
+
+def script_of(text: str) -> str:
+    """Return the script that most letters of a text are in; empty where it has no letter.
+
+    Chinese characters are those of Japanese where a tenth as many kana or more stand beside them.
+
+    Examples
+    --------
+    >>> script_of("À gauche, 2 cases"), script_of("向左行兩格 okay"), script_of("2")
+    ('Latin', 'Han', '')
+    """
+    found: Counter[str] = Counter()
+    for letter, n in Counter(unicodedata.normalize("NFKC", text)).items():
+        name = unicodedata.name(letter, "").split(" ")[0]
+        if name and name != "MODIFIER" and unicodedata.category(letter)[0] == "L":
+            found[SCRIPTS.get(name, name.capitalize())] += n
+    if 10 * found["Kana"] >= found["Han"] and found["Kana"]:
+        found["Kana"] += found.pop("Han", 0)
+    return min(found, key=lambda script: (-found[script], script)) if found else ""
 
 
 def _counts(letter: str, punctuation: bool) -> bool:

@@ -41,7 +41,7 @@ from fidm.errors import DataError, GroundingError
 from fidm.files import is_interrupted, locked, whole_file, writing
 from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
-from fidm.grounding.ground import Grounded, assemble
+from fidm.grounding.ground import Grounded, assemble, one_script
 from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.terrain import Terrain
 from fidm.grounding.segment import Effort
@@ -173,7 +173,7 @@ def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
     joined = cohort.participants.select("participant").join(
         people, on="participant", how="left", maintain_order="left"
     )
-    cohort = cohort.with_participants(joined)
+    cohort = one_script(cohort.with_participants(joined))
     absent = people.join(cohort.participants, on="participant", how="anti")
     if not absent.height:
         return cohort

@@ -392,7 +392,7 @@ def open_for_report(folder: Path, asked: ReportOptions) -> Opened:
         _languages(folder, names),
         deidentify,
         reviews,
-        Gaps.of(cohort),
+        Gaps.of(cohort, columns=[channel.column for channel in fit.channels]),
         _other_way(folder / "profile.parquet", profile, names),
     )
     grounded = None

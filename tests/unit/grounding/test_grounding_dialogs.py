@@ -20,7 +20,7 @@ from fidm.grounding.ground import MOVE_SCHEMA, SEGMENT_SCHEMA, Grounded, ground
 from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.replay import replay
 from fidm.grounding.route.terrain import Position, Terrain
-from fidm.grounding.segment import Counting, Segmenting
+from fidm.grounding.segment import Counting, Segmenting, script_of
 from fidm.simulate.talk import Talks
 from fidm.talk import Mark, Transcript, Turn
 from fidm.tasks.stack import TaskSet, follow
@@ -650,3 +650,54 @@ def test_dialogs_are_measured_in_the_way_in_which_all_of_them_can_be():
     assert mixed.segments.select("duration_s", "pause_s").rows() == [(6.0, 2.5), (6.0, None)]
     assert "pauses_included" in mixed.segments.columns
     assert "pauses_included" not in alone.columns
+
+
+ENGLISH, CANTONESE = "go left two squares and up one square", "向左行兩格，再向上行一格"
+
+
+def spoken(who: str, text: str, language: str = "en") -> Transcript:
+    return Transcript(who, (Turn("PAR", 0.0, 4.0, text, role="participant"),), language=language)
+
+
+def characters(*dialogs: Transcript) -> list[int | None]:
+    return list(fidm.ground(dialogs, TASK).cohort.segments["n_characters"].to_list())
+
+
+def test_characters_of_two_scripts_are_not_put_on_one_scale() -> None:
+    """The same words are 11 Chinese characters or 30 letters: only those of most participants are kept."""
+    a, b, c = spoken("A", ENGLISH), spoken("B", ENGLISH), spoken("C", CANTONESE, "yue")
+    alone = fidm.ground([a, b], TASK).cohort.segments
+    mixed = fidm.ground([a, c, b], TASK)
+    assert alone.columns == mixed.cohort.segments.columns[: alone.width]
+    assert mixed.cohort.segments["n_characters"].to_list() == [30, None, 30]
+    assert mixed.cohort.segments["script"].to_list() == ["Latin", "Han", "Latin"]
+    assert mixed.cohort.segments["n_characters_any_script"].to_list() == [30, 11, 30]
+    assert mixed.segments["n_characters"].to_list() == [30, 11, 30]  # what reviewers see
+    (drawn,) = mixed.draws(1, seed=1)
+    assert drawn.segments["n_characters"].to_list() == [30, None, 30]
+    assert characters(c, replace(c, participant="D")) == [11, 11]
+
+
+def test_the_script_of_most_participants_is_kept_and_that_with_more_characters_where_they_are_as_many():
+    a, c = spoken("A", ENGLISH), spoken("C", CANTONESE, "yue")
+    assert characters(a, c) == characters(a, replace(a, episode="2"), c)[1:] == [30, None]
+    assert characters(a, c, replace(c, participant="D")) == [None, 11, 11]
+    switched = spoken("B", f"{CANTONESE} okay", "yue")  # by most of their characters
+    assert characters(a, switched, c) == [None, 15, 11]
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [
+        ("Élan, naïve, ﬁve ｌｅｆｔ", "Latin"),
+        ("向左行兩格 okay 々", "Han"),
+        ("㐂𠮷", "Han"),
+        ("左に二マス進んで、肉売場を右", "Kana"),  # Japanese is written in both
+        ("왼쪽으로 두 칸", "Hangul"),
+        ("налево два квадрата", "Cyrillic"),
+        ("2 3 …!", ""),
+        ("", ""),
+    ],
+)
+def test_the_script_is_that_of_the_text(text: str, script: str) -> None:
+    assert script_of(text) == script
