@@ -12,6 +12,7 @@ True
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,67 +51,6 @@ if TYPE_CHECKING:
     from fidm.types import Trace, Values
 
 __version__ = "0.1.0"
-
-_HOME = {
-    "Cohort": "fidm.cohort",
-    "Comparison": "fidm.experiments.compare",
-    "DataError": "fidm.errors",
-    "Draws": "fidm.fit.draws",
-    "EffortFit": "fidm.fit.effort_alone",
-    "Evidence": "fidm.evidence.evidence",
-    "FidmError": "fidm.errors",
-    "Fit": "fidm.fit.fitted",
-    "FitError": "fidm.errors",
-    "Grounded": "fidm.grounding.ground",
-    "GroundingError": "fidm.errors",
-    "Habits": "fidm.simulate.walker",
-    "Hybrid": "fidm.grounding.hybrid",
-    "LanguageModel": "fidm.grounding.llm.grounder",
-    "Localization": "fidm.evidence.localization",
-    "Model": "fidm.fit.factorized",
-    "Problem": "fidm.errors",
-    "Profile": "fidm.fit.profile",
-    "Rules": "fidm.grounding.rules.grounder",
-    "Study": "fidm.io.study",
-    "TaskCheck": "fidm.tasks.check",
-    "TaskError": "fidm.errors",
-    "TaskModel": "fidm.tasks.model",
-    "TaskRules": "fidm.tasks.compile",
-    "TaskSpec": "fidm.tasks.spec",
-    "Trace": "fidm.types",
-    "Transcript": "fidm.talk",
-    "Transcripts": "fidm.talk",
-    "Turn": "fidm.talk",
-    "Values": "fidm.types",
-    "apply_review": "fidm.grounding.review.apply",
-    "average_profiles": "fidm.fit.averaged",
-    "builtin_tasks": "fidm.tasks.spec",
-    "builtin_text": "fidm.tasks.spec",
-    "check_task": "fidm.tasks.check",
-    "choice_probabilities": "fidm.tasks.behaviour",
-    "compare": "fidm.experiments.compare",
-    "compile_task": "fidm.tasks.compile",
-    "find_evidence": "fidm.evidence.evidence",
-    "fit_choices": "fidm.fit.choices",
-    "fit_effort": "fidm.fit.effort_alone",
-    "ground": "fidm.grounding.ground",
-    "load_fit": "fidm.fit.fitted",
-    "load_task": "fidm.tasks.compile",
-    "localize": "fidm.evidence.localization",
-    "make_cohort": "fidm.io.tables",
-    "parse_task": "fidm.tasks.spec",
-    "profile_draws": "fidm.fit.averaged",
-    "read": "fidm.io.dialogs",
-    "read_cohort": "fidm.io.study",
-    "read_task": "fidm.tasks.spec",
-    "simulate_cohort": "fidm.simulate.cohort",
-    "simulate_study": "fidm.simulate.twin",
-    "simulate_talks": "fidm.simulate.talk",
-    "solve": "fidm.tasks.solve",
-    "walk": "fidm.tasks.behaviour",
-    "write_cohort": "fidm.io.study",
-    "write_report": "fidm.report.report",
-}
 
 __all__ = [
     "Cohort",
@@ -174,23 +114,62 @@ __all__ = [
 ]
 
 
-_MODULES = {
-    "channels": "fidm.channels",
-    "evidence": "fidm.evidence",
-    "plot": "fidm.plot",
-    "sklearn": "fidm.sklearn",
-    "study": "fidm.study",
-    "testing": "fidm.testing",
+def lazy_names(
+    module: str, homes: Mapping[str, Sequence[str]]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a module whose names are imported when first used."""
+    home = {name: place for place, names in homes.items() for name in names}
+
+    def get(name: str) -> Any:
+        if name in home:
+            return getattr(importlib.import_module(home[name]), name)
+        raise AttributeError(f"module {module!r} has no attribute {name!r}")
+
+    return get, lambda: sorted(home)
+
+
+_MODULES = ("channels", "evidence", "plot", "sklearn", "study", "testing")
+_HOMES = {
+    "fidm.cohort": ["Cohort"],
+    "fidm.errors": ["DataError", "FidmError", "FitError", "GroundingError", "Problem", "TaskError"],
+    "fidm.evidence.evidence": ["Evidence", "find_evidence"],
+    "fidm.evidence.localization": ["Localization", "localize"],
+    "fidm.experiments.compare": ["Comparison", "compare"],
+    "fidm.fit.averaged": ["average_profiles", "profile_draws"],
+    "fidm.fit.choices": ["fit_choices"],
+    "fidm.fit.draws": ["Draws"],
+    "fidm.fit.effort_alone": ["EffortFit", "fit_effort"],
+    "fidm.fit.factorized": ["Model"],
+    "fidm.fit.fitted": ["Fit", "load_fit"],
+    "fidm.fit.profile": ["Profile"],
+    "fidm.grounding.ground": ["Grounded", "ground"],
+    "fidm.grounding.hybrid": ["Hybrid"],
+    "fidm.grounding.llm.grounder": ["LanguageModel"],
+    "fidm.grounding.review.apply": ["apply_review"],
+    "fidm.grounding.rules.grounder": ["Rules"],
+    "fidm.io.dialogs": ["read"],
+    "fidm.io.study": ["Study", "read_cohort", "write_cohort"],
+    "fidm.io.tables": ["make_cohort"],
+    "fidm.report.report": ["write_report"],
+    "fidm.simulate.cohort": ["simulate_cohort"],
+    "fidm.simulate.talk": ["simulate_talks"],
+    "fidm.simulate.twin": ["simulate_study"],
+    "fidm.simulate.walker": ["Habits"],
+    "fidm.talk": ["Transcript", "Transcripts", "Turn"],
+    "fidm.tasks.behaviour": ["choice_probabilities", "walk"],
+    "fidm.tasks.check": ["TaskCheck", "check_task"],
+    "fidm.tasks.compile": ["TaskRules", "compile_task", "load_task"],
+    "fidm.tasks.model": ["TaskModel"],
+    "fidm.tasks.solve": ["solve"],
+    "fidm.tasks.spec": ["TaskSpec", "builtin_tasks", "builtin_text", "parse_task", "read_task"],
+    "fidm.types": ["Trace", "Values"],
 }
+_get, _names = lazy_names("fidm", _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    if name in _MODULES:
-        return importlib.import_module(_MODULES[name])
-    raise AttributeError(f"module 'fidm' has no attribute {name!r}")
+    return importlib.import_module(f"fidm.{name}") if name in _MODULES else _get(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*__all__, "__version__", *_MODULES})
+    return sorted({*_names(), "__version__", *_MODULES})

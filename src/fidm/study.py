@@ -11,8 +11,9 @@ Each experiment is a function here and a verb of the command line:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fidm import lazy_names
 
 if TYPE_CHECKING:
     from fidm.classify.classify import classify
@@ -28,30 +29,6 @@ if TYPE_CHECKING:
     from fidm.simulate.talk import simulate_talks
     from fidm.simulate.twin import SimulatedStudy, simulate_study
     from fidm.simulate.walker import Habits
-
-_HOME = {
-    "Calibration": "experiments.calibrate",
-    "Classification": "classify.result",
-    "Families": "experiments.families",
-    "Habits": "simulate.walker",
-    "Matched": "experiments.matched",
-    "People": "simulate.cohort",
-    "Recovery": "experiments.recover",
-    "Reliability": "experiments.reliability",
-    "Selection": "experiments.select",
-    "SimulatedStudy": "simulate.twin",
-    "Style": "simulate.talk",
-    "calibrate": "experiments.calibrate",
-    "classify": "classify.classify",
-    "compare_families": "experiments.families",
-    "matched": "experiments.matched",
-    "recover": "experiments.recover",
-    "reliability": "experiments.reliability",
-    "select": "experiments.select",
-    "simulate_cohort": "simulate.cohort",
-    "simulate_study": "simulate.twin",
-    "simulate_talks": "simulate.talk",
-}
 
 __all__ = [
     "Calibration",
@@ -77,12 +54,19 @@ __all__ = [
     "simulate_talks",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f"fidm.{_HOME[name]}"), name)
-    raise AttributeError(f"module 'fidm.study' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+_HOMES = {
+    "fidm.classify.classify": ["classify"],
+    "fidm.classify.result": ["Classification"],
+    "fidm.experiments.calibrate": ["Calibration", "calibrate"],
+    "fidm.experiments.families": ["Families", "compare_families"],
+    "fidm.experiments.matched": ["Matched", "matched"],
+    "fidm.experiments.recover": ["Recovery", "recover"],
+    "fidm.experiments.reliability": ["Reliability", "reliability"],
+    "fidm.experiments.select": ["Selection", "select"],
+    "fidm.simulate.acting": ["Style"],
+    "fidm.simulate.cohort": ["People", "simulate_cohort"],
+    "fidm.simulate.talk": ["simulate_talks"],
+    "fidm.simulate.twin": ["SimulatedStudy", "simulate_study"],
+    "fidm.simulate.walker": ["Habits"],
+}
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

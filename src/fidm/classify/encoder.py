@@ -194,13 +194,17 @@ def _no_folder(name: str, what: str) -> DataError:
 
 def _not_here(name: str) -> DataError:
     known = next((alias for alias, known in ENCODERS.items() if known == name), "NAME")
-    is_installed = all(importlib.util.find_spec(name) for name in ("torch", "transformers"))
-    first = "" if is_installed else " (after: pip install 'fidm[language]')"
+    first = "" if has_extra() else " (after: pip install 'fidm[language]')"
     return DataError(
         f"The encoder {name} is not on this machine, and fidm downloads nothing by itself. Fetch it once "
         f"with: hf download {name}{first}. Or put its files into a folder and name it: "
         f"--encoder {known}=FOLDER."
     )
+
+
+def has_extra() -> bool:
+    """Return whether what runs an encoder is installed; nothing is imported."""
+    return all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers"))
 
 
 def _checked(folder: Path, *, fetch: str) -> Path:

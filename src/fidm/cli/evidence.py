@@ -59,7 +59,7 @@ def evidence(
     from fidm.evidence.evidence import find_evidence
     from fidm.plot.evidence import evidence_figure
     from fidm.plot.save import save_figure
-    from fidm.present.study import Person, say_estimates, say_lacking, show_evidence
+    from fidm.present.study import Person, show_evidence
 
     at_least("--top", top, 1)
     with progress_bar() as bars:
@@ -86,14 +86,10 @@ def evidence(
         print_result(found if participant is None else Person(found, behind, participant, top))
         return 0
     console = page()
-    estimates: dict[str, str] = {}
-    why: dict[str, str] = {}
-    if participant is not None:
-        estimates = say_estimates(profile, participant)
-        why = say_lacking(profile, fitted, opened.cohort, behind, participant)
     show_evidence(
-        found, behind, console, participant=participant, top=top, source=source, estimates=estimates, why=why
-    )
+        found, behind, console, participant=participant, top=top, fit=fitted, source=source, profile=profile,
+        cohort=opened.cohort,
+    )  # fmt: skip
     if shown is not None:
         note(console, f"the figure shows {shown}")
     finish(console, written, target, opened)

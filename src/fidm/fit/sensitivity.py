@@ -878,9 +878,11 @@ class _Learning:
         if given:
             return [(rate, 0.0)]
         low = self.at(rate, random=random).log_posterior - FAR_BELOW
-        tried = sorted((math.sqrt(one), self._found[one, way]) for one, way in self._found if way == random)
+        tried = sorted(
+            (math.sqrt(rate), one.log_posterior) for (rate, way), one in self._found.items() if way == random
+        )
         known = [root for root, _ in tried]
-        inside = [place for place, (_, found) in enumerate(tried) if found.log_posterior > low]
+        inside = [place for place, (_, value) in enumerate(tried) if value > low]
         first, last = known[max(inside[0] - 1, 0)], known[min(inside[-1] + 1, len(known) - 1)]
         edges = np.linspace(first, min(max(last, first + 0.01 * RATES), HIGHEST_ROOT), RATES + 1)
         roots, step = 0.5 * (edges[1:] + edges[:-1]), float(edges[1] - edges[0])

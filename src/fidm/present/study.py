@@ -107,31 +107,12 @@ def show_evidence(
     *,
     participant: str | None,
     top: int,
+    fit: Fit,
     source: str,
-    estimates: Mapping[str, str],
-    why: Mapping[str, str],
+    profile: Profile,
+    cohort: Cohort,
 ) -> None:
-    """Print everybody's evidence, or one person's with the words behind it.
-
-    Parameters
-    ----------
-    found : Evidence
-        What was found.
-    behind : Behind
-        The same, led back to the dialogs.
-    console : Console
-        Where to.
-    participant : str, optional
-        Whose; everybody's by default.
-    top : int
-        How many actions and segments.
-    source : str
-        Where what people share comes from, in words.
-    estimates : mapping of str to str
-        This person's estimates in words, by the name of the parameter.
-    why : mapping of str to str
-        Why this person has no estimate of a parameter, by its name.
-    """
+    """Print everybody's evidence, or one person's with the words behind it, and where the fit comes from."""
     console.print(
         f"[bold]Evidence for {count(len(found.participants), 'participant')}[/]: "
         f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}",
@@ -141,6 +122,8 @@ def show_evidence(
     if participant is None:
         show_everybody(found, behind, top, console)
     else:
+        estimates = say_estimates(profile, participant)
+        why = say_lacking(profile, fit, cohort, behind, participant)
         show_person(found, behind, participant, top, console, estimates, why)
     if not found.channels:
         warn(console, "No segment has an observation of effort, so there is evidence from actions only.")

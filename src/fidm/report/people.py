@@ -1,15 +1,11 @@
 """What a report says of each person: the profile, every step, every segment and what was said.
 
-Everything is laid out for everybody at once and cut into people once, so that the work grows with the number
-of steps and not with its square.
-
-A person's episodes in a report: every step, every segment, and what was said.
+Everything is laid out for everybody at once and cut into episodes once, so that the work grows with the
+number of steps and not with its square.
 
 A number that is not finite is null. A step with a ``probability`` of 0 whose ``unexpectedness`` is null is
 infinitely unexpected: the person's η is infinite, and another action was the best one. Times are null where
 nobody recorded them.
-
-Tables are cut into episodes once, so that the work grows with the number of steps and not with its square.
 """
 
 from __future__ import annotations

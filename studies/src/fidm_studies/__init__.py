@@ -10,8 +10,9 @@ from a folder that the user names.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fidm import lazy_names
 
 if TYPE_CHECKING:
     from fidm_studies.analysis import Expectation, Findings, Reanalysis, find_study, study_names
@@ -50,27 +51,20 @@ __all__ = [
     "verify",
 ]
 
-_HOME = {
-    "Dataset": "fidm_studies.dataset",
-    "Expectation": "fidm_studies.analysis",
-    "Findings": "fidm_studies.analysis",
-    "Loaded": "fidm_studies.dataset",
-    "Reanalysis": "fidm_studies.analysis",
-    "Source": "fidm_studies.dataset",
-    "data_folder": "fidm_studies.dataset",
-    "dataset_folder": "fidm_studies.dataset",
-    "dataset_names": "fidm_studies.dataset",
-    "download": "fidm_studies.fetching",
-    "find_dataset": "fidm_studies.dataset",
-    "find_study": "fidm_studies.analysis",
-    "load": "fidm_studies.dataset",
-    "read_manifest": "fidm_studies.dataset",
-    "study_names": "fidm_studies.analysis",
-    "verify": "fidm_studies.dataset",
+_HOMES = {
+    "fidm_studies.analysis": ["Expectation", "Findings", "Reanalysis", "find_study", "study_names"],
+    "fidm_studies.dataset": [
+        "Dataset",
+        "Loaded",
+        "Source",
+        "data_folder",
+        "dataset_folder",
+        "dataset_names",
+        "find_dataset",
+        "load",
+        "read_manifest",
+        "verify",
+    ],
+    "fidm_studies.fetching": ["download"],
 }
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'fidm_studies' has no attribute {name!r}")
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -137,3 +137,12 @@ def test_a_likelihood_ratio_and_a_slope_agree():
 def test_too_few_people_are_refused_in_words():
     with pytest.raises(fidm.FitError, match="3 people made choices that tell anything; that is too few"):
         regress_sensitivity(data(3).choices, covariate(3), lapse=0.0)
+
+
+def test_lapse_rates_whose_roots_are_the_same_are_both_known():
+    learning, rate = _Learning(data().choices, 1), 0.03
+    beside = math.nextafter(rate, 1)
+    assert math.sqrt(rate) == math.sqrt(beside)
+    for one in (0.0, rate, beside):
+        learning.at(one, random=False)
+    assert len(learning._rates(rate, False, given=False)) > 1

@@ -433,7 +433,8 @@ class AnswerCache(PrivateFile):
         if row is None:
             return None
         try:
-            return Stored(**json.loads(row[0]))
+            kept = json.loads(row[0])
+            return Stored(kept["body"], kept["enforced"], kept["tokens_per_character"])
         except (ValueError, KeyError, TypeError, RecursionError):
             raise self._damaged() from None
 
