@@ -217,7 +217,7 @@ class Fit(EffortFit):
 
     def _log_error_given_prior(self, data: Data, kinds: OwnKinds | None, log_se: Floats) -> Floats:
         """The standard error of everybody's log η if its prior were known, [P]."""
-        if self.method != "eb" or self.prior.plausible is None:
+        if self.method != "eb" or self.prior.plausible is None or not np.isfinite(self.prior.sd):
             return log_se
         sure = replace(self.prior, plausible=None)
         found = sensitivity.posterior(data.choices, sure, lapse=self.lapse, level=self.level, kinds=kinds)
