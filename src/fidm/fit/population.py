@@ -561,15 +561,12 @@ class _Search:
                 best = best + step
                 value, slopes = self.gradients(best)
         self.value = math.fsum(value)
-        return best, standard_errors(slopes, self.curvature, int((self.data.counts > 0).sum()))
+        whole = self.curvature + self.bend(best)
+        return best, standard_errors(slopes, whole, int((self.data.counts > 0).sum()))
 
     def bend(self, free: Floats) -> Floats:
         """The second derivatives of the hyperprior, [F, F]."""
-        step = 1e-4
-        ahead, behind = (
-            [self.beforehand(free + sign * step * unit)[1] for unit in np.eye(len(free))] for sign in (1, -1)
-        )
-        return (np.array(ahead) - np.array(behind)) / (2 * step)
+        return bend_of(self.beforehand, free)
 
     def plausible(self, best: Floats) -> tuple[Plausible | None, Floats]:
         """Return the populations that the training part allows, where others than the best one matter.
@@ -631,12 +628,22 @@ def curvature_at(gradients: Gradients, best: Floats, scale: Floats) -> Floats:
     return np.asarray(along @ linalg.inv(scale))
 
 
+def bend_of(beforehand: Callable[[Floats], tuple[float, Floats]], free: Floats) -> Floats:
+    """Return the second derivatives of a hyperprior, which gives its log-density and slopes, [F, F]."""
+    step = 1e-4
+    ahead, behind = (
+        [beforehand(free + sign * step * unit)[1] for unit in np.eye(len(free))] for sign in (1, -1)
+    )
+    return (np.array(ahead) - np.array(behind)) / (2 * step)
+
+
 def standard_errors(slopes: Floats, curvature: Floats, n: int) -> Floats:
     """Return standard errors that hold even where people differ more than the model says, [F].
 
     They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹, times n / (n − F): g is the slope of one of n people who
-    were observed, H the curvature of the whole. As many people as numbers to learn have none: the best
-    numbers make their slopes vanish together.
+    were observed, H the curvature of what was maximised, with the hyperpriors: where these alone keep a
+    number from running away, that of the likelihood measures nothing. As many people as numbers to learn have
+    none: the best numbers make their slopes vanish together.
     """
     width = len(curvature)
     if n <= width or not np.isfinite(curvature).all():

@@ -37,7 +37,7 @@ from scipy import linalg, optimize, special
 from fidm.errors import FitError
 from fidm.fit.offsets import FINE_NODES, REPORT_NODES, OwnKinds, node_moments, node_quantiles
 from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior, moved, weighted_sd, without_person
-from fidm.fit.population import Gradients, around, curvature_at, middle_of, standard_errors
+from fidm.fit.population import Gradients, around, bend_of, curvature_at, middle_of, standard_errors
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
 from fidm.types import Flags, Floats
@@ -778,7 +778,7 @@ class _Learning:
         )
         best = np.asarray(result.x)
         value, slopes = gradients(best)
-        curvature = curvature_at(gradients, best, np.eye(len(best)))
+        curvature = curvature_at(gradients, best, np.eye(len(best))) + bend_of(self.beforehand, best)
         return _Best(
             best,
             standard_errors(slopes, curvature, int((np.diff(self.choices.person_offsets) > 0).sum())),
