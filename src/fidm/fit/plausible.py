@@ -77,7 +77,7 @@ def points_for(observations: int) -> int:
     """Return how many populations stand for those that so many observations leave open: a power of two.
 
     With these, ends of intervals are typically off by 0.005 to 0.05 of a standard deviation, and in channels
-    in which fewer than ten people were observed by up to 0.2; with 64 points they were off by up to 0.4.
+    in which fewer than ten people were observed by up to 0.25; with 64 points they were off by up to 0.4.
 
     Examples
     --------

@@ -42,8 +42,8 @@ from fidm.model.channels import Channel, mean_of, person_sums
 from fidm.model.effort import Observed
 from fidm.types import Floats
 
-SMALLEST_SD = 1e-3
-"""People who differ by less than this are taken to be alike."""
+SMALLEST_SD, AT_FLOOR = 1e-3, 1.01e-3
+"""People who differ by less are taken to be alike; a search that ends below the second ended at the floor."""
 
 LARGEST_SHAPE, HUGE_SHAPE = 1e6, 1e4
 """Shapes go no higher than the first; above the second, a negative binomial is as good as Poisson."""
@@ -208,7 +208,8 @@ def random_intercepts(
     se = dict(zip(names, found[:width], strict=True))
     if free.has_shape and shared.shape < HUGE_SHAPE:
         se[channel.shape_name] = found[width] * shared.shape
-    se["sd"] = found[-1] * shared.sd
+    # at the floor the curvature says nothing of how much people may differ
+    se["sd"] = found[-1] * shared.sd if shared.sd > AT_FLOOR else math.nan
     return Learned(shared, se, _alike(channel, data, shared), others, search.value)
 
 
@@ -661,7 +662,7 @@ def outer_product(slopes: Floats) -> Floats:
 
 def _alike(channel: Channel, data: Observed, shared: Population) -> tuple[str, ...]:
     found = []
-    if shared.sd <= 1.01 * SMALLEST_SD:
+    if shared.sd <= AT_FLOOR:
         found.append(f"{channel.name}: people cannot be told apart.")
     if channel.lowest is not None and channel.shape_name and shared.shape >= HUGE_SHAPE:
         xi = data.predictor(shared.coefficients) + shared.mean

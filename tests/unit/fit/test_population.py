@@ -34,3 +34,17 @@ def test_the_smaller_a_study_the_more_populations_stand_for_it():
     found = [points_for(n) for n in (10, 50, 100, 500, 2_000, 10_000)]
     assert found == sorted(found, reverse=True)
     assert all(n & (n - 1) == 0 for n in found)
+
+
+def test_a_spread_at_its_floor_has_no_error():
+    """Twelve people who are alike: maximum likelihood lets the spread vanish, and knows nothing of it."""
+    rng = np.random.default_rng(1)
+    counts = np.full(12, 8)
+    y = np.tile(rng.normal(0, 1, 8), 12)  # everybody's mean is the same
+    x = np.stack([np.ones(96), np.tile(np.log1p(np.arange(8)), 12)])
+    data = Observed(y, x, np.concatenate([[0], np.cumsum(counts)]), np.arange(96))
+    channel = LogNormal("pause", "pause_s", zeros="left_out")
+    found = random_intercepts(channel, data, ("intercept", "log_moves"), 1)
+    assert found.population.sd < 0.0011
+    assert np.isnan(found.se["sd"])
+    assert np.isfinite(found.se["intercept"])
