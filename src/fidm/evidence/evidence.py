@@ -285,7 +285,8 @@ def find_evidence(
     followed = follow(fit.tasks, cohort)
     refuse(cohort_problems(fit.tasks, fit.channels, cohort, followed))
     eta = profile.action_sensitivity
-    found = find_surprisal(fit, cohort, followed, np.where(np.isnan(eta), np.exp(fit.prior.mean), eta))
+    expected = np.exp(fit.prior_means(cohort)[:, 0])
+    found = find_surprisal(fit, cohort, followed, np.where(np.isnan(eta), expected, eta))
     actions = _actions(fit, cohort, followed, found)
     say("segments", 1, 2)
     segments = find_residuals(fit, cohort, profile)
@@ -468,10 +469,10 @@ def find_residuals(fit: EffortFit, cohort: Cohort, profile: Profile) -> pl.DataF
         columns[IN_DOUBT] = pl.Series(awaits_review(cohort) | (2 * doubtful_moves(cohort) > moves))
     effort = observed(fit.channels, cohort, fit.levels, required=False)
     effort, _ = without_longer(fit.channels, effort, cohort, fit.longest)
-    for channel, seen in zip(fit.channels, effort, strict=True):
+    means = fit.prior_means(cohort)[:, len(fit.parameters) - len(fit.channels) :]
+    for channel, seen, mean in zip(fit.channels, effort, means.T, strict=True):
         shared = fit.populations[channel.name].population
-        theta = profile[channel.name][owner[seen.row]]
-        theta = np.where(np.isnan(theta), shared.mean, theta)
+        theta = np.where(np.isnan(profile[channel.name]), mean, profile[channel.name])[owner[seen.row]]
         base = seen.predictor(shared.coefficients)
         parts = (
             channel.record(seen.y),

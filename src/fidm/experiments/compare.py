@@ -202,9 +202,7 @@ def compare(
         if parameter == SENSITIVITY:
             return regress_sensitivity(data.choices, known.values, lapse=rate, workers=pool)
         place = [channel.name for channel in used].index(parameter)
-        return regress_offsets(
-            used[place], data.effort[place], levels, known.values, known.names, workers=pool
-        )
+        return regress_offsets(used[place], data.effort[place], levels, known.values, workers=pool)
 
     rows, terms, overall, notes, alike = [], [], [], [], []
     parameters = (SENSITIVITY, *(channel.name for channel in used))

@@ -168,8 +168,9 @@ def quantile_residuals(
     owner = cohort.episode_owner()[of_segment]
     tables = []
     effort = observed(fit.channels, cohort, fit.levels, required=False)
-    for channel, seen in zip(fit.channels, effort, strict=True):
-        shared = fit.populations[channel.name].population
+    known = fit.known(cohort)
+    for channel, one in zip(fit.channels, effort, strict=True):
+        shared, seen = fit.populations[channel.name].population, replace(one, known=known.get(channel.name))
         found = predict(channel, seen, shared, theta=theta, rng=rng)
         tables.append(
             pl.DataFrame(
@@ -197,13 +198,14 @@ def _left_out(channel: Channel, part: Observed, shared: Population) -> Predicted
     counts, base = part.counts, part.predictor(shared.coefficients)
     centre, scale, _ = on_nodes(channel, part, shared, NODES[:1])
     alone = counts <= 1  # without their one observation only the prior is left
-    centre[alone], scale[alone] = shared.mean, shared.sd
+    means = np.broadcast_to(shared.means(part), len(centre))
+    centre[alone], scale[alone] = means[alone], shared.sd
     nodes = centre[:, None] + scale[:, None] * NODES
     own = np.stack(
         [channel.varying(part.y, base + np.repeat(node, counts), shared.shape) for node in nodes.T], axis=1
     )
     summed = np.stack([person_sums(column, part.offsets) for column in own.T], axis=1)
-    posterior = summed - 0.5 * ((nodes - shared.mean) / shared.sd) ** 2
+    posterior = summed - 0.5 * ((nodes - means[:, None]) / shared.sd) ** 2
     others = np.repeat(posterior, counts, axis=0) - own
     weight = np.exp(others - others.max(axis=1, keepdims=True))
     weight /= weight.sum(axis=1, keepdims=True)

@@ -24,7 +24,15 @@ from fidm.errors import FitError, at_least, count
 from fidm.fit import offsets, sensitivity
 from fidm.fit.kinds import Kinds, Likelihood
 from fidm.fit.offsets import REPORT_NODES, Estimates, OwnKinds, Population
-from fidm.fit.population import TOLERANCE, Learned, pooled, pooled_errors, pooled_prior, random_intercepts
+from fidm.fit.population import (
+    TOLERANCE,
+    Learned,
+    degrees,
+    pooled,
+    pooled_errors,
+    pooled_prior,
+    random_intercepts,
+)
 from fidm.fit.profile import (
     ALIKE,
     AT_EDGE,
@@ -61,7 +69,7 @@ from fidm.model.effort import (
     without_longer,
 )
 from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Flags, Floats, Progress
+from fidm.types import Flags, Floats, Integers, Progress
 
 Method = Literal["eb", "mle"]
 PopulationKind = Literal["random", "pooled"]
@@ -130,6 +138,16 @@ class Data:
         unknown = np.full(len(cohort), np.nan)
         counts = unknown, unknown
         return cls(no_choices(len(cohort)), *_effort(channels, levels, cohort, need_columns, longest, counts))
+
+    def with_known(self, known: Mapping[str, Floats], channels: Sequence[Channel]) -> Data:
+        """Return the same with covariates of the people that the means of parameters depend on, by name."""
+        effort = [
+            replace(seen, known=known.get(channel.name))
+            for channel, seen in zip(channels, self.effort, strict=True)
+        ]
+        return replace(
+            self, choices=replace(self.choices, known=known.get(SENSITIVITY)), effort=tuple(effort)
+        )
 
     def n_told(self) -> int:
         """Return of how many people there are choices or observations that tell anything."""
@@ -300,6 +318,7 @@ def learn_population(
     workers: int,
     tolerance: float = TOLERANCE,
     errors: bool = True,
+    clusters: Integers | None = None,
 ) -> Learned:
     """Learn what people share in one channel.
 
@@ -319,18 +338,20 @@ def learn_population(
         How exactly random intercepts are fitted; comparisons need less than what is reported.
     errors : bool
         Whether random intercepts come with standard errors, which comparisons do not need.
+    clusters : int array [P], optional
+        People of the same cluster may go together.
     """
     names = design_names(channel, levels)
     try:
         if population == "random":
             return random_intercepts(
                 channel, seen, names, workers,
-                tolerance=tolerance, errors=errors, plausible=method == "eb" and errors,
+                tolerance=tolerance, errors=errors, plausible=method == "eb" and errors, clusters=clusters,
             )  # fmt: skip
         shared = pooled(channel, seen, names)
         if method == "mle":
             return Learned(shared, pooled_errors(channel, seen, shared, names) if errors else {})
-        return pooled_prior(channel, seen, shared, workers)
+        return pooled_prior(channel, seen, shared, workers, clusters)
     except FitError as error:
         error.channel = channel.name
         raise
@@ -347,12 +368,13 @@ def learn_populations(
     workers: int,
     on_progress: Progress | None = None,
     before: int = 0,
+    clusters: Integers | None = None,
 ) -> tuple[dict[str, Learned], list[str]]:
     """Learn what people share in every channel, and say which cannot be learned and why.
 
     Parameters
     ----------
-    channels, data, levels, method, population, workers
+    channels, data, levels, method, population, workers, clusters
         As in :func:`learn_population`.
     by_name : bool
         Whether the channels were asked for by name, so that one that cannot be learned is an error.
@@ -368,9 +390,17 @@ def learn_populations(
             on_progress(channel.name, i, before + len(channels))
         try:
             learned = learn_population(
-                channel, seen, levels, method=method, population=population, workers=workers
+                channel,
+                seen,
+                levels,
+                method=method,
+                population=population,
+                workers=workers,
+                clusters=clusters,
             )
-            found[channel.name] = replace(learned, n_people=int((seen.counts > 0).sum()))
+            some = seen.counts > 0
+            freedom = degrees(some, _n_learned(channel, learned.population), clusters)
+            found[channel.name] = replace(learned, n_people=int(some.sum()), freedom=freedom)
         except FitError as error:
             if by_name:
                 raise
@@ -378,6 +408,12 @@ def learn_populations(
     if on_progress:
         on_progress("done", before + len(channels), before + len(channels))
     return found, notes
+
+
+def _n_learned(channel: Channel, shared: Population) -> int:
+    """How many numbers of a population are learned."""
+    slopes = 0 if shared.slopes is None else len(shared.slopes)
+    return len(shared.coefficients) + slopes + bool(channel.shape_name) + 1
 
 
 def own_offsets(
@@ -468,7 +504,8 @@ def effort_likelihoods(
     for channel, seen in zip(channels, effort, strict=True):
         shared = populations[channel.name].population
         centre, scale, log = bare(channel, shared, seen)
-        at = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
+        means = np.broadcast_to(shared.means(seen), len(centre))[:, None]
+        at = (centre[:, None] + scale[:, None] * REPORT_NODES - means) / shared.sd
         found.append(Likelihood(at, np.exp(log - log.max(axis=1)[:, None]) * scale[:, None]))
     return found
 
@@ -478,7 +515,8 @@ def bare(channel: Channel, shared: Population, seen: Observed) -> list[Floats]:
 
     def chunk(part: Observed) -> tuple[Floats, Floats, Floats]:
         centre, scale, density = offsets.on_nodes(channel, part, shared, REPORT_NODES)
-        away = (centre[:, None] + scale[:, None] * REPORT_NODES - shared.mean) / shared.sd
+        means = np.broadcast_to(shared.means(part), len(centre))[:, None]
+        away = (centre[:, None] + scale[:, None] * REPORT_NODES - means) / shared.sd
         return centre, scale, density + 0.5 * away**2
 
     return [np.concatenate(column) for column in zip(*offsets.in_chunks(seen, chunk, 1), strict=True)]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -135,15 +135,16 @@ def draw_offsets(
     if others is None:
         centre, scale, likelihood = bare(channel, shared, seen)
         return _drawn(
-            centre, scale, REPORT_NODES, likelihood, (shared.mean, shared.sd), kinds,
+            centre, scale, REPORT_NODES, likelihood, (shared.means(seen), shared.sd), kinds,
             noise.own[:, k], noise.kind,
         )  # fmt: skip
     found = np.empty(noise.kind.shape)
     under = noise.shared(channel.name, others.weight)
     centre, half, coarse = under_each(channel, seen, shared, others, kinds)
+    means = others.means(seen)
     for r in np.unique(under):
         some = under == r
-        own = float(others.mean[r]), float(others.sd[r])
+        own = means[r], float(others.sd[r])
         found[:, some] = _drawn(
             centre, half, FINE_NODES, on_fine_nodes(coarse[r]), own, kinds,
             noise.own[:, k, some], noise.kind[:, some],
@@ -163,17 +164,18 @@ def draw_sensitivities(
     centre, scale = own.log_mean, own.log_se
     etas = np.exp(centre[:, None] + scale[:, None] * OWN_NODES)
     priors = list(prior.rates(lapse))
-    under = noise.shared("log_action_sensitivity", np.concatenate([weight for *_, weight in priors]))
+    under = noise.shared("log_action_sensitivity", np.concatenate([some.weight for some in priors]))
     found, first = np.empty(noise.kind.shape), 0
-    for rate, means, sds, _ in priors:
-        likelihood = sensitivity.values_on(choices, etas, rate)
-        for r in np.unique(under[(under >= first) & (under < first + len(means))]):
-            some = under == r
+    for one in priors:
+        likelihood = sensitivity.values_on(choices, etas, float(one.lapse[0]))
+        means = np.broadcast_to(one.means(choices), (len(choices), len(one)))
+        for r in np.unique(under[(under >= first) & (under < first + len(one))]):
+            some, k = under == r, r - first
             found[:, some] = _drawn(
-                centre, scale, OWN_NODES, likelihood, (means[r - first], sds[r - first]), kinds,
+                centre, scale, OWN_NODES, likelihood, (means[:, k], float(one.sd[k])), kinds,
                 noise.own[:, 0, some], noise.kind[:, some],
             )  # fmt: skip
-        first += len(means)
+        first += len(one)
     return found if own.random is None else np.where(noise.random < own.random[:, None], -np.inf, found)
 
 
@@ -192,17 +194,20 @@ def _drawn(
     scale: Floats,
     nodes: Floats,
     likelihood: Floats,
-    prior: tuple[float, float],
+    prior: tuple[Any, float],
     kinds: OwnKinds | None,
     own: Floats,
     kind: Floats,
 ) -> Floats:
     """Draw from everybody's posterior under one prior, given ℓ on nodes [P, Q] and uniform numbers [P, m].
 
+    The prior's mean is one for all, or everybody's own, [P].
+
     First their kind, as often as it is probable by all that is known of them, then a value under it.
     """
     at = centre[:, None] + scale[:, None] * nodes
-    density = likelihood[:, :, None] + log_priors(at, *prior, kinds)
+    means = np.broadcast_to(prior[0], len(at))[:, None]
+    density = likelihood[:, :, None] + log_priors(at, means, prior[1], kinds)
     density = np.maximum(density - density.max(axis=(1, 2))[:, None, None], -700.0)
     up_to = np.cumsum(np.exp(density).sum(axis=1), axis=1)
     found = node_quantiles(centre, scale, density[:, :, 0], nodes, own)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats
 
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
@@ -40,8 +41,9 @@ from fidm.fit.common import (
 from fidm.fit.draws import AT_ONCE, Draws, Noise, draw_offsets
 from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
-from fidm.fit.population import Learned, effort_without_each
+from fidm.fit.population import Learned, effort_without_each, errors_of
 from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
+from fidm.fit.regression import Formulas, Layout, clusters_of, lay_out, wald
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
 from fidm.types import Floats, Progress
@@ -60,6 +62,8 @@ def fit_effort(
     *,
     method: Method = "eb",
     population: PopulationKind = "random",
+    regress: Formulas | None = None,
+    cluster: str | None = None,
     level: float = 0.95,
     max_people: int | None = MAX_PEOPLE,
     workers: int | None = None,
@@ -83,6 +87,8 @@ def fit_effort(
     population : {"random", "pooled"}
         Whether coefficients and shapes are fitted with a random intercept per person, or to all segments as
         if they came from one person.
+    regress, cluster
+        What the mean of θ depends on, as in :class:`fidm.Model`.
     level : float
         The level of intervals.
     max_people : int or None
@@ -128,9 +134,12 @@ def fit_effort(
     levels = text_levels(found, learners)
     _, longest = far_longer(learners)
     data = Data.of_effort(found, levels, learners, need_columns=True, longest=longest)
+    layouts, known = lay_out(regress, [one.name for one in found], learners.participants, method)
+    data = data.with_known(known, found)
     populations, notes = learn_populations(
         found, data, levels, by_name=channels is not None,
         method=method, population=population, workers=threads(workers), on_progress=on_progress,
+        clusters=clusters_of(learners.participants, cluster, layouts),
     )  # fmt: skip
     if not populations:
         raise FitError(f"There is no effort channel that can be fitted. {' '.join(notes)}")
@@ -145,6 +154,7 @@ def fit_effort(
         n_learned=data.n_told(),
         notes=tuple(notes),
         longest=longest,
+        regress={name: layout for name, layout in layouts.items() if name in populations},
     )
     return fit.with_alike(learners).with_kinds(learners) if method == "eb" else fit
 
@@ -174,6 +184,8 @@ class EffortFit:
     longest : float
         How many moves the longest segment has that was learned from. Where all of somebody's are far longer,
         nothing is known of their effort.
+    regress : mapping of str to Layout
+        How covariates of people are laid out that the means of parameters depend on, by the parameter.
     """
 
     channels: tuple[Channel, ...]
@@ -188,6 +200,7 @@ class EffortFit:
     alike: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     longest: float = np.inf
+    regress: Mapping[str, Layout] = field(default_factory=dict)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -359,6 +372,47 @@ class EffortFit:
         table = pl.DataFrame(self._population_rows(), schema=names, orient="row")
         return table.with_columns(pl.col("se").fill_nan(None))
 
+    def regression_table(self) -> pl.DataFrame:
+        """Return how parameters go with covariates, a row per parameter and column of the formula.
+
+        Returns
+        -------
+        DataFrame
+            ``parameter``, ``term`` and ``column`` of its formula, the ``slope`` on the scale of log η or θ
+            per unit of the column, its standard error, interval and ``p``-value, ``p_term`` of all columns
+            of the term together (Wald's test), the ``sd`` of people after the covariates, and the share of
+            the differences among people that the covariates have ``explained``. Empty where nothing is
+            regressed.
+        """
+        rows = []
+        for name, layout in self.regress.items():
+            if name not in self.parameters:
+                continue
+            slopes, covariance, freedom, sd = self._slopes(name)
+            se = errors_of(covariance)
+            reach = stats.t.ppf(0.5 + 0.5 * self.level, freedom) * se
+            p = 2 * stats.t.sf(np.abs(slopes) / se, freedom)
+            because = float(slopes @ layout.covariance @ slopes)
+            share = because / (because + sd**2)
+            for term, columns in layout.terms.items():
+                together = wald(slopes, covariance, columns, freedom)
+                for k in columns:
+                    ends = slopes[k], se[k], slopes[k] - reach[k], slopes[k] + reach[k]
+                    rows.append((name, term, layout.names[k], *ends, p[k], together, sd, share))
+        numbers = ("slope", "se", "low", "high", "p", "p_term", "sd", "explained")
+        schema = dict.fromkeys(("parameter", "term", "column"), pl.String) | dict.fromkeys(
+            numbers, pl.Float64
+        )
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def prior_means(self, cohort: Cohort | pl.DataFrame | Any) -> Floats:
+        """Return where the prior of each person's parameters is centred, [P, K]; log η comes first.
+
+        It is the same for everybody unless the fit is regressed on covariates.
+        """
+        people = as_cohort(cohort)
+        return self._centre() + self._rises(self.known(people), len(people))
+
     # ------------------------------------------------------------------ what a fit of choices adds to
 
     @property
@@ -392,7 +446,30 @@ class EffortFit:
 
     def _data(self, cohort: Cohort) -> Data:
         """Check a cohort and lay it out as the factors see it."""
-        return Data.of_effort(self.channels, self.levels, cohort, need_columns=False, longest=self.longest)
+        data = Data.of_effort(self.channels, self.levels, cohort, need_columns=False, longest=self.longest)
+        return data.with_known(self.known(cohort), self.channels)
+
+    def known(self, cohort: Cohort) -> dict[str, Floats]:
+        """Covariates of people, by the parameter whose mean depends on them."""
+        return {name: layout.values(cohort.participants) for name, layout in self.regress.items()}
+
+    def _slopes(self, name: str) -> tuple[Floats, Floats, float, float]:
+        """Slopes of a parameter in its covariates, their covariance, degrees of freedom, and people's sd."""
+        learned = self.populations[name]
+        assert learned.covariance is not None  # noqa: S101
+        return learned.population.slopes, learned.covariance, learned.freedom, float(learned.population.sd)
+
+    def _centre(self) -> Floats:
+        """The mean of every parameter among people, [K]."""
+        return np.array([self._shared(channel).mean for channel in self.channels], dtype=np.float64)
+
+    def _rises(self, known: Mapping[str, Floats], n: int) -> Floats:
+        """By how much covariates move the mean of everybody's parameters, [P, K]."""
+        found = np.zeros((n, len(self.parameters)))
+        for k, name in enumerate(self.parameters):
+            if name in known:
+                found[:, k] = offsets.rise(known[name], self._slopes(name)[0])
+        return found
 
     def with_alike(self, learners: Cohort) -> Self:
         """Return the same fit, knowing in which parameters people differ too little to be told apart.

@@ -31,8 +31,9 @@ from fidm.fit.common import (
     valid_level,
 )
 from fidm.fit.fitted import Fit
-from fidm.fit.population import FEWEST_PEOPLE
+from fidm.fit.population import FEWEST_PEOPLE, enough_known
 from fidm.fit.profile import SENSITIVITY
+from fidm.fit.regression import Formulas, clusters_of, lay_out
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
@@ -42,7 +43,7 @@ from fidm.tasks.check import task_problems
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_of
 from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Progress, Values, read_only
+from fidm.types import Integers, Progress, Values, read_only
 
 
 class Model:
@@ -68,6 +69,14 @@ class Model:
     believes : TaskModel, Values, or several by the name of the task, optional
         What people go by, where it is not the task they act in: another task of the same states and actions,
         or values made by hand. Of several tasks, those not named are believed as they are.
+    regress : str or mapping of str to str, optional
+        What the mean of people's parameters depends on, as a formula over columns of the participants:
+        ``"age + C(group)"``, ``"bs(age, df=3) * sex"``. One formula for all parameters, or one for each that
+        is named. People are then drawn towards others like them; see :meth:`Fit.regression_table`.
+        Empirical Bayes only.
+    cluster : str, optional
+        A column of the participants: people with the same value (a site, a family) may go together, and the
+        standard errors of slopes allow for it.
 
     Examples
     --------
@@ -89,6 +98,8 @@ class Model:
         inferred: float = 0.0,
         values: Values | Iterable[Values] | None = None,
         believes: Believes | None = None,
+        regress: Formulas | None = None,
+        cluster: str | None = None,
     ) -> None:
         self.tasks = TaskSet.of(task)
         self.channels = None if channels is None else valid_channels(channels)
@@ -98,6 +109,8 @@ class Model:
         self.inferred = valid_inferred(inferred)
         self._values = None if values is None else own_values(self.tasks, values)
         self._believes = name_beliefs(self.tasks, believes)
+        self.regress = regress if regress is None or isinstance(regress, str) else dict(regress)
+        self.cluster = cluster
 
     @plain_algebra
     def fit(
@@ -165,15 +178,22 @@ class Model:
             self.tasks, q, channels, levels, learners,
             need_columns=True, inferred=self.inferred, longest=longest,
         )  # fmt: skip
+        parameters = [SENSITIVITY, *(channel.name for channel in channels)]
+        layouts, known = lay_out(self.regress, parameters, learners.participants, method)
+        clusters = clusters_of(learners.participants, self.cluster, layouts)
+        data = data.with_known(known, channels)
 
         say("action sensitivity", 1, 2 + len(channels))
         asked = default_lapse(self.lapse, method)
         wants_prior = method == "eb" or asked == "estimate"
         notes: list[str] = []
-        prior, lapse, lapse_se = learn_sensitivity(data, asked, pool, wanted=wants_prior, notes=notes)
+        prior, lapse, lapse_se = learn_sensitivity(
+            data, asked, pool, wanted=wants_prior, notes=notes, clusters=clusters
+        )
         populations, left_out = learn_populations(
             channels, data, levels, by_name=self.channels is not None,
             method=method, population=population, workers=pool, on_progress=on_progress, before=2,
+            clusters=clusters,
         )  # fmt: skip
         notes += left_out
         chose = int((np.diff(data.choices.person_offsets) > 0).sum())
@@ -199,6 +219,11 @@ class Model:
             notes=(*task_problems(self.tasks, seen), *_at_chance(data.choices), *notes),
             beliefs=beliefs,
             longest=longest,
+            regress={
+                name: layout
+                for name, layout in layouts.items()
+                if name in populations or (name == SENSITIVITY and prior.slopes is not None)
+            },
         )
         if method == "eb":
             fit = fit.with_alike(learners)
@@ -234,9 +259,10 @@ class Model:
         more = f" and {len(self.tasks.names) - 3} more" if len(self.tasks.names) > 3 else ""
         inferred = f"; inferred: {self.inferred:g}" if self.inferred else ""
         believes = f"; believing in another {', '.join(self._believes)}" if self._believes else ""
+        regress = "" if self.regress is None else f"; regress: {self.regress!r}"
         return (
             f"Model({', '.join(self.tasks.names[:3])}{more}; channels: {channels}; "
-            f"lapse: {'by default' if self.lapse is None else self.lapse}{inferred}{believes})"
+            f"lapse: {'by default' if self.lapse is None else self.lapse}{inferred}{believes}{regress})"
         )
 
 
@@ -248,6 +274,7 @@ def learn_sensitivity(
     wanted: bool,
     notes: list[str],
     plausible: bool = True,
+    clusters: Integers | None = None,
 ) -> tuple[SensitivityPrior, float, float]:
     """Return the prior of log η, the lapse rate and its standard error; NaN where there is none.
 
@@ -274,7 +301,10 @@ def learn_sensitivity(
             f"{_left_out(data)}"
         )
         return none
-    return sensitivity.learn_prior(choices, lapse=rate, workers=workers, plausible=plausible)
+    enough_known(choices.known, np.diff(choices.person_offsets) > 0, 2)
+    return sensitivity.learn_prior(
+        choices, lapse=rate, workers=workers, plausible=plausible, clusters=clusters
+    )
 
 
 def _at_chance(choices: Choices) -> list[str]:

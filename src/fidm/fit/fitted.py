@@ -43,6 +43,7 @@ from fidm.fit.kinds import Kinds, Likelihood
 from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, OwnKinds, Plausible, Population
 from fidm.fit.population import Learned
 from fidm.fit.profile import FEW_ACTIONS, NO_OBSERVATION, SENSITIVITY, TOLD_APART, told_apart
+from fidm.fit.regression import Layout
 from fidm.fit.sensitivity import PlausiblePriors, Sensitivities, SensitivityPrior
 from fidm.model.channels import Channel
 from fidm.model.effort import (
@@ -144,7 +145,7 @@ class Fit(EffortFit):
     # ------------------------------------------------------------------ inside
 
     def _data(self, cohort: Cohort) -> Data:
-        return Data.of(
+        data = Data.of(
             self.tasks,
             self.q,
             self.channels,
@@ -154,6 +155,17 @@ class Fit(EffortFit):
             inferred=self.inferred,
             longest=self.longest,
         )
+        return data.with_known(self.known(cohort), self.channels)
+
+    def _slopes(self, name: str) -> tuple[Floats, Floats, float, float]:
+        if name != SENSITIVITY:
+            return EffortFit._slopes(self, name)
+        assert self.prior.slopes is not None  # noqa: S101
+        assert self.prior.covariance is not None  # noqa: S101
+        return self.prior.slopes, self.prior.covariance, self.prior.freedom, self.prior.sd
+
+    def _centre(self) -> Floats:
+        return np.array([self.prior.mean, *EffortFit._centre(self)])
 
     def _prior_sd(self) -> Floats:
         return np.array([self.prior.sd, *EffortFit._prior_sd(self)])
@@ -231,12 +243,22 @@ class Fit(EffortFit):
         log_eta = draw_sensitivities(data.choices, self.prior, self.lapse, own, kinds, noise)
         if self.joint is None:
             return [log_eta, *EffortFit._draws(self, data, noise)]
-        drawn = draw_jointly(self._likelihoods(data), self.joint, noise)
+        drawn = draw_jointly(self._likelihoods(data), self.joint, noise) + self._moved(data)[:, :, None]
         few = data.choices.n_choices[:, None] < FEW_ACTIONS
         return [np.where(few, log_eta, drawn[:, 0]), *np.moveaxis(drawn[:, 1:], 1, 0)]
 
+    def _moved(self, data: Data) -> Floats:
+        """By how much covariates move the mean of everybody's parameters, [P, K]."""
+        known = {SENSITIVITY: data.choices.known} | {
+            channel.name: seen.known for channel, seen in zip(self.channels, data.effort, strict=True)
+        }
+        return self._rises({name: own for name, own in known.items() if own is not None}, len(data))
+
     def _likelihoods(self, data: Data) -> joints.Likelihoods:
-        """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors."""
+        """Everybody's one-dimensional likelihoods, on nodes placed by the independent priors.
+
+        What covariates add to a person's mean is taken off.
+        """
         own, _ = sensitivity.posterior(data.choices, self.prior, lapse=self.lapse, level=self.level)
         centre, scale = [own.log_mean], [own.log_se]
         etas = np.exp(own.log_mean[:, None] + own.log_se[:, None] * WIDE_NODES)
@@ -247,6 +269,8 @@ class Fit(EffortFit):
             for column, place in zip(bare(channel, shared, seen), (centre, scale, log), strict=True):
                 place.append(column)
             all_nodes.append(REPORT_NODES)
+        if self.regress:
+            centre = [own - moved for own, moved in zip(centre, self._moved(data).T, strict=True)]
         return joints.Likelihoods(tuple(centre), tuple(scale), tuple(all_nodes), tuple(log))
 
     def kind_likelihoods(self, data: Data) -> list[Likelihood]:
@@ -294,6 +318,8 @@ class Fit(EffortFit):
         assert self.joint is not None  # noqa: S101
         seen = self._likelihoods(data)
         estimate, sd, low, high = joints.marginals(seen, self.joint, self.level)
+        if self.regress:
+            estimate, low, high = (ends + self._moved(data) for ends in (estimate, low, high))
         for name, found in (("estimate", estimate), ("se", sd), ("low", low), ("high", high)):
             columns[name][:, 1:] = found[:, 1:]
         enough = data.choices.n_choices >= FEW_ACTIONS
@@ -354,6 +380,12 @@ def to_dict(fit: Fit) -> dict[str, Any]:
             "mean": fit.joint.mean.tolist(),
             "covariance": fit.joint.covariance.tolist(),
         }
+    regressed = {}
+    for name, layout in fit.regress.items():
+        slopes, covariance, freedom, _ = fit._slopes(name)
+        numbers = {"slopes": slopes.tolist(), "covariance": covariance.tolist(), "freedom": freedom}
+        reach = {"reach": fit.prior.reach} if name == SENSITIVITY else {}
+        regressed[name] = {**layout.to_dict(), "learned": {**numbers, **reach}}
     return {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -381,6 +413,7 @@ def to_dict(fit: Fit) -> dict[str, Any]:
         "alike": list(fit.alike),
         "notes": list(fit.notes),
         "longest_segment": _plain(fit.longest),
+        **({"regress": regressed} if regressed else {}),
     }
 
 
@@ -439,6 +472,13 @@ def _fit_of(
     named = name_beliefs(tasks, believes)
     _check_beliefs(named, [Belief(**entry) for entry in saved["believes"]], source)
     seen, beliefs = seen_values(tasks, values, named)
+    layouts = {name: Layout.from_dict(entry) for name, entry in saved.get("regress", {}).items()}
+    regressed: dict[str, dict[str, Any]] = {
+        name: {
+            key: np.array(value) if isinstance(value, list) else float(value) for key, value in own.items()
+        }
+        for name, own in ((name, entry["learned"]) for name, entry in saved.get("regress", {}).items())
+    }
     channels, populations = [], {}
     for entry in saved["channels"]:
         kind = entry["kind"]
@@ -452,6 +492,7 @@ def _fit_of(
         options = {key: value for key, value in entry.items() if key not in known}
         channel = (kinds.get(kind) or CHANNELS.find(kind))(**{**options, "design": tuple(entry["design"])})
         levels = {column: tuple(names) for column, names in saved["levels"].items()}
+        own = regressed.get(entry["name"], {})
         if list(entry["coefficients"]) != list(design_names(channel, levels)):
             raise ValueError(f"the coefficients of {channel.name} are not those of its design")
         shape = 1.0 if entry["shape"] is None else float(entry["shape"])
@@ -461,6 +502,7 @@ def _fit_of(
             float(prior["mean"]),
             float(prior["sd"]),
             float(entry["carried"]),
+            own.get("slopes"),
         )
         channels.append(channel)
         populations[channel.name] = Learned(
@@ -469,6 +511,8 @@ def _fit_of(
             tuple(entry["warnings"]),
             _unlisted(Plausible, entry["plausible"]),
             n_people=int(entry["people"]),
+            covariance=own.get("covariance"),
+            freedom=own.get("freedom", math.nan),
         )
     action = saved["action_sensitivity"]
     one_of("method", saved["method"], ("eb", "mle"), FitError)
@@ -487,6 +531,7 @@ def _fit_of(
             _number(action["se"]["log_sd"]),
             random=float(action["at_random"]),
             plausible=_unlisted(PlausiblePriors, action["plausible"]),
+            **regressed.get(SENSITIVITY, {}),
         ),
         lapse=float(action["lapse"]),
         lapse_se=_number(action["lapse_se"]),
@@ -503,6 +548,7 @@ def _fit_of(
         beliefs=beliefs,
         notes=tuple(saved["notes"]),
         longest=math.inf if saved["longest_segment"] is None else float(saved["longest_segment"]),
+        regress=layouts,
     )
 
 
@@ -510,7 +556,8 @@ def _listed(arrays: Plausible | PlausiblePriors | Kinds | None) -> dict[str, Any
     """The arrays of what was learned, by name."""
     if arrays is None:
         return None
-    return {one.name: getattr(arrays, one.name).tolist() for one in fields(arrays)}
+    found = {one.name: getattr(arrays, one.name) for one in fields(arrays)}
+    return {name: values.tolist() for name, values in found.items() if values is not None}
 
 
 def _unlisted(kind: type[Learnt], saved: Mapping[str, Any] | None) -> Learnt | None:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from fidm.errors import FitError
 from fidm.model.channels import Channel, person_sums
 from fidm.model.effort import Observed
 from fidm.types import Floats, Integers
@@ -68,6 +69,8 @@ class Population:
     carried : float
         How strongly an observation leans on the one before it: the correlation of neighbours beyond what the
         model explains. A person's likelihood counts for less by it, see :func:`own_share`.
+    slopes : float array [C] or None
+        By how much the mean of θ rises with each covariate of a person, where it depends on any.
     """
 
     coefficients: Floats
@@ -75,6 +78,25 @@ class Population:
     mean: Any = 0.0
     sd: Any = np.inf
     carried: float = 0.0
+    slopes: Any = None
+
+    def means(self, data: Observed) -> Any:
+        """Return the mean of θ of people like each of these, [P], or one for all."""
+        return self.mean if self.slopes is None else self.mean + rise(data.known, self.slopes)
+
+
+def rise(known: Floats | None, slopes: Floats) -> Floats:
+    """Return by how much covariates [P, C] move everybody's mean, given slopes [C] or everybody's, [P, C].
+
+    Columns are added one by one, so that a person's number depends on no one else.
+    """
+    if known is None:
+        raise FitError("The prior depends on covariates, and those of these people are not known.")
+    columns = np.moveaxis(np.broadcast_to(slopes, known.shape), -1, 0)
+    total = np.zeros(len(known))
+    for own, slope in zip(known.T, columns, strict=True):
+        total += own * slope
+    return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,7 +155,7 @@ class Plausible:
     Parameters
     ----------
     coefficients : float array [R, p]
-        As in :class:`Population`, one row per population; so are ``shape``, ``mean`` and ``sd``.
+        As in :class:`Population`, one row per population; so are ``shape``, ``mean``, ``sd`` and ``slopes``.
     weight : float array [R]
         How probable each is.
     """
@@ -143,6 +165,7 @@ class Plausible:
     mean: Floats
     sd: Floats
     weight: Floats
+    slopes: Floats | None = None
 
     @classmethod
     def of(cls, populations: Sequence[Population], weight: Floats) -> Plausible:
@@ -155,6 +178,7 @@ class Plausible:
             np.array([one.mean for one, _ in kept]),
             np.array([one.sd for one, _ in kept]),
             shares / shares.sum(),
+            None if populations[0].slopes is None else np.stack([one.slopes for one, _ in kept]),
         )
 
     def __len__(self) -> int:
@@ -163,7 +187,17 @@ class Plausible:
     def populations(self, carried: float) -> list[Population]:
         """Return them one by one."""
         rows = zip(self.coefficients, self.shape.tolist(), self.mean.tolist(), self.sd.tolist(), strict=True)
-        return [Population(*row, carried) for row in rows]
+        slopes = [None] * len(self) if self.slopes is None else list(self.slopes)
+        return [Population(*row, carried, own) for row, own in zip(rows, slopes, strict=True)]
+
+    def means(self, data: Observed) -> Floats:
+        """Return the mean of θ of people like each of these, under each population, [R, P]."""
+        n = len(data.counts)
+        if self.slopes is None:
+            return np.broadcast_to(self.mean[:, None], (len(self), n))
+        return np.stack(
+            [mean + rise(data.known, own) for mean, own in zip(self.mean, self.slopes, strict=True)]
+        )
 
 
 def side_by_side(
@@ -181,8 +215,15 @@ def side_by_side(
         k = len(some)
         begins = (np.arange(k)[:, None] * m + part.offsets[:-1]).ravel()
         repeated = Observed(
-            np.tile(part.y, k), np.tile(part.x, (1, k)), np.append(begins, k * m), np.tile(part.row, k)
+            np.tile(part.y, k),
+            np.tile(part.x, (1, k)),
+            np.append(begins, k * m),
+            np.tile(part.row, k),
+            None if part.known is None else np.tile(part.known, (k, 1)),
         )
+        slopes = None
+        if some[0].slopes is not None:
+            slopes = np.repeat(np.stack([one.slopes for one in some]), n, axis=0)
         shape, mean, sd = (np.array([getattr(one, name) for one in some]) for name in ("shape", "mean", "sd"))
         coefficients = np.stack([one.coefficients for one in some], axis=1)
         yield (
@@ -193,6 +234,7 @@ def side_by_side(
                 np.repeat(mean, n),
                 np.repeat(sd, n),
                 some[0].carried,
+                slopes,
             ),
             k,
         )
@@ -306,12 +348,12 @@ def integrated(
     def chunk(part: Observed, own: OwnKinds | None = None) -> tuple[Floats, ...]:
         centre, half, coarse = under_each(channel, part, shared, plausible, own)
         theta = centre[:, None] + half[:, None] * FINE_NODES
+        means = plausible.means(part)
         n, mixed = len(theta), np.zeros(theta.shape)
         for first in range(0, len(plausible), BLOCK):
             some = slice(first, first + BLOCK)
-            mean, sd, weight = (
-                np.repeat(of[some], n)[:, None] for of in (plausible.mean, plausible.sd, plausible.weight)
-            )
+            sd, weight = (np.repeat(of[some], n)[:, None] for of in (plausible.sd, plausible.weight))
+            mean = means[some].reshape(-1, 1)
             k = len(mean) // n if n else 0
             kinds_of = None if own is None else OwnKinds(np.tile(own.weight, (k, 1)), own.place, own.spread)
             density = on_fine_nodes(coarse[some].reshape(-1, len(COARSE_NODES)))
@@ -371,7 +413,7 @@ def _room(
     mode, curvature = _climb(channel, part, base, shared.shape, shared)
     pull = 1 / shared.sd**2
     bend = np.maximum(curvature - pull, 1e-6 * pull)
-    top = mode + pull * (mode - shared.mean) / bend
+    top = mode + pull * (mode - shared.means(part)) / bend
     counts = np.maximum(part.counts, 1)
     away = plausible.coefficients - shared.coefficients
     moved = sum(
@@ -379,7 +421,7 @@ def _room(
         for own, column in zip(away.T, part.x, strict=True)
     )
     pull = 1 / (max(wider, 1.0) * plausible.sd[:, None]) ** 2
-    centre = (bend * (top - moved) + pull * plausible.mean[:, None]) / (bend + pull)
+    centre = (bend * (top - moved) + pull * plausible.means(part)) / (bend + pull)
     reach = 7 / np.sqrt(bend + pull)
     low, high = (centre - reach).min(axis=0), (centre + reach).max(axis=0)
     return 0.5 * (low + high), 0.5 * (high - low)
@@ -423,7 +465,7 @@ def _climb(
 ) -> tuple[Floats, Floats]:
     """Return the θ where the log-likelihood (or posterior) is highest, and its curvature there."""
     n, counts = len(part.offsets) - 1, part.counts
-    pull, centre = (0.0, 0.0) if prior is None else (1 / prior.sd**2, prior.mean)
+    pull, centre = (0.0, 0.0) if prior is None else (1 / prior.sd**2, prior.means(part))
     share = own_share(counts, 0.0 if prior is None else prior.carried)
     theta, curvature = np.full(n, centre), np.full(n, pull)
     still = counts > 0
@@ -508,14 +550,14 @@ def on_nodes(
     centre, curvature = _climb(channel, part, base, shared.shape, shared, converged)
     scale = 1 / np.sqrt(np.maximum(curvature, 1 / shared.sd**2))
     density = np.empty((len(centre), len(nodes)))
-    counts = part.counts
+    counts, means = part.counts, shared.means(part)
     share = own_share(counts, shared.carried)
     for q, node in enumerate(nodes):
         theta = centre + scale * node
         xi = base + np.repeat(theta, counts)
         with np.errstate(over="ignore"):
             inside = person_sums(channel.varying(part.y, xi, shared.shape), part.offsets)
-        density[:, q] = share * inside + log_prior(theta, shared.mean, shared.sd, kinds)
+        density[:, q] = share * inside + log_prior(theta, means, shared.sd, kinds)
     return centre, scale, density
 
 

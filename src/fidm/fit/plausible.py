@@ -88,8 +88,10 @@ def points_for(observations: int) -> int:
     return min(max(1 << (wanted - 1).bit_length(), FEWEST_POINTS), MOST_POINTS)
 
 
-def sample(posterior: Posterior, mode: Floats, curvature: Floats, n: int) -> tuple[Floats, Floats]:
-    """Return points [n, F] and their weights [n].
+def sample(posterior: Posterior, mode: Floats, curvature: Floats, n: int) -> tuple[Floats, Floats, float]:
+    """Return points [n, F], their weights [n], and the logarithm of the posterior's integral.
+
+    The integral is up to a factor that depends on F and n alone.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def sample(posterior: Posterior, mode: Floats, curvature: Floats, n: int) -> tup
     """
     standard, log_standard = _proposals(len(mode), n)
     centre, spread = mode, spread_of(curvature)
-    best: tuple[Floats, Floats, float] | None = None
+    best: tuple[Floats, Floats, float, float] | None = None
     for _ in range(ROUNDS):
         stretch = _stretches(posterior, centre, spread)
         own = np.where(standard < 0, stretch[0], stretch[1])
@@ -112,10 +114,11 @@ def sample(posterior: Posterior, mode: Floats, curvature: Floats, n: int) -> tup
         log_weight = posterior(points) - log_standard + np.log(own).sum(axis=1)
         log_weight = np.where(np.isfinite(log_weight), log_weight, -np.inf)
         weight = np.exp(log_weight - log_weight.max())
+        log_mass = float(log_weight.max() + np.log(weight.sum()) + np.log(np.diag(spread)).sum())
         weight /= weight.sum()
         effective = 1 / float(np.sum(weight**2)) / len(weight)
-        if best is None or effective > best[2]:
-            best = points, weight, effective
+        if best is None or effective > best[3]:
+            best = points, weight, log_mass, effective
         if effective >= ENOUGH:
             break
         # Flattened weights move the proposal without letting one lucky point take it all.
@@ -126,7 +129,7 @@ def sample(posterior: Posterior, mode: Floats, curvature: Floats, n: int) -> tup
         covariance = (flat[:, None] * away).T @ away
         spread = _root(0.7 * covariance + 0.3 * spread @ spread.T)
     assert best is not None  # noqa: S101
-    return best[:2]
+    return best[:3]
 
 
 def _stretches(posterior: Posterior, centre: Floats, spread: Floats) -> Floats:

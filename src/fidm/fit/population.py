@@ -40,7 +40,7 @@ from fidm.fit.offsets import (
 )
 from fidm.model.channels import Channel, mean_of, person_sums
 from fidm.model.effort import Observed
-from fidm.types import Floats
+from fidm.types import Flags, Floats, Integers
 
 SMALLEST_SD, AT_FLOOR = 1e-3, 1.01e-3
 """People who differ by less are taken to be alike; a search that ends below the second ended at the floor."""
@@ -73,10 +73,11 @@ ENOUGH_PEOPLE = 5_000
 class Learned:
     """A channel's population, with standard errors of its coefficients, shape, mean and sd.
 
-    The errors are those of :func:`standard_errors`, or how much plausible populations differ if that is more.
+    The errors are those of :func:`sandwich`, or how much plausible populations differ if that is more.
     ``plausible`` are the populations that the training part leaves possible, where doubt about the population
     matters to anybody's estimate; ``log_likelihood`` is that of random intercepts; ``n_people`` is how many
-    people were observed, 0 where that is not known.
+    people were observed, 0 where that is not known; ``covariance`` is that of the slopes of covariates, whose
+    tests have so many degrees of ``freedom``.
     """
 
     population: Population
@@ -85,6 +86,8 @@ class Learned:
     plausible: Plausible | None = None
     log_likelihood: float = math.nan
     n_people: int = 0
+    covariance: Floats | None = None
+    freedom: float = math.nan
 
     def sd_range(self) -> tuple[float, float]:
         """Return how little and how much people may differ: a 95 % interval of their sd."""
@@ -151,21 +154,29 @@ def pooled_errors(
 
     best = np.append(shared.coefficients, [math.log(shared.shape)] if has_shape else [])
     curvature = curvature_at(slopes, best, np.eye(len(best)))
-    se = standard_errors(slopes(best)[1], curvature, int((data.counts > 0).sum()))
+    se = errors_of(sandwich(slopes(best)[1], curvature, data.counts > 0))
     found = dict(zip(names, se[:width].tolist(), strict=True))
     return {**found, channel.shape_name: float(se[width]) * shared.shape} if has_shape else found
 
 
-def pooled_prior(channel: Channel, data: Observed, shared: Population, workers: int) -> Learned:
+def pooled_prior(
+    channel: Channel,
+    data: Observed,
+    shared: Population,
+    workers: int,
+    clusters: Integers | None = None,
+) -> Learned:
     """Learn the normal prior of θ with coefficients and shape held, and which others are plausible."""
     enough_people(channel, data)
     start = _first_guess(channel, data, shared, workers)
-    free = _Free(shared, "prior")
-    search = _Search(channel, data, free, _Hyperprior(None), workers)
+    free = _Free(replace(shared, slopes=start.slopes), "prior")
+    search = _Search(channel, data, free, _Hyperprior(None), workers, clusters)
     best, se = search.maximise(free.numbers(start))
     found, (others, spread) = free(best), search.plausible(best)
+    covariance = search.of_slopes(np.fmax(1.0, spread / se))
     se = np.fmax(se, spread)
-    return Learned(found, {"mean": se[0], "sd": se[1] * found.sd}, _alike(channel, data, found), others)
+    errors = {"mean": se[0], "sd": se[-1] * found.sd}
+    return Learned(found, errors, _alike(channel, data, found), others, covariance=covariance)
 
 
 def random_intercepts(
@@ -177,20 +188,23 @@ def random_intercepts(
     tolerance: float = TOLERANCE,
     errors: bool = True,
     plausible: bool = False,
+    clusters: Integers | None = None,
 ) -> Learned:
     """Fit coefficients, shape and the spread of θ together, by marginal likelihood.
 
     The search ends where no slope per person is above the tolerance. Without ``errors`` there are no standard
     errors, which comparisons do not need. With ``plausible`` the population is the most probable one under
-    weak hyperpriors, and comes with others that are plausible where that matters.
+    weak hyperpriors, and comes with others that are plausible where that matters. People of the same cluster
+    [P] may go together: see :func:`sandwich`.
     """
     _check_design(channel, data, names)
     enough_people(channel, data)
     first = pooled(channel, data, names)
     start = _first_guess(channel, data, first, workers)
     width = len(first.coefficients)
-    free = _Free.all_of(channel, first)
-    search = _Search(channel, data, free, free.hyperprior(channel) if plausible else None, workers)
+    free = _Free.all_of(channel, replace(first, slopes=start.slopes))
+    before = free.hyperprior(channel) if plausible else None
+    search = _Search(channel, data, free, before, workers, clusters)
     begin = replace(start, coefficients=first.coefficients + np.eye(width)[0] * start.mean)
     best, found = search.maximise(free.numbers(begin), tolerance, errors=errors)
     if plausible:
@@ -201,16 +215,18 @@ def random_intercepts(
     shared = free(best)
     if not errors:
         return Learned(shared, {}, _alike(channel, data, shared))
-    others = None
+    others, wider = None, np.ones(len(best))
     if plausible:
         others, spread = search.plausible(best)
+        wider = np.fmax(1.0, spread / found)
         found = np.fmax(found, spread)
     se = dict(zip(names, found[:width], strict=True))
     if free.has_shape and shared.shape < HUGE_SHAPE:
-        se[channel.shape_name] = found[width] * shared.shape
+        se[channel.shape_name] = found[free.shape_at] * shared.shape
     # at the floor the curvature says nothing of how much people may differ
     se["sd"] = found[-1] * shared.sd if shared.sd > AT_FLOOR else math.nan
-    return Learned(shared, se, _alike(channel, data, shared), others, search.value)
+    covariance = search.of_slopes(wider)
+    return Learned(shared, se, _alike(channel, data, shared), others, search.value, covariance=covariance)
 
 
 def effort_without_each(channel: Channel, data: Observed, learned: Learned, workers: int) -> Floats:
@@ -244,6 +260,26 @@ def enough_people(channel: Channel, data: Observed) -> None:
             f"only {count(people, 'participant')} {'has' if people == 1 else 'have'} a recorded "
             f"{channel_words(channel).name}; {FEWEST_OBSERVED} are needed to learn how people differ in it."
         )
+    enough_known(data.known, data.counts > 0, len(data.x) + bool(channel.shape_name) + 1)
+
+
+def enough_known(known: Floats | None, told: Flags, others: int) -> None:
+    """Raise unless covariates [P, C] and so many other numbers can be learned from those who tell."""
+    if known is None:
+        return
+    some, (n, width) = known[told], (int(told.sum()), known.shape[1])
+    if n <= width + others:
+        raise FitError(
+            f"{count(n, 'person', 'people')} were observed in it; that is too few to learn {width + others} "
+            "numbers from."
+        )
+    away = some - some.mean(axis=0)
+    scale = np.sqrt((away**2).mean(axis=0))
+    if width and (not (scale > 1e-12).all() or np.linalg.matrix_rank(away / scale) < width):
+        raise FitError(
+            f"the {count(n, 'person', 'people')} observed in it are too much alike in the covariates to tell "
+            "what each of these does."
+        )
 
 
 # ---------------------------------------------------------------------- what a plain model leaves out
@@ -266,6 +302,8 @@ def carried_over(channel: Channel, data: Observed, shared: Population) -> float:
         same = owner[lag:] == owner[: len(owner) - lag]
         return np.asarray((residual[lag:] * residual[: len(owner) - lag])[same])
 
+    average_person = base + np.broadcast_to(shared.means(data), len(data.counts))[owner]
+
     centre, scale, density = on_nodes(channel, data, shared, SEARCH_NODES)
     own = residuals(base + node_moments(centre, scale, density, SEARCH_NODES).mean[owner])
     near, far = products(own, 1), np.concatenate([products(own, lag) for lag in FAR_LAGS])
@@ -275,7 +313,7 @@ def carried_over(channel: Channel, data: Observed, shared: Population) -> float:
     if mean_of(near) - mean_of(far) <= SURELY * error:
         return 0.0
     lags = np.arange(FAR_LAGS[-1] + 1)
-    found = [products(residuals(base + shared.mean), int(lag)) for lag in lags]
+    found = [products(residuals(average_person), int(lag)) for lag in lags]
     weight = np.sqrt([len(some) for some in found])
     average = np.array([mean_of(some) if len(some) else 0.0 for some in found])
 
@@ -372,15 +410,17 @@ def _best_shape(channel: Channel, data: Observed, xi: Floats, shape: float) -> f
 
 
 def _first_guess(channel: Channel, data: Observed, shared: Population, workers: int) -> Population:
-    """Mean and spread of θ by the moments of everybody's own estimate."""
+    """Mean and spread of θ by the moments of everybody's own estimate; no covariate has a slope yet."""
     found = maximum(channel, data, shared, level=0.95, workers=workers)
     good = np.isfinite(found.estimate) & np.isfinite(found.se)
+    slopes = None if data.known is None else np.zeros(data.known.shape[1])
     if good.sum() < 2:
-        return Population(shared.coefficients, shared.shape, 0.0, 0.5)
+        return Population(shared.coefficients, shared.shape, 0.0, 0.5, slopes=slopes)
     theta, noise = found.estimate[good], found.se[good] ** 2
     mean = math.fsum(theta) / len(theta)
     spread = math.fsum((theta - mean) ** 2) / len(theta) - math.fsum(noise) / len(theta)
-    return Population(shared.coefficients, shared.shape, mean, math.sqrt(max(spread, 0.05**2)))
+    sd = math.sqrt(max(spread, 0.05**2))
+    return Population(shared.coefficients, shared.shape, mean, sd, slopes=slopes)
 
 
 def _marginal(
@@ -396,10 +436,11 @@ def _marginal(
         moments = node_moments(centre, scale, density, SEARCH_NODES)
         share = own_share(part.counts, shared.carried)
         value = moments.log_mass + share * person_sums(channel.fixed(part.y, shared.shape), part.offsets)
-        away = (moments.mean - shared.mean) / shared.sd
+        away = (moments.mean - shared.means(part)) / shared.sd
         spread = away**2 + (moments.sd / shared.sd) ** 2 - 1
+        moved = [] if part.known is None else list((part.known * (away / shared.sd)[:, None]).T)
         if learn == "prior":
-            return value, np.stack([away / shared.sd, spread], axis=1)
+            return value, np.stack([away / shared.sd, *moved, spread], axis=1)
         base, counts = part.predictor(shared.coefficients), part.counts
         score, bend = np.zeros(len(part.y)), np.zeros(len(part.y))
         for q, node in enumerate(SEARCH_NODES):
@@ -408,7 +449,7 @@ def _marginal(
             score += weight * channel.slopes(part.y, xi, shared.shape)[0]
             if channel.shape_name:
                 bend += weight * channel.shape_slope(part.y, xi, shared.shape)
-        columns = [person_sums(score * part.x[c], part.offsets) for c in range(part.x.shape[0])]
+        columns = [person_sums(score * part.x[c], part.offsets) for c in range(part.x.shape[0])] + moved
         if channel.shape_name:
             columns.append(person_sums(bend, part.offsets))
         return value, np.stack([*columns, spread], axis=1)
@@ -458,8 +499,8 @@ class _Hyperprior:
 class _Free:
     """Which numbers of a population are free, the others being those of one like it; log sd is the last.
 
-    ``learn`` is ``"all"`` or ``"prior"``, the mean and the sd. A shape may be held although all is learned;
-    ``held`` is where its slope would be.
+    ``learn`` is ``"all"`` or ``"prior"``, the mean and the sd; slopes of covariates follow the coefficients,
+    or the mean. A shape may be held although all is learned; ``held`` is where its slope would be.
     """
 
     like: Population
@@ -471,27 +512,42 @@ class _Free:
     def all_of(cls, channel: Channel, like: Population) -> _Free:
         """Coefficients, sd, and the shape unless it is huge: then it is held where it is."""
         has_shape = bool(channel.shape_name) and like.shape < HUGE_SHAPE
-        held = len(like.coefficients) if channel.shape_name and not has_shape else None
-        return cls(like, "all", has_shape, held)
+        found = cls(like, "all", has_shape)
+        return found if has_shape or not channel.shape_name else replace(found, held=found.shape_at)
+
+    @property
+    def slopes(self) -> slice:
+        """Where the slopes of covariates are."""
+        first = 1 if self.learn == "prior" else len(self.like.coefficients)
+        return slice(first, first + (0 if self.like.slopes is None else len(self.like.slopes)))
+
+    @property
+    def shape_at(self) -> int:
+        """Where the logarithm of the shape is, if it is free."""
+        return int(self.slopes.stop)
 
     def __call__(self, free: Floats) -> Population:
         """Make a population of free numbers."""
         like, width, sd = self.like, len(self.like.coefficients), float(np.exp(free[-1]))
+        slopes = None if like.slopes is None else free[self.slopes]
         if self.learn == "prior":
-            return Population(like.coefficients, like.shape, float(free[0]), sd, like.carried)
-        shape = float(np.exp(min(free[width], math.log(LARGEST_SHAPE)))) if self.has_shape else like.shape
-        return Population(free[:width], shape, 0.0, sd, like.carried)
+            return Population(like.coefficients, like.shape, float(free[0]), sd, like.carried, slopes)
+        shape = like.shape
+        if self.has_shape:
+            shape = float(np.exp(min(free[self.shape_at], math.log(LARGEST_SHAPE))))
+        return Population(free[:width], shape, 0.0, sd, like.carried, slopes)
 
     def numbers(self, population: Population) -> Floats:
         """Return the free numbers of a population."""
         shape = [np.log(population.shape)] if self.has_shape else []
-        first = [population.mean] if self.learn == "prior" else [*population.coefficients, *shape]
-        return np.array([*first, np.log(population.sd)])
+        first = [population.mean] if self.learn == "prior" else population.coefficients
+        slopes = [] if population.slopes is None else population.slopes
+        return np.array([*first, *slopes, *shape, np.log(population.sd)])
 
     def hyperprior(self, channel: Channel) -> _Hyperprior:
         """What is thought of them beforehand."""
         counts = self.has_shape and channel.lowest is not None
-        return _Hyperprior(len(self.like.coefficients) if counts else None)
+        return _Hyperprior(self.shape_at if counts else None)
 
 
 @dataclass(slots=True)
@@ -503,7 +559,9 @@ class _Search:
     at: _Free
     hyperprior: _Hyperprior | None
     workers: int
+    clusters: Integers | None = None
     curvature: Floats | None = None
+    covariance: Floats | None = None
     value: float = math.nan
 
     def gradients(self, free: Floats) -> tuple[Floats, Floats]:
@@ -562,8 +620,16 @@ class _Search:
                 best = best + step
                 value, slopes = self.gradients(best)
         self.value = math.fsum(value)
-        whole = self.curvature + self.bend(best)
-        return best, standard_errors(slopes, whole, int((self.data.counts > 0).sum()))
+        whole, seen = self.curvature + self.bend(best), self.data.counts > 0
+        self.covariance = sandwich(slopes, whole, seen, self.clusters)
+        return best, errors_of(self.covariance)
+
+    def of_slopes(self, wider: Floats) -> Floats | None:
+        """The covariance of the slopes of covariates, with errors so many times as wide, [C, C]."""
+        if self.at.like.slopes is None or self.covariance is None:
+            return None
+        own = self.at.slopes
+        return np.asarray(self.covariance[own, own] * np.outer(wider[own], wider[own]))
 
     def bend(self, free: Floats) -> Floats:
         """The second derivatives of the hyperprior, [F, F]."""
@@ -598,7 +664,7 @@ class _Search:
                 ]
             )
 
-        return plausible.sample(log_posterior, best, self.curvature + self.bend(best), n)
+        return plausible.sample(log_posterior, best, self.curvature + self.bend(best), n)[:2]
 
     def _added(self, best: Floats, spread: Floats) -> float:
         """How much doubt about the population adds to the variance of people's estimates, as a share."""
@@ -638,19 +704,37 @@ def bend_of(beforehand: Callable[[Floats], tuple[float, Floats]], free: Floats) 
     return (np.array(ahead) - np.array(behind)) / (2 * step)
 
 
-def standard_errors(slopes: Floats, curvature: Floats, n: int) -> Floats:
-    """Return standard errors that hold even where people differ more than the model says, [F].
+def sandwich(slopes: Floats, curvature: Floats, seen: Flags, clusters: Integers | None = None) -> Floats:
+    """Return a covariance that holds even where people differ more than the model says, [F, F].
 
-    They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹, times n / (n − F): g is the slope of one of n people who
-    were observed, H the curvature of what was maximised, with the hyperpriors: where these alone keep a
-    number from running away, that of the likelihood measures nothing. As many people as numbers to learn have
-    none: the best numbers make their slopes vanish together.
+    It is the sandwich H⁻¹ (Σ g gᵀ) H⁻¹, times n / (n − F): g is the slope of one of n people who were
+    observed (``seen``, [P]), H the curvature of what was maximised, with the hyperpriors: where these alone
+    keep a number from running away, that of the likelihood measures nothing. As many people as numbers to
+    learn have none: the best numbers make their slopes vanish together.
+
+    People of one cluster (a site, a family) may go together: with ``clusters``, g is the sum over one of G
+    clusters, and the factor that of Stata and R, G / (G − 1) · (n − 1) / (n − F).
     """
-    width = len(curvature)
-    if n <= width or not np.isfinite(curvature).all():
-        return np.full(width, np.nan)
+    n, width = int(seen.sum()), len(curvature)
+    factor = n / (n - width) if n > width else math.nan
+    if clusters is not None:
+        groups = len(np.unique(clusters[seen]))
+        slopes = np.array([np.bincount(clusters, column) for column in slopes.T]).T
+        factor = groups / (groups - 1) * (n - 1) / (n - width) if n > width and groups > 1 else math.nan
+    if not math.isfinite(factor) or not np.isfinite(curvature).all():
+        return np.full((width, width), np.nan)
     bread = linalg.pinv(curvature)
-    covariance = n / (n - width) * bread @ outer_product(slopes) @ bread.T
+    return np.asarray(factor * bread @ outer_product(slopes) @ bread.T)
+
+
+def degrees(seen: Flags, width: int, clusters: Integers | None) -> float:
+    """Return the degrees of freedom of tests: people seen beyond numbers learned, or clusters less one."""
+    beyond = max(int(seen.sum()) - width, 1)
+    return float(beyond if clusters is None else min(beyond, max(len(np.unique(clusters[seen])) - 1, 1)))
+
+
+def errors_of(covariance: Floats) -> Floats:
+    """Return the standard errors that a covariance holds, [F]."""
     return np.sqrt(np.maximum(np.diag(covariance), 0.0))
 
 
@@ -665,7 +749,8 @@ def _alike(channel: Channel, data: Observed, shared: Population) -> tuple[str, .
     if shared.sd <= AT_FLOOR:
         found.append(f"{channel.name}: people cannot be told apart.")
     if channel.lowest is not None and channel.shape_name and shared.shape >= HUGE_SHAPE:
-        xi = data.predictor(shared.coefficients) + shared.mean
+        means = np.broadcast_to(shared.means(data), len(data.counts))
+        xi = data.predictor(shared.coefficients) + np.repeat(means, data.counts)
         residuals = _residuals(channel, data, xi, shared.shape)
         free = len(data.y) - len(shared.coefficients)
         if stats.chi2.cdf(math.fsum(residuals**2), free) < CLEARLY_LESS:

@@ -11,31 +11,253 @@ the more so the less somebody did. Instead the population itself depends on the 
 and γ is learned from everybody's likelihood together with the rest of the population. Nobody is left out
 because their own estimate is infinite, and a person with few choices counts for what they tell.
 
-Standard errors are those of :func:`fidm.fit.population.standard_errors`; intervals and tests take Student's t
-with as many degrees of freedom as there are people beyond the numbers that are learned.
+Standard errors are those of :func:`fidm.fit.population.sandwich`; intervals and tests take Student's t
+with as many degrees of freedom as there are people beyond the numbers that are learned, or with one less than
+there are clusters if that is fewer.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 from polars import selectors as cs
-from scipy import stats
+from scipy import linalg, stats
 
 from fidm.errors import DataError, FitError, count
 from fidm.fit import offsets
-from fidm.fit.population import random_intercepts
+from fidm.fit.population import degrees, enough_known, errors_of, random_intercepts
 from fidm.fit.profile import told_apart
 from fidm.fit.sensitivity import SensitivityPrior, learn_slopes, posterior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, Observed, design_names
-from fidm.types import Flags, Floats
+from fidm.types import Flags, Floats, Integers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """How a formula makes numbers of what is known of people, as the training part showed it.
+
+    Parameters
+    ----------
+    formula : str
+        As it was given, without an outcome.
+    names : tuple of str [C]
+        The columns it makes, the intercept left out.
+    terms : mapping of str to tuple of int
+        Which columns belong to each of its terms.
+    centre : float array [C]
+        The columns' means over the training part, which are taken off.
+    covariance : float array [C, C]
+        How the columns go together in the training part.
+    categories : mapping of str to list
+        The values of every variable that is taken for categories.
+    usual : mapping of str to float
+        The median of every other variable.
+    state : mapping of str to mapping
+        What transforms such as splines have learned, by the term.
+    """
+
+    formula: str
+    names: tuple[str, ...]
+    terms: Mapping[str, tuple[int, ...]]
+    centre: Floats
+    covariance: Floats
+    categories: Mapping[str, list[Any]]
+    usual: Mapping[str, float]
+    state: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, participants: pl.DataFrame, formula: str) -> tuple[Layout, Floats]:
+        """Lay out a formula as ``"age + C(group)"``, and return its columns [P, C] with it.
+
+        Who lacks any of its variables has NaN.
+        """
+        from formulaic import Formula
+        from formulaic.errors import FormulaicError
+
+        try:
+            parsed = Formula(formula)
+            if not hasattr(parsed, "required_variables") or hasattr(parsed, "lhs"):
+                raise DataError(
+                    f"The formula {formula!r} must have no outcome: what is explained is η and θ."
+                )
+        except FormulaicError as error:
+            raise DataError(f"The formula {formula!r} cannot be read: {error}") from None
+        used, complete = _used(participants, formula)
+        if not complete.any():
+            raise DataError(f"Nobody has all of what the formula {formula!r} names.")
+        made = _matrix(formula, used.filter(complete))
+        spec = made.model_spec
+        kept = [i for i, name in enumerate(spec.column_names) if name != "Intercept"]
+        names = tuple(str(spec.column_names[i]) for i in kept)
+        place = {name: i for i, name in enumerate(names)}
+        terms = {
+            str(one.term): tuple(place[name] for name in one.columns)
+            for one in spec.structure
+            if set(one.columns) <= set(place) and one.columns
+        }
+        empty = [str(one.term) for one in spec.structure if not one.columns]
+        if empty:
+            raise DataError(f"{', '.join(empty)} of the formula {formula!r} is the same for everybody.")
+        categories = _categories(formula, spec.encoder_state)
+        numbers = used.filter(complete).select(pl.exclude(list(categories)))
+        matrix = np.asarray(made, dtype=np.float64)[:, kept]
+        found = cls(
+            formula,
+            names,
+            terms,
+            matrix.mean(axis=0),
+            np.atleast_2d(np.cov(matrix, rowvar=False, ddof=0)) if len(names) else np.zeros((0, 0)),
+            categories,
+            {name: float(np.median(numbers[name].cast(pl.Float64).to_numpy())) for name in numbers.columns},
+            spec.transform_state,
+        )
+        found._check(matrix)
+        values = np.full((participants.height, len(names)), np.nan)
+        values[complete] = matrix - found.centre
+        return found, values
+
+    def _check(self, matrix: Floats) -> None:
+        """Raise where a column says nothing that the others do not say."""
+        scale = np.sqrt(np.diag(self.covariance))
+        flat = [name for name, one in zip(self.names, scale, strict=True) if not one > 1e-12]
+        if flat:
+            raise DataError(f"{', '.join(flat)} of the formula {self.formula!r} is the same for everybody.")
+        if np.linalg.matrix_rank((matrix - self.centre) / scale) < len(self.names):
+            raise DataError(
+                f"The columns {', '.join(self.names)} of the formula {self.formula!r} follow from each "
+                "other. Leave one out."
+            )
+
+    def values(self, participants: pl.DataFrame) -> Floats:
+        """Return the columns of any people, [P, C], laid out as those of the training part.
+
+        Somebody who lacks a variable, or has a category that nobody of the training part had, is refused.
+        """
+        used, complete = _used(participants, self.formula)
+        if not complete.all():
+            lost = participants["participant"].filter(pl.Series(~complete)).to_list()
+            raise DataError(
+                f"{count(len(lost), 'participant')} without {' or '.join(used.columns)}, which the prior "
+                f"depends on: {listed(lost)}. Fill it in, or leave them out."
+            )
+        for name, known in self.categories.items():
+            unseen = ~used[name].is_in(pl.Series(known).implode())
+            if unseen.any():
+                raise DataError(
+                    f"{name} has values that nobody of the training part had, of "
+                    f"{listed(participants['participant'].filter(unseen).to_list())}. It had: "
+                    f"{', '.join(map(str, known))}."
+                )
+        # Below them stand all categories of the training part, so that the columns are the same.
+        height = max((len(known) for known in self.categories.values()), default=0)
+        every = {name: [value] * height for name, value in self.usual.items()}
+        every |= {name: (known * height)[:height] for name, known in self.categories.items()}
+        below = [pl.Series(name, every[name], strict=False).cast(used.schema[name]) for name in used.columns]
+        made = _matrix(self.formula, pl.concat([used, pl.DataFrame(below)]), self.state)
+        order = [made.model_spec.column_names.index(name) for name in self.names]
+        return np.asarray(made, dtype=np.float64)[: used.height, order] - self.centre
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything, as plain values."""
+        return {
+            "formula": self.formula,
+            "names": list(self.names),
+            "terms": {name: list(columns) for name, columns in self.terms.items()},
+            "centre": self.centre.tolist(),
+            "covariance": self.covariance.tolist(),
+            "categories": dict(self.categories),
+            "usual": dict(self.usual),
+            "state": _plain(self.state),
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Layout:
+        """Make a layout of plain values."""
+        return cls(
+            str(saved["formula"]),
+            tuple(saved["names"]),
+            {name: tuple(columns) for name, columns in saved["terms"].items()},
+            np.array(saved["centre"], dtype=np.float64),
+            np.array(saved["covariance"], dtype=np.float64).reshape(len(saved["names"]), -1),
+            saved["categories"],
+            saved["usual"],
+            _with_numbers(saved["state"]),
+        )
+
+
+def _used(participants: pl.DataFrame, formula: str) -> tuple[pl.DataFrame, Flags]:
+    """The variables of a formula, and who lacks none of them."""
+    wanted = variables(formula)
+    absent = sorted(wanted - set(participants.columns))
+    if absent:
+        known = ", ".join(participants.columns)
+        raise DataError(
+            f"The formula {formula!r} names {', '.join(map(repr, absent))}, which the participants do "
+            f"not have. They have: {known}."
+        )
+    used = participants.select(sorted(wanted))
+    return used, without_missing(used)
+
+
+def _matrix(formula: str, used: pl.DataFrame, state: Mapping[str, Any] | None = None) -> Any:
+    """What formulaic makes of a table, with transforms as they were learned elsewhere."""
+    from formulaic import ModelSpec
+    from formulaic.errors import FormulaicError
+
+    try:
+        spec = ModelSpec.from_spec(formula, na_action="ignore", output="numpy")
+        if state is not None:
+            spec = spec.update(transform_state=copy.deepcopy(dict(state)))
+        return spec.get_model_matrix(used)
+    except FormulaicError as error:
+        raise DataError(f"The formula {formula!r} does not suit these people: {error}") from None
+
+
+def _categories(formula: str, encoded: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """The values of every variable that a formula takes for categories."""
+    found = {}
+    for factor, (_, state) in encoded.items():
+        if "categories" in state:
+            names = [
+                one
+                for one in variables(factor)
+                if re.match(rf"(C\(\s*)?`?{re.escape(one)}`?\s*([,)]|$)", factor)
+            ]
+            if len(names) != 1:
+                raise DataError(f"{factor} of the formula {formula!r}: make a column of it first.")
+            found[names[0]] = [_plain(one) for one in state["categories"]]
+    return found
+
+
+def _plain(state: Any) -> Any:
+    """Numbers of a transform as plain ones."""
+    if isinstance(state, Mapping):
+        return {str(name): _plain(value) for name, value in state.items()}
+    if isinstance(state, list | tuple | np.ndarray):
+        return [_plain(value) for value in state]
+    return getattr(state, "item", lambda: state)()
+
+
+def _with_numbers(state: Any) -> Any:
+    """The same, with names that are numbers as numbers again."""
+    if not isinstance(state, Mapping):
+        return state
+    return {int(name) if name.isdigit() else name: _with_numbers(value) for name, value in state.items()}
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return a few names, and how many more there are."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(map(str, names[:5])) + more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,14 +266,10 @@ class Covariates:
 
     Parameters
     ----------
-    formula : str
-        As it was given, without an outcome.
-    names : tuple of str
-        The columns it makes, the intercept left out.
-    terms : mapping of str to tuple of int
-        Which columns belong to each of its terms.
+    formula, names, terms
+        As in :class:`Layout`.
     values : float array [P, C]
-        The columns, less their means over the complete rows.
+        The columns, less their means over the complete rows; 0 in the others.
     complete : bool array [P]
         Who lacks none of the formula's variables.
     """
@@ -65,63 +283,9 @@ class Covariates:
     @classmethod
     def of(cls, participants: pl.DataFrame, formula: str) -> Covariates:
         """Lay out the columns of a formula, as ``"age + C(group)"``."""
-        from formulaic import Formula, model_matrix
-        from formulaic.errors import FormulaicError
-
-        try:
-            parsed = Formula(formula)
-            if not hasattr(parsed, "required_variables") or hasattr(parsed, "lhs"):
-                raise DataError(
-                    f"The formula {formula!r} must have no outcome: what is explained is η and θ."
-                )
-        except FormulaicError as error:
-            raise DataError(f"The formula {formula!r} cannot be read: {error}") from None
-        wanted = variables(formula)
-        absent = sorted(wanted - set(participants.columns))
-        if absent:
-            known = ", ".join(participants.columns)
-            raise DataError(
-                f"The formula {formula!r} names {', '.join(map(repr, absent))}, which the participants do "
-                f"not have. They have: {known}."
-            )
-        used = participants.select(sorted(wanted))
-        complete = without_missing(used)
-        if not complete.any():
-            raise DataError(f"Nobody has all of what the formula {formula!r} names.")
-        try:
-            made = model_matrix(formula, used.filter(complete), na_action="ignore", output="numpy")
-        except FormulaicError as error:
-            raise DataError(f"The formula {formula!r} does not suit these people: {error}") from None
-        matrix = np.asarray(made, dtype=np.float64)
-        spec = made.model_spec
-        kept = [i for i, name in enumerate(spec.column_names) if name != "Intercept"]
-        place = {name: i for i, name in enumerate(np.array(spec.column_names)[kept].tolist())}
-        terms = {
-            str(one.term): tuple(place[name] for name in one.columns)
-            for one in spec.structure
-            if set(one.columns) <= set(place) and one.columns
-        }
-        empty = [str(one.term) for one in spec.structure if not one.columns]
-        if empty:
-            raise DataError(f"{', '.join(empty)} of the formula {formula!r} is the same for everybody.")
-        values = np.zeros((participants.height, len(kept)))
-        values[complete] = matrix[:, kept] - matrix[:, kept].mean(axis=0)
-        found = cls(formula, tuple(place), terms, values, complete)
-        found._check()
-        return found
-
-    def _check(self) -> None:
-        """Raise where a column says nothing that the others do not say."""
-        inside = self.values[self.complete]
-        scale = np.sqrt((inside**2).mean(axis=0))
-        flat = [name for name, one in zip(self.names, scale, strict=True) if not one > 1e-12]
-        if flat:
-            raise DataError(f"{', '.join(flat)} of the formula {self.formula!r} is the same for everybody.")
-        if np.linalg.matrix_rank(inside / scale) < len(self.names):
-            raise DataError(
-                f"The columns {', '.join(self.names)} of the formula {self.formula!r} follow from each "
-                "other. Leave one out."
-            )
+        layout, values = Layout.of(participants, formula)
+        complete = _used(participants, formula)[1]
+        return cls(formula, layout.names, layout.terms, np.where(complete[:, None], values, 0.0), complete)
 
     def without(self, columns: Sequence[int]) -> Covariates:
         """Return the same without some of the columns."""
@@ -134,6 +298,51 @@ class Covariates:
         }
         names = tuple(self.names[i] for i in kept)
         return Covariates(self.formula, names, terms, self.values[:, kept], self.complete)
+
+
+Formulas = str | Mapping[str, str]
+"""A formula for all parameters, or one for each that is named."""
+
+
+def lay_out(
+    formulas: Formulas | None, parameters: Sequence[str], participants: pl.DataFrame, method: str
+) -> tuple[dict[str, Layout], dict[str, Floats]]:
+    """Return how covariates of a training part are laid out, and their columns [P, C], by the parameter."""
+    if formulas is None:
+        return {}, {}
+    if method != "eb":
+        raise FitError("regress makes the prior depend on covariates; it needs method='eb'.")
+    wanted = dict.fromkeys(parameters, formulas) if isinstance(formulas, str) else dict(formulas)
+    unknown = [name for name in wanted if name not in parameters]
+    if unknown:
+        raise FitError(f"regress names {listed(unknown)}. The parameters are: {', '.join(parameters)}.")
+    found: dict[str, tuple[Layout, Floats]] = {}
+    for formula in dict.fromkeys(wanted.values()):
+        layout, values = Layout.of(participants, formula)
+        if np.isnan(values).any():
+            layout.values(participants)  # says who lacks what
+        found[formula] = layout, values
+    return (
+        {name: found[formula][0] for name, formula in wanted.items()},
+        {name: found[formula][1] for name, formula in wanted.items()},
+    )
+
+
+def clusters_of(
+    participants: pl.DataFrame, column: str | None, layouts: Mapping[str, Layout]
+) -> Integers | None:
+    """Return which cluster everybody belongs to, [P], or None where nothing is clustered."""
+    if column is None:
+        return None
+    if not layouts:
+        raise FitError("cluster widens the standard errors of slopes; it needs regress.")
+    if column not in participants.columns:
+        raise DataError(f"The participants have no column {column!r} to cluster by.")
+    if participants[column].null_count():
+        raise DataError(f"{participants[column].null_count()} participants have no {column} to cluster by.")
+    if participants[column].n_unique() < 2:
+        raise DataError(f"{column} is the same for everybody: there is only one cluster.")
+    return participants[column].rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
 def variables(formula: str) -> set[str]:
@@ -163,8 +372,10 @@ class Regressed:
     ----------
     parameter : str
         Whose slopes they are.
-    slopes, se : float array [C]
-        Per unit of each covariate, on the scale of log η or θ, and their standard errors.
+    slopes : float array [C]
+        Per unit of each covariate, on the scale of log η or θ.
+    covariance : float array [C, C]
+        Their sampling covariance.
     spread, log_spread_se : float
         The sd of people after what the covariates say, and the standard error of its logarithm.
     least_reliability : float
@@ -174,25 +385,28 @@ class Regressed:
         Of everybody's data, as probable as the best population makes it.
     n_people, n_free : int
         How many people it rests on, and how many numbers were learned.
+    freedom : float
+        The degrees of freedom of tests: people beyond the numbers learned, or clusters less one if fewer.
     warnings : tuple of str
         What is to be said against the population.
     """
 
     parameter: str
     slopes: Floats
-    se: Floats
+    covariance: Floats
     spread: float
     log_spread_se: float
     least_reliability: float
     log_likelihood: float
     n_people: int
     n_free: int
+    freedom: float
     warnings: tuple[str, ...] = ()
 
     @property
-    def freedom(self) -> int:
-        """The degrees of freedom of tests."""
-        return max(self.n_people - self.n_free, 1)
+    def se(self) -> Floats:
+        """The slopes' standard errors, [C]."""
+        return errors_of(self.covariance)
 
     def intervals(self, level: float) -> tuple[Floats, Floats]:
         """Return the ends of the slopes' intervals."""
@@ -203,73 +417,99 @@ class Regressed:
         """Return the probability of slopes as far from 0 as these, if there were none."""
         return np.asarray(2 * stats.t.sf(np.abs(self.slopes) / self.se, self.freedom))
 
+    def wald(self, columns: Sequence[int]) -> float:
+        """Return the p-value of several slopes together, by Wald's test."""
+        return wald(self.slopes, self.covariance, columns, self.freedom)
+
     def against(self, smaller: Regressed) -> float:
         """Return the p-value of what a smaller regression leaves out, by the ratio of likelihoods.
 
         Twice its logarithm, per number left out and lowered by the share of numbers learned, is compared
-        with an F distribution, which in large studies is the usual χ².
+        with an F distribution, which in large studies is the usual χ². Where people of a cluster go together,
+        take :meth:`wald`.
         """
         width = self.n_free - smaller.n_free
         gain = max(2 * (self.log_likelihood - smaller.log_likelihood), 0.0)
         return float(stats.f.sf(gain / width * self.freedom / self.n_people, width, self.freedom))
 
 
+def wald(slopes: Floats, covariance: Floats, columns: Sequence[int], freedom: float) -> float:
+    """Return the p-value of some slopes together: F of their size measured by their covariance."""
+    some = list(columns)
+    own = slopes[some]
+    size = float(own @ linalg.pinvh(covariance[np.ix_(some, some)]) @ own) / len(some)
+    return float(stats.f.sf(size, len(some), freedom))
+
+
 def regress_sensitivity(
-    choices: Choices, known: Floats, *, lapse: float | None, workers: int = 1
+    choices: Choices,
+    known: Floats,
+    *,
+    lapse: float | None,
+    clusters: Integers | None = None,
+    workers: int = 1,
 ) -> Regressed:
     """Learn how log η goes with covariates [P, C].
 
-    ``lapse=None`` estimates the lapse rate together with the rest.
+    ``lapse=None`` estimates the lapse rate together with the rest. People of the same cluster [P] may go
+    together.
     """
     told = np.diff(choices.person_offsets) > 0
-    if told.sum() <= known.shape[1] + 2:
-        raise FitError(
-            f"{count(int(told.sum()), 'person', 'people')} made choices that tell anything; that is too few "
-            f"to learn {known.shape[1] + 2} numbers from."
-        )
-    some = choices.take(told)
-    best, se, value, rate = learn_slopes(some, known[told], lapse=lapse, workers=workers)
     width = known.shape[1]
-    first, spread = len(best) - width, math.exp(best[1])
-    prior = SensitivityPrior(float(best[0]), spread)
+    enough_known(known, told, 2)
+    some = replace(choices, known=known).take(told)
+    own_clusters = None if clusters is None else clusters[told]
+    found, rate = learn_slopes(some, lapse=lapse, clusters=own_clusters, workers=workers)
+    spread, log_se = math.exp(found.best[1]), float(max(found.se[1], found.doubt[1]))
+    slopes = found.best[len(found.best) - width :]
+    reach = float(np.abs(offsets.rise(some.known, slopes)).max())
+    prior = SensitivityPrior(float(found.best[0]), spread, slopes=slopes, reach=reach)
     own, _ = posterior(some, prior, lapse=rate, level=0.95, workers=workers)
     return Regressed(
         "action_sensitivity",
-        best[first:],
-        se[first:],
+        slopes,
+        found.of_slopes(width),
         spread,
-        float(se[1]),
-        _least_reliability(own.log_se, spread, float(se[1])),
-        value,
+        log_se,
+        _least_reliability(own.log_se, spread, log_se),
+        found.log_posterior,
         int(told.sum()),
-        len(best),
+        len(found.best),
+        degrees(told, len(found.best), clusters),
     )
 
 
 def regress_offsets(
-    channel: Channel, seen: Observed, levels: Levels, known: Floats, names: Sequence[str], *, workers: int = 1
+    channel: Channel,
+    seen: Observed,
+    levels: Levels,
+    known: Floats,
+    *,
+    clusters: Integers | None = None,
+    workers: int = 1,
 ) -> Regressed:
     """Learn how θ of a channel goes with covariates [P, C]: they move the mean of everybody's offset."""
-    wide = np.concatenate([seen.x, np.repeat(known.T, seen.counts, axis=1)])
-    data = Observed(seen.y, wide, seen.offsets, seen.row)
-    columns = (*design_names(channel, levels), *names)
-    learned = random_intercepts(channel, data, columns, workers, plausible=True)
+    data = replace(seen, known=known)
+    names = design_names(channel, levels)
+    learned = random_intercepts(channel, data, names, workers, plausible=True, clusters=clusters)
     shared = learned.population
-    width = len(names)
-    slopes = shared.coefficients[len(columns) - width :]
     spread = float(shared.sd)
     log_se = learned.se["sd"] / spread
     own, _ = offsets.posterior(channel, data, shared, level=0.95, workers=workers)
+    some = seen.counts > 0
+    n_free = len(names) + known.shape[1] + bool(channel.shape_name) + 1
+    assert learned.covariance is not None  # noqa: S101
     return Regressed(
         channel.name,
-        slopes,
-        np.array([learned.se[name] for name in names]),
+        shared.slopes,
+        learned.covariance,
         spread,
         log_se,
-        _least_reliability(own.se[seen.counts > 0], spread, log_se),
+        _least_reliability(own.se[some], spread, log_se),
         learned.log_likelihood,
-        int((seen.counts > 0).sum()),
-        len(columns) + bool(channel.shape_name) + 1,
+        int(some.sum()),
+        n_free,
+        degrees(some, n_free, clusters),
         learned.warnings,
     )
 

@@ -12,7 +12,8 @@ likelihood). Where the estimate is 0 or infinite only the other end is finite an
 interval of the same level; somebody who always took a best action would do so with the probability 1 − level
 at that end.
 
-Posterior. With log η ~ N(m, s²), everything is an integral over evenly spaced nodes in log η. The prior,
+Posterior. With log η ~ N(m, s²), everything is an integral over evenly spaced nodes in log η. Where the mean
+depends on covariates of a person, m is the person's own (:mod:`fidm.fit.regression`). The prior,
 and the lapse rate if it is to be estimated, are the most probable ones given the training part, under weak
 hyperpriors (:mod:`fidm.fit.plausible`; a lapse rate is 0 with probability ½, or has the density
 20 (1 − λ)¹⁹). Where other priors and rates are nearly as probable and it matters, posteriors are averaged
@@ -25,6 +26,7 @@ may begin there.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,12 +37,30 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize, special
 
 from fidm.errors import FitError
-from fidm.fit.offsets import FINE_NODES, REPORT_NODES, OwnKinds, node_moments, node_quantiles
-from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior, moved, weighted_sd, without_person
-from fidm.fit.population import Gradients, around, bend_of, curvature_at, middle_of, standard_errors
+from fidm.fit.offsets import FINE_NODES, REPORT_NODES, OwnKinds, node_moments, node_quantiles, rise
+from fidm.fit.plausible import (
+    NEGLIGIBLE,
+    SENSITIVITY_SCALE,
+    log_sd_prior,
+    moved,
+    sample,
+    spread_of,
+    weighted_sd,
+    without_person,
+)
+from fidm.fit.population import (
+    Gradients,
+    around,
+    bend_of,
+    curvature_at,
+    degrees,
+    errors_of,
+    middle_of,
+    sandwich,
+)
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
-from fidm.types import Flags, Floats
+from fidm.types import Flags, Floats, Integers
 
 SPACING = 0.08
 """The distance of grid nodes in log η."""
@@ -70,6 +90,10 @@ RATES = 7
 FIRST_ROOT, HIGHEST_ROOT, FAR_BELOW = 0.025, math.sqrt(LARGEST_LAPSE), 6.0
 """Where the search for √λ begins and ends, and how much lower the log-posterior of far too high a rate is."""
 
+SLOPE_POINTS, FEWEST_PRIORS, RARE_RATE = 512, 32, 1e-3
+"""How many priors whose mean depends on covariates stand for the plausible ones at the most probable lapse
+rate, and at least at any; rates so much less probable are left out."""
+
 MIDDLE_SD = 1.5
 """How far the mean of log η may lie from the middle of the range in which choices tell anything."""
 
@@ -88,18 +112,32 @@ FINITE, AT_ZERO, NO_MAXIMUM, UNDEFINED = 0, 1, 2, 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlausiblePriors:
-    """Priors that a training part leaves possible: mean and sd of log η, lapse rate and weight, [R] each."""
+    """Priors that a training part leaves possible: mean and sd of log η, lapse rate and weight, [R] each.
+
+    Where the mean depends on covariates, ``slopes`` are theirs, [R, C].
+    """
 
     mean: Floats
     sd: Floats
     lapse: Floats
     weight: Floats
+    slopes: Floats | None = None
 
-    def rates(self) -> Iterator[tuple[float, Floats, Floats, Floats]]:
-        """Yield every lapse rate, with mean, sd and weight of the priors that go with it."""
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def rates(self) -> Iterator[PlausiblePriors]:
+        """Yield the priors that go with each lapse rate."""
         for rate in np.unique(self.lapse):
             own = self.lapse == rate
-            yield float(rate), self.mean[own], self.sd[own], self.weight[own]
+            slopes = None if self.slopes is None else self.slopes[own]
+            yield PlausiblePriors(self.mean[own], self.sd[own], self.lapse[own], self.weight[own], slopes)
+
+    def means(self, choices: Choices) -> Floats:
+        """Return the mean of log η of people like each of these under each prior, [P, R], or of all, [R]."""
+        if self.slopes is None:
+            return self.mean
+        return self.mean + np.stack([rise(choices.known, own) for own in self.slopes], axis=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +145,9 @@ class SensitivityPrior:
     """The log-normal prior of η: mean and standard deviation of log η, and their standard errors.
 
     ``at_bound`` says that the mean ran to the end of the range in which choices tell anything. ``random`` is
-    the share of people who choose at random; ``plausible`` are other priors, where they matter.
+    the share of people who choose at random; ``plausible`` are other priors, where they matter. Where the
+    mean depends on covariates, ``slopes`` [C] are theirs with their ``covariance`` [C, C] and degrees of
+    ``freedom``, and nobody of the training part is moved farther by them than ``reach``.
     """
 
     mean: float
@@ -117,6 +157,14 @@ class SensitivityPrior:
     at_bound: bool = False
     random: float = 0.0
     plausible: PlausiblePriors | None = None
+    slopes: Floats | None = None
+    covariance: Floats | None = None
+    reach: float = 0.0
+    freedom: float = math.nan
+
+    def means(self, choices: Choices) -> Any:
+        """Return the mean of log η of people like each of these, [P], or one for all."""
+        return self.mean if self.slopes is None else self.mean + rise(choices.known, self.slopes)
 
     def sd_range(self) -> tuple[float, float]:
         """Return how little and how much people may differ: a 95 % interval of their sd."""
@@ -131,11 +179,13 @@ class SensitivityPrior:
             return math.nan
         return float(self.plausible.weight[self.plausible.lapse == 0].sum())
 
-    def rates(self, lapse: float) -> Iterable[tuple[float, Floats, Floats, Floats]]:
-        """Return every lapse rate, with mean, sd and weight of the priors that go with it."""
+    def rates(self, lapse: float) -> Iterable[PlausiblePriors]:
+        """Return the priors that go with each lapse rate."""
         if self.plausible is not None:
             return self.plausible.rates()
-        return [(lapse, np.array([self.mean]), np.array([self.sd]), np.ones(1))]
+        slopes = None if self.slopes is None else self.slopes[None]
+        alone = np.array([self.mean]), np.array([self.sd]), np.array([lapse]), np.ones(1), slopes
+        return [PlausiblePriors(*alone)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -369,7 +419,7 @@ def posterior(
         done += len(part)
         entries = part.entries()
         scores = _extremes(entries, lapse)
-        found, edge = _integrated(entries, log_eta, prior, lapse, tails, scores[:, 1], own)
+        found, edge = _integrated(part, log_eta, prior, lapse, tails, scores[:, 1], own)
         coarse = 1.2 * (log_eta[1] - log_eta[0])
         for j in np.flatnonzero((found[:, 2] < coarse) | edge):  # very many choices, or far from everybody
             alone = None if own is None else own.people(int(j), int(j) + 1)
@@ -397,10 +447,10 @@ def posterior(
 
 
 def likelihood_on_nodes(choices: Choices, prior: SensitivityPrior, lapse: float) -> tuple[Floats, Floats]:
-    """Return nodes in units of the prior's sd from its mean [Q], and everybody's likelihood there [P, Q]."""
+    """Return nodes in the prior's sds from its mean, [Q] or [P, Q], and everybody's likelihood, [P, Q]."""
     log_eta = posterior_nodes(prior, choices)
     table = log_likelihoods(choices.entries(), np.exp(log_eta), lapse)
-    return (log_eta - prior.mean) / prior.sd, np.exp(table - table.max(axis=1)[:, None])
+    return (log_eta - _column(prior.means(choices))) / prior.sd, np.exp(table - table.max(axis=1)[:, None])
 
 
 def posterior_nodes(prior: SensitivityPrior, choices: Choices) -> Floats:
@@ -408,20 +458,20 @@ def posterior_nodes(prior: SensitivityPrior, choices: Choices) -> Floats:
 
     Plausible priors may be wide; beyond the range in which choices tell anything they are cut off.
     """
-    step = min(0.5 * prior.sd, SPACING)
-    low, high = prior.mean - REACH * prior.sd, prior.mean + REACH * prior.sd
+    step, reach = min(0.5 * prior.sd, SPACING), prior.reach
+    low, high = prior.mean - reach - REACH * prior.sd, prior.mean + reach + REACH * prior.sd
     if prior.plausible is not None:
         grid = _learning_grid(choices)
         means, sds = prior.plausible.mean, prior.plausible.sd
         step = min(step, 0.5 * float(sds.min()))
-        low = min(low, max(float((means - REACH * sds).min()), grid[0]))
-        high = max(high, min(float((means + REACH * sds).max()), grid[-1]))
+        low = min(low, max(float((means - reach - REACH * sds).min()), grid[0]))
+        high = max(high, min(float((means + reach + REACH * sds).max()), grid[-1]))
     below, above = math.ceil((prior.mean - low) / step), math.ceil((high - prior.mean) / step)
     return np.asarray(prior.mean + step * np.arange(-below, above + 1), dtype=np.float64)
 
 
 def _integrated(
-    entries: Entries,
+    part: Choices,
     log_eta: Floats,
     prior: SensitivityPrior,
     lapse: float,
@@ -442,12 +492,12 @@ def _integrated(
             for weight, place, spread in zip(kinds.weight.T, kinds.place, kinds.spread, strict=True)
         ]
     eta = np.exp(log_eta)
-    table = log_likelihoods(entries, eta, lapse)
-    density = table - 0.5 * ((log_eta - prior.mean) / prior.sd) ** 2
+    table = log_likelihoods(part.entries(), eta, lapse)
+    density = table - 0.5 * ((log_eta - _column(prior.means(part))) / prior.sd) ** 2
     best = node_moments(*_unit(len(table)), density, log_eta)
     log_mass = best.log_mass - math.log(prior.sd * math.sqrt(2 * math.pi))
     if prior.plausible is not None or kinds is not None:
-        density = _averaged(entries, log_eta, prior.rates(lapse), own)
+        density = _averaged(part, log_eta, prior.rates(lapse), own)
     moments = node_moments(*_unit(len(table)), density, log_eta)
     random = np.zeros(len(table))
     if prior.random:
@@ -464,25 +514,54 @@ def _integrated(
 
 
 def _averaged(
-    entries: Entries,
+    part: Choices,
     log_eta: Floats,
-    rates: Iterable[tuple[float, Floats, Floats, Floats]],
+    rates: Iterable[PlausiblePriors],
     kinds: Sequence[tuple[Any, float, float]],
 ) -> Floats:
     """Return everybody's log-posterior on nodes, averaged over priors and kinds of people, [P, G]."""
-    mixed = np.zeros((len(entries[0]) - 1, len(log_eta)))
-    for rate, means, sds, weights in rates:
-        table = log_likelihoods(entries, np.exp(log_eta), rate)
+    entries = part.entries()
+    mixed = np.zeros((len(part), len(log_eta)))
+    for priors in rates:
+        table = log_likelihoods(entries, np.exp(log_eta), float(priors.lapse[0]))
         likelihood = np.exp(table - table.max(axis=1)[:, None])
-        bells = [_bells(log_eta, means + place * sds, sds * spread) for _, place, spread in kinds]
-        mass = np.zeros((len(likelihood), len(means)))
-        for (share, _, _), bell in zip(kinds, bells, strict=True):
-            mass += share * np.einsum("pg,rg->pr", likelihood, bell)  # unlike @, each row by itself
-        shares = weights / np.maximum(mass, 1e-300)
-        for (share, _, _), bell in zip(kinds, bells, strict=True):
-            mixed += share * likelihood * np.einsum("pr,rg->pg", shares, bell)
+        means, sds = priors.means(part), priors.sd
+        if means.ndim == 1:
+            _mix(mixed, likelihood, log_eta, means, sds, priors.weight, kinds)
+            continue
+        for j in range(len(part)):  # everybody has priors of their own
+            one = slice(j, j + 1)
+            own = [
+                (share if isinstance(share, float) else share[one], place, spread)
+                for share, place, spread in kinds
+            ]
+            _mix(mixed[one], likelihood[one], log_eta, means[j], sds, priors.weight, own)
     with np.errstate(divide="ignore"):
         return np.asarray(np.maximum(np.log(mixed), -700.0))
+
+
+def _mix(
+    mixed: Floats,
+    likelihood: Floats,
+    log_eta: Floats,
+    means: Floats,
+    sds: Floats,
+    weights: Floats,
+    kinds: Sequence[tuple[Any, float, float]],
+) -> None:
+    """Add up, in place, posteriors under priors [R] on nodes, each as probable as it is, [P, G]."""
+    bells = [_bells(log_eta, means + place * sds, sds * spread) for _, place, spread in kinds]
+    mass = np.zeros((len(likelihood), len(means)))
+    for (share, _, _), bell in zip(kinds, bells, strict=True):
+        mass += share * np.einsum("pg,rg->pr", likelihood, bell)  # unlike @, each row by itself
+    shares = weights / np.maximum(mass, 1e-300)
+    for (share, _, _), bell in zip(kinds, bells, strict=True):
+        mixed += share * likelihood * np.einsum("pr,rg->pg", shares, bell)
+
+
+def _column(means: Any) -> Any:
+    """Means of everybody below each other, [P, 1]; one for all is left as it is."""
+    return means[:, None] if isinstance(means, np.ndarray) else means
 
 
 def _unit(n: int) -> tuple[Floats, Floats]:
@@ -506,10 +585,9 @@ def _closer(
     kinds: OwnKinds | None,
 ) -> Floats:
     """The posterior of one person on nodes around its own mode, scaled to its own width."""
-    entries = one.entries()
-    mean, sd = _mode(entries, prior, lapse)
+    mean, sd = _mode(one, prior, lapse)
     for _ in range(20):
-        found = _integrated(entries, mean + sd * REPORT_NODES, prior, lapse, tails, at_zero, kinds)[0][0]
+        found = _integrated(one, mean + sd * REPORT_NODES, prior, lapse, tails, at_zero, kinds)[0][0]
         new_mean, new_sd = float(found[1]), float(found[2])
         if 0.7 * sd < new_sd < 1.4 * sd and abs(new_mean - mean) < 0.5 * sd:
             return np.asarray(found)
@@ -520,16 +598,17 @@ def _closer(
     )
 
 
-def _mode(entries: Entries, prior: SensitivityPrior, lapse: float) -> tuple[float, float]:
+def _mode(one: Choices, prior: SensitivityPrior, lapse: float) -> tuple[float, float]:
     """Where one person's posterior of log η is highest, and the width its curvature gives there."""
-    grid = np.linspace(min(-12.0, prior.mean - 10 * prior.sd), max(16.0, prior.mean + 10 * prior.sd), 561)
-    table = log_likelihoods(entries, np.exp(grid), lapse)[0] - 0.5 * ((grid - prior.mean) / prior.sd) ** 2
+    entries, middle = one.entries(), float(np.ravel(prior.means(one))[0])
+    grid = np.linspace(min(-12.0, middle - 10 * prior.sd), max(16.0, middle + 10 * prior.sd), 561)
+    table = log_likelihoods(entries, np.exp(grid), lapse)[0] - 0.5 * ((grid - middle) / prior.sd) ** 2
     best = int(table.argmax())
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
 
     def slope(u: float) -> float:
         eta = math.exp(u)
-        return eta * float(kernels.slopes(0, *entries, eta, lapse)[0]) - (u - prior.mean) / prior.sd**2
+        return eta * float(kernels.slopes(0, *entries, eta, lapse)[0]) - (u - middle) / prior.sd**2
 
     if slope(low) > 0 > slope(high):
         mode = float(optimize.brentq(slope, low, high, xtol=1e-12))
@@ -550,17 +629,23 @@ def choices_without_each(
     """
     if prior.plausible is None:
         share = [float(special.logit(prior.random))] if prior.random else []
-        best = np.array([prior.mean, math.log(prior.sd), *share])
+        best = np.array(
+            [prior.mean, math.log(prior.sd), *share, *(() if prior.slopes is None else prior.slopes)]
+        )
 
         def gradients(free: Floats) -> tuple[Floats, Floats]:
             rho = float(special.expit(free[2])) if prior.random else 0.0
-            one = replace(prior, mean=float(free[0]), sd=math.exp(free[1]), random=rho)
+            of_known = None if prior.slopes is None else free[2 + len(share) :]
+            one = replace(prior, mean=float(free[0]), sd=math.exp(free[1]), random=rho, slopes=of_known)
             own, value = posterior(choices, one, lapse=lapse, level=0.95, workers=workers)
             random = np.zeros(len(value)) if own.random is None else own.random
-            away = (own.log_mean - one.mean) / one.sd
+            away = (own.log_mean - one.means(choices)) / one.sd
             slopes = np.stack([away / one.sd, away**2 + (own.log_se / one.sd) ** 2 - 1], axis=1)
             slopes *= (1 - random)[:, None]
-            return value, np.column_stack([slopes, random - rho])[:, : len(free)]
+            columns = [slopes, random - rho][: 1 + len(share)]
+            if choices.known is not None:
+                columns.append(slopes[:, :1] * choices.known)
+            return value, np.column_stack(columns)
 
         value, slopes = gradients(best)
         return value + moved(slopes, curvature_at(gradients, best, np.eye(len(best))))
@@ -568,17 +653,18 @@ def choices_without_each(
     log_eta = own.log_mean[:, None] + own.log_se[:, None] * OWN_NODES
     at_zero = _extremes(choices.entries(), 0.0)[:, 1]
     found, weights = [], []
-    for rate, means, sds, weight in prior.plausible.rates():
-        table = values_on(choices, np.exp(log_eta), rate)
+    for priors in prior.plausible.rates():
+        table = values_on(choices, np.exp(log_eta), float(priors.lapse[0]))
         top = table.max(axis=1)
         likelihood = np.exp(table - top[:, None])
-        columns = zip(log_eta, likelihood, strict=True)
-        mass = [np.einsum("rg,g->r", _bells(nodes, means, sds), one) for nodes, one in columns]
+        means = np.broadcast_to(priors.means(choices), (len(choices), len(priors)))
+        columns = zip(log_eta, likelihood, means, strict=True)
+        mass = [np.einsum("rg,g->r", _bells(nodes, own, priors.sd), one) for nodes, one, own in columns]
         value = np.log(np.maximum(np.array(mass).T, 1e-300)) + top
         if prior.random:
             value = np.logaddexp(math.log(prior.random) + at_zero, math.log1p(-prior.random) + value)
         found.append(value)
-        weights.append(weight)
+        weights.append(priors.weight)
     value = np.concatenate(found)
     return without_person(np.concatenate(weights), value, value) + choices.flat
 
@@ -608,15 +694,21 @@ def _exact(entries: Entries, eta: Floats, lapse: float) -> Floats:
 
 
 def learn_prior(
-    choices: Choices, *, lapse: float | None, workers: int = 1, plausible: bool = True
+    choices: Choices,
+    *,
+    lapse: float | None,
+    workers: int = 1,
+    plausible: bool = True,
+    clusters: Integers | None = None,
 ) -> tuple[SensitivityPrior, float, float]:
     """Return the prior of log η, the lapse rate and its standard error.
 
     ``lapse=None`` estimates the lapse rate together with the prior. Without ``plausible`` the most probable
-    prior stands alone, which is enough for the probability of choices.
+    prior stands alone, which is enough for the probability of choices. Where covariates of the people are
+    known, the mean of log η depends on them; people of the same cluster [P] may go together.
     """
     choices = thinned(choices, MOST_CHOICES)
-    learning = few = _Learning(choices, workers)
+    learning = few = _Learning(choices, workers, clusters)
     if len(choices) > LAPSE_PEOPLE:
         few = _Learning(_some(choices, LAPSE_PEOPLE), workers)
     rate, rate_se = (lapse, math.nan) if lapse is not None else few.best_rate(random=False)
@@ -635,6 +727,13 @@ def learn_prior(
         ),
         random=float(special.expit(found.best[2])) if random else 0.0,
     )
+    if choices.known is not None:
+        slopes = found.best[len(found.best) - choices.known.shape[1] :]
+        reach = float(np.abs(rise(choices.known, slopes)).max())
+        freedom = degrees(np.diff(choices.person_offsets) > 0, len(found.best), clusters)
+        prior = replace(
+            prior, slopes=slopes, covariance=found.of_slopes(len(slopes)), reach=reach, freedom=freedom
+        )
     others = learning.plausible(prior, rate, given=lapse is not None) if plausible else None
     if others is not None:
         spread = weighted_sd(np.column_stack([others.mean, np.log(others.sd)]), others.weight)
@@ -644,31 +743,49 @@ def learn_prior(
 
 
 def learn_slopes(
-    choices: Choices, covariates: Floats, *, lapse: float | None, workers: int = 1
-) -> tuple[Floats, Floats, float, float]:
-    """Return mean, log sd and slopes of log η in covariates [P, C], their errors, log-posterior, lapse rate.
+    choices: Choices, *, lapse: float | None, workers: int = 1, clusters: Integers | None = None
+) -> tuple[_Best, float]:
+    """Return the best prior whose mean depends on what is known of people, and the lapse rate.
 
-    People who choose at random are part of it where the training part clearly has them: the logit of their
-    share is then the third number. ``lapse=None`` estimates the lapse rate, too.
+    People who choose at random are part of it where the training part clearly has them. ``lapse=None``
+    estimates the lapse rate, too, and takes it for 0 unless it is clearly not.
     """
-    learning = _Learning(thinned(choices, MOST_CHOICES), workers, covariates)
+    learning = _Learning(thinned(choices, MOST_CHOICES), workers, clusters)
     rate = lapse if lapse is not None else learning.clear_rate(random=False)
     random = learning.has_random(rate)
     if random and lapse is None:
         rate = learning.clear_rate(random=True)
-    found = learning.at(rate, random=random)
-    doubt = np.sqrt(np.maximum(np.diag(linalg.pinv(-found.curvature)), 0.0))
-    return found.best, np.fmax(found.se, doubt), found.log_posterior, rate
+    return learning.at(rate, random=random), rate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Best:
-    """The best free numbers at a lapse rate (mean, log sd, logit ρ if it is free), and their posterior."""
+    """The best free numbers at a lapse rate, and their posterior.
+
+    They are mean, log sd, logit ρ if it is free, and slopes. ``covariance`` is that of
+    :func:`fidm.fit.population.sandwich`.
+    """
 
     best: Floats
-    se: Floats
+    covariance: Floats
     curvature: Floats
     log_posterior: float
+
+    @property
+    def se(self) -> Floats:
+        """The standard error of each number."""
+        return errors_of(self.covariance)
+
+    @property
+    def doubt(self) -> Floats:
+        """The standard error of each number, by the curvature alone."""
+        return errors_of(np.asarray(linalg.pinv(-self.curvature)))
+
+    def of_slopes(self, width: int) -> Floats:
+        """The covariance of the slopes of so many covariates, no less than the curvature gives, [C, C]."""
+        own = slice(len(self.best) - width, None)
+        wider = np.fmax(1.0, self.doubt / self.se)[own]
+        return np.asarray(self.covariance[own, own] * np.outer(wider, wider))
 
     @property
     def wide(self) -> Floats:
@@ -707,18 +824,21 @@ def _some(choices: Choices, most: int) -> Choices:
 class _Learning:
     """The search for the prior of log η, on one table of likelihoods per lapse rate.
 
-    With covariates [P, C] everybody's mean is moved by them; their slopes are the last free numbers.
+    Covariates that are known of people move their means; the slopes are the last free numbers. People of the
+    same cluster [P] may go together.
     """
 
-    def __init__(self, choices: Choices, workers: int, covariates: Floats | None = None) -> None:
+    def __init__(self, choices: Choices, workers: int, clusters: Integers | None = None) -> None:
         self.choices, self.workers = choices, workers
         self.grid = _learning_grid(choices)
         self.middle = 0.5 * float(self.grid[0] + self.grid[-1])
         scores = _extremes(choices.entries(), 0.0)
-        known = np.zeros((len(choices), 0)) if covariates is None else covariates
+        known = np.zeros((len(choices), 0)) if choices.known is None else choices.known
         # products of matrices must not depend on the order of people
         self._order = np.lexsort(np.column_stack([known, scores]).T)
         self.at_zero, self.known = scores[self._order, 1], known[self._order]
+        self._told = (np.diff(choices.person_offsets) > 0)[self._order]
+        self._clusters = None if clusters is None else clusters[self._order]
         self._last: tuple[float, Floats] = (math.nan, np.zeros((0, 0)))
         self._starts: dict[bool, Floats] = {}
         self._found: dict[tuple[float, bool], _Best] = {}
@@ -781,7 +901,7 @@ class _Learning:
         curvature = curvature_at(gradients, best, np.eye(len(best))) + bend_of(self.beforehand, best)
         return _Best(
             best,
-            standard_errors(slopes, curvature, int((np.diff(self.choices.person_offsets) > 0).sum())),
+            sandwich(slopes, curvature, self._told, self._clusters),
             curvature,
             more - float(result.fun) * len(value),
         )
@@ -847,9 +967,16 @@ class _Learning:
             if way == random and found.log_posterior > best.log_posterior - 0.5
         ]
         moved = 0.0 if given else 0.5 * (max(near) - min(near))
-        if (best.wide[0] ** 2 + (best.wide[1] * prior.sd) ** 2 + moved**2) / prior.sd**2 < NEGLIGIBLE:
+        doubt = best.wide[0] ** 2 + (best.wide[1] * prior.sd) ** 2 + moved**2
+        if prior.covariance is not None:
+            doubt += math.fsum(np.einsum("pi,ij,pj->p", self.known, prior.covariance, self.known)) / len(
+                self.known
+            )
+        if doubt / prior.sd**2 < NEGLIGIBLE:
             return None
         rates = self._rates(rate, random, given=given)
+        if prior.slopes is not None:
+            return self._with_slopes(rates, random)
         half = min(0.5 * float(self.grid[-1] - self.grid[0]) - BEYOND, 4 * MIDDLE_SD)
         ends = np.array([(self.middle - half, self.middle + half), (math.log(SMALLEST_SD), math.log(3.0))])
         tables = [self._known(one, share, random=random) for one, share in rates]
@@ -872,6 +999,50 @@ class _Learning:
         at_rate, at_prior = np.nonzero(kept)
         share = weight[kept] / weight[kept].sum()
         return PlausiblePriors(mean[at_prior], np.exp(log_sd[at_prior]), lapse[at_rate], share)
+
+    def _with_slopes(self, rates: Sequence[tuple[float, float]], random: bool) -> PlausiblePriors:
+        """Priors whose mean depends on covariates, drawn at every lapse rate by importance sampling.
+
+        The more probable a rate, by the curvature at its best prior, the more are drawn. The share of people
+        who choose at random is held at the best one of each rate.
+        """
+        free = [k for k in range(2 + random + self.known.shape[1]) if not random or k != 2]
+        bests = [self.at(rate, random=random) for rate, _ in rates]
+        bends = [best.curvature[np.ix_(free, free)] for best in bests]
+        volume = [float(np.log(np.diag(spread_of(bend))).sum()) for bend in bends]
+        columns = zip(bests, volume, rates, strict=True)
+        rough = np.array([best.log_posterior + room + share for best, room, (_, share) in columns])
+        parts = []
+        for (rate, log_share), best, bend, place in zip(
+            rates, bests, bends, rough - rough.max(), strict=True
+        ):
+            if place < math.log(RARE_RATE):
+                continue
+            n = max(FEWEST_PRIORS, 1 << math.ceil(math.log2(SLOPE_POINTS * math.exp(place))))
+            likelihood, top, chance, more = self._known(rate, log_share, random=random)
+            density = functools.partial(self._log_posteriors, likelihood, chance)
+            points, weight, log_mass = sample(density, best.best[free], bend, n)
+            log_weight = np.log(np.maximum(weight, 1e-300)) + log_mass - math.log(n) + math.fsum(top) + more
+            parts.append((points, log_weight, np.full(n, rate)))
+        some, log_weight, lapse = (np.concatenate(column) for column in zip(*parts, strict=True))
+        weight = np.exp(log_weight - log_weight.max())
+        kept = weight > 1e-4
+        share = weight[kept] / weight[kept].sum()
+        return PlausiblePriors(some[kept, 0], np.exp(some[kept, 1]), lapse[kept], share, some[kept, 2:])
+
+    def _log_posteriors(self, likelihood: Floats, chance: Floats, points: Floats) -> Floats:
+        """The log-posteriors of mean, log sd and slopes, given likelihoods of those who do not guess."""
+        mass = np.empty((len(points), len(likelihood)))
+        for own, (mean, log_sd, *slopes) in zip(mass, points, strict=True):
+            away = self.grid - (mean + rise(self.known, np.array(slopes)))[:, None]
+            away *= away
+            away *= -0.5 * math.exp(-2 * log_sd)
+            np.einsum("pg,pg->p", likelihood, np.exp(away, out=away), out=own)
+            own *= (self.grid[1] - self.grid[0]) / (math.exp(log_sd) * math.sqrt(2 * math.pi))
+        said = np.log(np.maximum(mass + chance, 1e-300)).sum(axis=1)
+        said += [self.beforehand(point)[0] for point in points]
+        inside = (points[:, 1] >= math.log(SMALLEST_SD)) & (points[:, 1] <= math.log(3.0))
+        return np.where(inside, said, -np.inf)
 
     def _rates(self, rate: float, random: bool, *, given: bool) -> list[tuple[float, float]]:
         """Lapse rates that may be plausible, evenly spaced in their root, and the log of their share."""

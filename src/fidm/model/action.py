@@ -61,6 +61,8 @@ class Choices:
         How many choices each person made that enter the likelihood, the uninformative ones included.
     flat : float array [P]
         The log-likelihood of the choices that say nothing (all options worth the same).
+    known : float array [P, C] or None
+        Covariates of the people that the mean of log η depends on, if it does.
     """
 
     offsets: NDArray[np.int64]
@@ -71,6 +73,7 @@ class Choices:
     weight: Floats
     n_choices: NDArray[np.int64]
     flat: Floats
+    known: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.person_offsets) - 1
@@ -87,6 +90,7 @@ class Choices:
             self.weight[low:high],
             self.n_choices[first:last],
             self.flat[first:last],
+            None if self.known is None else self.known[first:last],
         )
 
     def take(self, chosen: NDArray[np.bool_]) -> Choices:
@@ -102,6 +106,7 @@ class Choices:
             self.weight[kept],
             self.n_choices[chosen],
             self.flat[chosen],
+            None if self.known is None else self.known[chosen],
         )
 
     def chunks(self) -> Iterator[Choices]:

@@ -37,12 +37,15 @@ class Observed:
         Where each person's observations begin.
     row : int array [m]
         The segment each was observed in.
+    known : float array [P, C] or None
+        Covariates of the people that the mean of their offset depends on, if it does.
     """
 
     y: Floats
     x: Floats
     offsets: Integers
     row: Integers
+    known: Floats | None = None
 
     @property
     def counts(self) -> Integers:
@@ -60,13 +63,17 @@ class Observed:
         """Return the same people, of whom these [P] have no observation."""
         kept = ~np.repeat(people, self.counts)
         counts = np.where(people, 0, self.counts)
-        return Observed(self.y[kept], self.x[:, kept], offsets_of(counts), self.row[kept])
+        return Observed(self.y[kept], self.x[:, kept], offsets_of(counts), self.row[kept], self.known)
 
     def people(self, first: int, last: int) -> Observed:
         """Return the people in these rows."""
         low, high = self.offsets[first], self.offsets[last]
         return Observed(
-            self.y[low:high], self.x[:, low:high], self.offsets[first : last + 1] - low, self.row[low:high]
+            self.y[low:high],
+            self.x[:, low:high],
+            self.offsets[first : last + 1] - low,
+            self.row[low:high],
+            None if self.known is None else self.known[first:last],
         )
 
 

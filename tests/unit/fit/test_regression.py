@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -85,7 +86,7 @@ def test_formulas_that_cannot_be_used_are_named(formula, said):
 
 @pytest.mark.parametrize("random", [False, True])
 def test_the_slopes_of_the_marginal_likelihood_are_its_derivatives(random):
-    learning = _Learning(data().choices, 1, covariate())
+    learning = _Learning(replace(data().choices, known=covariate()), 1)
     table = learning.table(0.0)
     likelihood = np.exp(table - table.max(axis=1)[:, None])
     chance = np.full(30, 0.2) if random else None
@@ -113,7 +114,7 @@ def test_nothing_depends_on_the_order_of_people():
 
 def test_effort_goes_with_covariates_as_with_columns_of_its_own():
     channel, seen = paper_channels()[0], data().effort[0]
-    found = regress_offsets(channel, seen, {}, covariate(), ["age"])
+    found = regress_offsets(channel, seen, {}, covariate())
     wide = np.concatenate([seen.x, np.repeat(covariate().T, seen.counts, axis=1)])
     alone = random_intercepts(
         channel,
@@ -122,8 +123,10 @@ def test_effort_goes_with_covariates_as_with_columns_of_its_own():
         1,
         plausible=True,
     )
-    assert found.slopes[0] == alone.population.coefficients[2]
-    assert (found.n_people, found.n_free) == (30, 5)
+    assert found.slopes[0] == pytest.approx(alone.population.coefficients[2], abs=1e-7)
+    assert found.spread == pytest.approx(alone.population.sd, rel=1e-6)
+    assert found.se[0] == pytest.approx(alone.se["age"], rel=0.05)  # plausible populations are sampled
+    assert (found.n_people, found.n_free, found.freedom) == (30, 5, 25)
 
 
 def test_a_likelihood_ratio_and_a_slope_agree():
@@ -135,7 +138,7 @@ def test_a_likelihood_ratio_and_a_slope_agree():
 
 
 def test_too_few_people_are_refused_in_words():
-    with pytest.raises(fidm.FitError, match="3 people made choices that tell anything; that is too few"):
+    with pytest.raises(fidm.FitError, match="3 people were observed in it; that is too few to learn 3"):
         regress_sensitivity(data(3).choices, covariate(3), lapse=0.0)
 
 

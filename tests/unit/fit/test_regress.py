@@ -1,0 +1,329 @@
+"""A model whose prior depends on covariates: what is learned, everybody's posterior, and what is kept."""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import integrate, stats
+
+import fidm
+from fidm.evidence.evidence import find_evidence, find_surprisal
+from fidm.fit import offsets, sensitivity
+from fidm.fit.population import _Free, _Search, random_intercepts, sandwich
+from fidm.fit.regression import Layout
+from fidm.model.effort import design_names
+from fidm.tasks.stack import follow
+
+N = 24
+
+
+@functools.cache
+def task():
+    return fidm.load_task("errands")
+
+
+@functools.cache
+def cohort(n=N, seed=5):
+    rng = np.random.default_rng(seed)
+    people = fidm.simulate_cohort(task(), n, seed=seed, max_steps=30)
+    about = people.participants.with_columns(
+        age=pl.Series(rng.normal(70, 7, n).round()),
+        group=pl.Series(np.where(np.arange(n) % 3 == 0, "patient", "control")),
+        site=pl.Series(np.arange(n) % 6),
+    )
+    return people.with_participants(about)
+
+
+@functools.cache
+def fitted(formula="age + C(group)", **options):
+    return fidm.Model(task(), regress=formula, **options).fit(cohort())
+
+
+# ---------------------------------------------------------------------- what is learned
+
+
+def test_every_parameter_has_slopes_with_intervals_and_the_share_explained():
+    table = fitted().regression_table()
+    assert table["parameter"].unique(maintain_order=True).to_list() == list(fitted().parameters)
+    assert table["column"].unique(maintain_order=True).to_list() == ["age", "C(group)[T.patient]"]
+    assert ((table["low"] < table["slope"]) & (table["slope"] < table["high"])).all()
+    assert table["explained"].is_between(0, 1).all()
+    # a term of one column has the test of that column
+    assert table["p_term"].to_numpy() == pytest.approx(table["p"].to_numpy())
+
+
+def test_a_comparison_learns_the_same():
+    found = fidm.compare(task(), cohort(), by="group", adjust=["age"], reference="control")
+    own = fitted().regression_table().filter(term="C(group)")
+    assert own["parameter"].to_list() == found.table["parameter"].to_list()
+    effort = own["parameter"] != "action_sensitivity"
+    assert own["slope"].filter(effort).to_numpy() == pytest.approx(
+        found.table["difference"].filter(effort).to_numpy(), abs=1e-6
+    )
+
+
+def test_parameters_may_have_formulas_of_their_own():
+    fit = fidm.Model(task(), regress={"duration": "age", "action_sensitivity": "C(group)"}).fit(cohort())
+    table = fit.regression_table()
+    assert dict(zip(table["parameter"], table["column"], strict=True)) == {
+        "duration": "age",
+        "action_sensitivity": "C(group)[T.patient]",
+    }
+    assert fit.populations["turns"].population.slopes is None
+
+
+def test_effort_alone_is_regressed_as_with_choices():
+    alone = fidm.fit_effort(cohort(), regress="age + C(group)")
+    with_choices = fitted().regression_table().filter(pl.col("parameter") != "action_sensitivity")
+    assert alone.regression_table().equals(with_choices)
+    assert np.array_equal(
+        alone.profile(cohort()).estimate, fitted().profile(cohort()).estimate[:, 1:], equal_nan=True
+    )
+
+
+def test_pooled_populations_have_a_prior_that_depends_on_covariates_too():
+    fit = fidm.Model(task(), regress="age", channels=fidm.fit_effort(cohort()).channels).fit(
+        cohort(), population="pooled"
+    )
+    assert set(fit.regression_table()["parameter"]) == set(fit.parameters)
+    both = fit.regression_table().join(fitted("age").regression_table(), on="parameter")
+    assert ((both["slope"] - both["slope_right"]).abs() < 0.5 * both["se"]).all()
+
+
+@pytest.mark.parametrize("point", [np.array([3.0, -0.4, 0.8]), np.array([2.9, 0.2, -0.3])])
+def test_the_marginal_likelihood_is_the_integral_over_everybody_s_own_prior(point):
+    """Brute force: scipy integrates each person's likelihood times a normal with the person's own mean."""
+    channel = fitted().channels[0]
+    seen = fitted()._data(cohort()).effort[0]
+    known = np.linspace(-1, 1, N)[:, None]
+    mean, slope, shape = 0.2, point[2], 3.0
+    shared = offsets.Population(point[:2], shape, mean, 0.5, slopes=np.array([slope]))
+    some = replace(seen, known=known)
+    found = offsets.posterior(channel, some, shared, level=0.95)[1]
+    found = found + offsets.constants(channel, some, shared)
+    base = seen.predictor(point[:2])
+    for j in (0, 7, N - 1):
+        own = slice(seen.offsets[j], seen.offsets[j + 1])
+
+        def density(theta, own=own, j=j):
+            value = channel.log_density(seen.y[own], base[own] + theta, shape).sum()
+            return np.exp(value - found[j]) * stats.norm.pdf(theta, mean + slope * known[j, 0], 0.5)
+
+        total = integrate.quad(density, -6, 6, limit=500, points=[0.0, 0.5, 1.0])[0]
+        assert np.log(total) == pytest.approx(0.0, abs=1e-7)
+
+
+def test_slopes_of_the_likelihood_are_its_derivatives():
+    channel, seen = fitted().channels[1], fitted()._data(cohort()).effort[1]
+    data = replace(seen, known=np.linspace(-1, 1, N)[:, None])
+    best = random_intercepts(channel, data, design_names(channel, {}), 1).population
+    free = _Free.all_of(channel, best)
+    search = _Search(channel, data, free, None, 1)
+    at = free.numbers(best) + 0.05
+    _, slopes = search.gradients(at)
+    for k, unit in enumerate(np.eye(len(at))):
+        ahead, behind = (search.gradients(at + step * unit)[0] for step in (1e-5, -1e-5))
+        assert slopes[:, k] == pytest.approx((ahead - behind) / 2e-5, abs=2e-5)
+
+
+# ---------------------------------------------------------------------- everybody's posterior
+
+
+def test_people_are_drawn_towards_others_like_them():
+    fit, plain = fitted(), fidm.Model(task()).fit(cohort())
+    means = fit.prior_means(cohort())
+    assert means.shape == (N, len(fit.parameters))
+    assert plain.prior_means(cohort()).std(axis=0) == pytest.approx(0, abs=1e-12)
+    assert (means.std(axis=0) > 0).all()
+    # somebody without any choice of their own would be where the prior is
+    nobody = replace(cohort(), weight=np.zeros(len(cohort().state)))
+    choices = fit._data(nobody).choices
+    own, _ = sensitivity.posterior(choices, replace(fit.prior, plausible=None), lapse=0.0, level=0.95)
+    assert own.log_mean == pytest.approx(means[:, 0], abs=1e-8)
+
+
+def test_posteriors_are_those_of_the_density_itself():
+    """η of one person: likelihood times a normal around the person's own mean, by brute force."""
+    fit = fidm.Model(task(), channels=(), regress="age", lapse=0.0).fit(cohort())
+    prior = replace(fit.prior, plausible=None)
+    choices = fit._data(cohort()).choices
+    own, _ = sensitivity.posterior(choices, prior, lapse=0.0, level=0.95)
+    grid = np.linspace(-4, 10, 20_001)
+    for j in (0, 11):
+        table = sensitivity.values_on(choices.people(j, j + 1), np.exp(grid)[None], 0.0)[0]
+        log = table + stats.norm.logpdf(grid, prior.means(choices)[j], prior.sd)
+        weight = np.exp(log - log.max())
+        weight /= weight.sum()
+        mean = float(weight @ grid)
+        assert own.log_mean[j] == pytest.approx(mean, abs=1e-6)
+        assert own.log_se[j] == pytest.approx(np.sqrt(weight @ (grid - mean) ** 2), abs=1e-6)
+
+
+def test_nobody_s_numbers_depend_on_who_else_is_profiled():
+    whole = fitted().profile(cohort())
+    order = np.random.default_rng(0).permutation(N)
+    turned = fitted().profile(cohort()[order])
+    assert np.array_equal(whole.estimate[order], turned.estimate, equal_nan=True)
+    assert np.array_equal(whole.high[3:4], fitted().profile(cohort()[3:4]).high, equal_nan=True)
+
+
+def test_nothing_that_is_learned_depends_on_the_order_of_people():
+    order = np.random.default_rng(1).permutation(N)
+    other = fidm.Model(task(), regress="age + C(group)").fit(cohort()[order])
+    assert other.regression_table()["slope"].to_list() == pytest.approx(
+        fitted().regression_table()["slope"].to_list(), abs=1e-9
+    )
+
+
+def test_draws_have_the_moments_of_the_profile():
+    profile, n = fitted().profile(cohort()), 4_000
+    draws = fitted().draws(cohort(), n, seed=1).values
+    told = np.isfinite(profile.estimate)
+    assert told[:, :3].mean() > 0.9
+    sd = draws[told].std(axis=1)
+    se = np.column_stack([profile.log_sensitivity_se, profile.se[:, 1:]])[told]
+    assert (sd / se).mean() == pytest.approx(1, abs=0.02)
+    effort = told & (np.arange(told.shape[1]) > 0)  # the estimate of η is its median
+    away = (draws[effort].mean(axis=1) - profile.estimate[effort]) / draws[effort].std(axis=1)
+    assert np.abs(away).max() < 4.5 / np.sqrt(n)
+
+
+def test_a_joint_prior_is_over_what_covariates_leave():
+    people = cohort(120, seed=8)
+    fit = fidm.Model(task(), regress="age").fit(people, joint=True)
+    profile = fit.profile(people)
+    assert np.isfinite(profile.estimate[:, 1]).all()
+    alone = fidm.Model(task(), regress="age").fit(people).profile(people)
+    assert np.corrcoef(profile.estimate[:, 1], alone.estimate[:, 1])[0, 1] > 0.98
+
+
+def test_leaving_people_out_moves_slopes_too():
+    left = fitted().leave_one_out(cohort())
+    inside = fitted().log_likelihood(cohort(), at="prior")
+    assert (left["total"] < inside["total"]).mean() > 0.8
+
+
+def test_actions_of_people_without_an_estimate_are_judged_by_their_own_prior():
+    fit = fidm.Model(task(), channels=(), regress="age", lapse=0.0).fit(cohort())
+    idle = replace(cohort(), weight=np.zeros(len(cohort().state)))
+    found = find_evidence(fit, idle).actions["unexpectedness"].to_numpy()
+    eta = np.exp(fit.prior_means(idle)[:, 0])
+    assert len(np.unique(eta)) > 10
+    expected = find_surprisal(fit, idle, follow(fit.tasks, idle), eta).unexpectedness
+    assert np.array_equal(found, expected, equal_nan=True)
+
+
+# ---------------------------------------------------------------------- clusters
+
+
+def test_clusters_add_up_before_they_are_squared():
+    slopes, curvature = np.array([[1.0], [2.0], [-1.5], [-1.5]]), np.array([[-2.0]])
+    seen, clusters = np.ones(4, dtype=bool), np.array([0, 0, 1, 1])
+    assert sandwich(slopes, curvature, seen)[0, 0] == pytest.approx(4 / 3 * 9.5 / 4)
+    # two clusters of the sums 3 and −3: G / (G − 1) · (n − 1) / (n − F) · (9 + 9) / H²
+    assert sandwich(slopes, curvature, seen, clusters)[0, 0] == pytest.approx(2 / 1 * 3 / 3 * 18 / 4)
+
+
+def test_a_cluster_of_one_each_is_nearly_no_cluster():
+    own = cohort().with_participants(cohort().participants.with_columns(own=pl.col("participant")))
+    each = fidm.Model(task(), regress="age", cluster="own").fit(own).regression_table()
+    plain = fidm.Model(task(), regress="age").fit(own).regression_table()
+    assert each["slope"].to_list() == plain["slope"].to_list()
+    assert each["se"].to_numpy() == pytest.approx(plain["se"].to_numpy(), rel=0.03)
+
+
+def test_clusters_bound_the_degrees_of_freedom():
+    fit = fidm.Model(task(), regress="age", cluster="site").fit(cohort())
+    assert fit.prior.freedom == 5
+    assert fit.populations["duration"].freedom == 5
+
+
+# ---------------------------------------------------------------------- layouts
+
+
+@pytest.mark.parametrize(
+    "formula",
+    ["age + C(group)", "bs(age, df=3) * C(group)", "scale(age) + C(site)", "poly(age, 2)", "C(group):age"],
+)
+def test_other_people_are_laid_out_like_the_training_part(formula):
+    people = cohort().participants
+    layout, values = Layout.of(people, formula)
+    assert np.array_equal(layout.values(people), values)
+    for j in (0, 1):  # one person alone, of either group
+        assert np.array_equal(layout.values(people[j : j + 1]), values[j : j + 1])
+    again = Layout.from_dict(json.loads(json.dumps(layout.to_dict())))
+    assert np.array_equal(again.values(people), values)
+
+
+@pytest.mark.parametrize("formula", ["age + C(group)", "bs(age, df=3) + C(site)"])
+def test_a_kept_fit_profiles_the_same(formula, tmp_path):
+    fit = fitted(formula)
+    fit.save(tmp_path / "fit.json")
+    again = fidm.load_fit(tmp_path / "fit.json")
+    assert np.array_equal(again.profile(cohort()).estimate, fit.profile(cohort()).estimate, equal_nan=True)
+    assert again.regression_table().equals(fit.regression_table())
+    text = (tmp_path / "fit.json").read_text()
+    assert cohort().ids[0] not in text
+
+
+def test_a_fit_without_covariates_keeps_its_format(tmp_path):
+    fidm.Model(task()).fit(cohort()).save(tmp_path / "fit.json")
+    saved = json.loads((tmp_path / "fit.json").read_text())
+    assert "regress" not in saved
+    assert "slopes" not in (saved["action_sensitivity"]["plausible"] or {})
+
+
+# ---------------------------------------------------------------------- what is refused
+
+
+def test_people_without_a_covariate_are_named():
+    lost = cohort().participants.with_columns(
+        age=pl.when(pl.col("participant") == cohort().ids[3]).then(None).otherwise("age")
+    )
+    some = cohort().with_participants(lost)
+    with pytest.raises(fidm.DataError, match=f"1 participant without age.*{cohort().ids[3]}"):
+        fidm.Model(task(), regress="age").fit(some)
+    with pytest.raises(fidm.DataError, match=cohort().ids[3]):
+        fitted("age").profile(some)
+
+
+def test_a_category_that_nobody_had_is_refused():
+    other = cohort().participants.with_columns(group=pl.lit("relative"))
+    with pytest.raises(fidm.DataError, match="group has values that nobody of the training part had"):
+        fitted().profile(cohort().with_participants(other))
+
+
+@pytest.mark.parametrize(
+    ("options", "fit_options", "said"),
+    [
+        ({"regress": "age"}, {"method": "mle"}, "needs method='eb'"),
+        ({"regress": {"speed": "age"}}, {}, "regress names speed. The parameters are: action_sens"),
+        ({"cluster": "site"}, {}, "it needs regress"),
+    ],
+)
+def test_what_cannot_be_regressed_is_said(options, fit_options, said):
+    with pytest.raises(fidm.FitError, match=said):
+        fidm.Model(task(), **options).fit(cohort(), **fit_options)
+
+
+@pytest.mark.parametrize("formula", ["C(age > 70)", "height", "age ~ group"])
+def test_formulas_that_do_not_suit_are_refused(formula):
+    with pytest.raises(fidm.DataError):
+        fidm.Model(task(), regress=formula).fit(cohort())
+
+
+def test_a_channel_whose_people_are_alike_in_a_covariate_is_left_out():
+    """Only controls were recorded with pauses: nothing tells what the group does to pauses."""
+    owner = np.repeat(np.arange(N), np.diff(cohort().segment_offsets[cohort().episode_offsets]))
+    is_patient = (cohort().participants["group"] == "patient").to_numpy()[owner]
+    segments = cohort().segments.with_columns(
+        pause_s=pl.when(pl.Series(is_patient)).then(None).otherwise("pause_s")
+    )
+    fit = fidm.Model(task(), regress="C(group)").fit(replace(cohort(), segments=segments))
+    assert "pause" not in fit.parameters
+    assert any("pause is left out" in note and "too much alike" in note for note in fit.notes)
