@@ -81,6 +81,11 @@ class FitOptions:
         random fits what people share with an intercept per person; pooled as if all were one (the paper).
     joint
         Learn one prior over all parameters together.
+    regress
+        What the mean of people's parameters depends on, as a formula over columns of the participants:
+        "age + C(group)"; or one for each of some parameters: "duration ~ age; turns ~ age + C(sex)".
+    cluster
+        A column of the participants whose values, such as sites, may go together.
     lapse
         The share of choices made at random: a number, or "estimate". By default eb estimates it, mle takes 0.
     inferred
@@ -108,6 +113,8 @@ class FitOptions:
     method: Literal["eb", "mle"] = "eb"
     population: Literal["random", "pooled"] = "random"
     joint: bool = False
+    regress: str | None = None
+    cluster: str | None = None
     lapse: str | None = None
     inferred: float | None = None
     draws: int = 0

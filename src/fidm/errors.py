@@ -123,6 +123,12 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def few(names: Iterable[object]) -> str:
+    """Return the first five names, and how many more there are."""
+    said = [str(name) for name in names]
+    return ", ".join(said[:5]) + (f" and {len(said) - 5} more" if len(said) > 5 else "")
+
+
 def count(n: int, thing: str, things: str = "") -> str:
     """Return how many there are, in words.
 

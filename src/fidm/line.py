@@ -33,6 +33,7 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
+from fidm.fit.regression import Formulas
 from fidm.folder import StudyFolder, choose_part, read_talks, study_channels, study_tasks
 from fidm.gaps import Gaps, learners_of, scripts_used
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
@@ -419,7 +420,18 @@ def fit_study(
             source=str(use),
         )
     channels = own if earlier is None else earlier.channels
-    model = Model(tasks, channels=channels, lapse=_lapse(options.lapse), inferred=options.inferred or 0.0)
+    if earlier is not None and options.regress:
+        raise DataError(
+            "--regress learns from this study, but --use takes an earlier fit. Leave one of them out."
+        )
+    model = Model(
+        tasks,
+        channels=channels,
+        lapse=_lapse(options.lapse),
+        inferred=options.inferred or 0.0,
+        regress=_formulas(options.regress),
+        cluster=options.cluster,
+    )
     compares = opened.has_column("steps", "inferred")
     other: Fit | str | None = None
     learned_from = pl.Series([], dtype=pl.String)
@@ -473,6 +485,18 @@ def _lapse(text: str | None) -> float | Literal["estimate"] | None:
         return float(text)
     except ValueError:
         raise DataError(f"--lapse is {text!r}; it must be a number or 'estimate'.") from None
+
+
+def _formulas(said: str | None) -> Formulas | None:
+    """One formula for all parameters, or one for each of some: ``duration ~ age; turns ~ age``."""
+    if said is None or "~" not in said:
+        return said
+    parts = [[part.strip() for part in one.split("~")] for one in said.split(";") if one.strip()]
+    if any(len(part) != 2 for part in parts) or len({part[0] for part in parts}) < len(parts):
+        raise DataError(
+            "--regress takes one formula, or one for each parameter: 'duration ~ age; turns ~ age'."
+        )
+    return {part[0]: part[1] for part in parts}
 
 
 def _learned(profile: Profile, people: pl.Series) -> dict[str, int]:

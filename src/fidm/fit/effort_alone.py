@@ -43,7 +43,7 @@ from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
 from fidm.fit.population import Learned, effort_without_each, errors_of
 from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
-from fidm.fit.regression import Formulas, Layout, clusters_of, lay_out, wald
+from fidm.fit.regression import Formulas, Layout, clusters_of, lay_out, variables, wald
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
 from fidm.types import Floats, Progress
@@ -423,6 +423,12 @@ class EffortFit:
     def _said(self) -> list[str]:
         """Return the notes, what is to be said against the channels' populations, and of the people."""
         found = [warning for learned in self.populations.values() for warning in learned.warnings]
+        if self.regress:
+            names = sorted(set().union(*(variables(one.formula) for one in self.regress.values())))
+            found.append(
+                f"Estimates are drawn towards people with the same {', '.join(names)}. Do not compare people "
+                "who differ in these by their estimates: the regression says how parameters go with them."
+            )
         return [
             *self.notes,
             *found,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 import fidm
 from fidm.cohort import Cohort
-from fidm.errors import FitError, one_of
+from fidm.errors import FitError, few, one_of
 from fidm.files import whole_file
 from fidm.fit import joint as joints
 from fidm.fit import sensitivity
@@ -604,7 +604,7 @@ def _check_tasks(tasks: TaskSet, saved: dict[str, Any], source: str) -> None:
     expected = {entry["name"]: entry["sha256"] for entry in saved["tasks"]}
     if list(expected) != list(tasks.names):
         raise FitError(
-            f"was fitted on {_few(list(expected))}, but {_few(tasks.names)} was given.", source=source
+            f"was fitted on {few(list(expected))}, but {few(tasks.names)} was given.", source=source
         )
     for task in tasks.tasks:
         if task.fingerprint != expected[task.name]:
@@ -614,11 +614,6 @@ def _check_tasks(tasks: TaskSet, saved: dict[str, Any], source: str) -> None:
                 "or fit again.",
                 source=source,
             )
-
-
-def _few(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
 
 
 def _plain(value: float) -> float | None:

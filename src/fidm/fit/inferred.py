@@ -47,12 +47,21 @@ def other_way(
         Threads; changes no number.
     """
     inferred = 0.0 if fit.inferred == 1.0 else 1.0
+    of_choices = {name: layout for name, layout in fit.regress.items() if name == SENSITIVITY}
     other = replace(
-        fit, channels=(), levels={}, populations={}, joint=None, skipped=(), inferred=inferred
+        fit,
+        channels=(),
+        levels={},
+        populations={},
+        joint=None,
+        skipped=(),
+        inferred=inferred,
+        regress=of_choices,
     )  # choices alone
     if learners is None:
         return other
     data = Data.of(fit.tasks, fit.q, (), {}, learners, need_columns=False, inferred=inferred)
+    data = data.with_known(other.known(learners), ())
     asked = default_lapse(lapse, fit.method)
     wanted = fit.method == "eb" or asked == "estimate"
     notes: list[str] = []

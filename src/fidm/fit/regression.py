@@ -30,7 +30,7 @@ import polars as pl
 from polars import selectors as cs
 from scipy import linalg, stats
 
-from fidm.errors import DataError, FitError, count
+from fidm.errors import DataError, FitError, count, few
 from fidm.fit import offsets
 from fidm.fit.population import degrees, enough_known, errors_of, random_intercepts
 from fidm.fit.profile import told_apart
@@ -147,14 +147,14 @@ class Layout:
             lost = participants["participant"].filter(pl.Series(~complete)).to_list()
             raise DataError(
                 f"{count(len(lost), 'participant')} without {' or '.join(used.columns)}, which the prior "
-                f"depends on: {listed(lost)}. Fill it in, or leave them out."
+                f"depends on: {few(lost)}. Fill it in, or leave them out."
             )
         for name, known in self.categories.items():
             unseen = ~used[name].is_in(pl.Series(known).implode())
             if unseen.any():
                 raise DataError(
                     f"{name} has values that nobody of the training part had, of "
-                    f"{listed(participants['participant'].filter(unseen).to_list())}. It had: "
+                    f"{few(participants['participant'].filter(unseen).to_list())}. It had: "
                     f"{', '.join(map(str, known))}."
                 )
         # Below them stand all categories of the training part, so that the columns are the same.
@@ -254,12 +254,6 @@ def _with_numbers(state: Any) -> Any:
     return {int(name) if name.isdigit() else name: _with_numbers(value) for name, value in state.items()}
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return a few names, and how many more there are."""
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return ", ".join(map(str, names[:5])) + more
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariates:
     """What a formula makes of a table of participants.
@@ -315,7 +309,7 @@ def lay_out(
     wanted = dict.fromkeys(parameters, formulas) if isinstance(formulas, str) else dict(formulas)
     unknown = [name for name in wanted if name not in parameters]
     if unknown:
-        raise FitError(f"regress names {listed(unknown)}. The parameters are: {', '.join(parameters)}.")
+        raise FitError(f"regress names {few(unknown)}. The parameters are: {', '.join(parameters)}.")
     found: dict[str, tuple[Layout, Floats]] = {}
     for formula in dict.fromkeys(wanted.values()):
         layout, values = Layout.of(participants, formula)

@@ -312,7 +312,7 @@ def show_comparison(found: Comparison, console: Console) -> None:
                 SHORT.get(row["parameter"], row["parameter"]),
                 f"× {number(row['factor'])}",
                 f"{number(row['factor_low'])} to {number(row['factor_high'])}",
-                *(_probability(row[name]) for name in ("p", "p_holm", "p_fdr")),
+                *(probability(row[name]) for name in ("p", "p_holm", "p_fdr")),
                 _area(row),
                 f"{row['n_people']:,}",
                 f"× {number(row['unadjusted'])}",
@@ -344,7 +344,8 @@ def _area(row: dict[str, Any]) -> str:
     return f"{middle} ({low} to {high})"
 
 
-def _probability(p: float) -> str:
+def probability(p: float) -> str:
+    """Return a p-value as tables print it."""
     return "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0") if p < 1 else "1"
 
 

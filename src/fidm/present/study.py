@@ -35,7 +35,7 @@ from fidm.io.study import read_cohort
 from fidm.line import FittedStudy, GroundedStudy
 from fidm.model.action import TIE
 from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.experiments import with_ends
+from fidm.present.experiments import probability, with_ends
 from fidm.present.numbers import FLAGS, METHODS, RESIDUALS, SHORT, flag_text, not_estimated, number
 from fidm.present.terminal import note, table_of, warn
 from fidm.record import Record
@@ -341,6 +341,7 @@ def show_fitted(found: FittedStudy, console: Console, *, estimated: bool) -> Non
     for line in dim:
         console.print(Text(line), style="dim", soft_wrap=True)
     show_summary(found.profile, console)
+    show_regression(fitted, console)
     if found.ways is not None:
         console.print(Text(say_inferred(found.ways, is_new=found.is_new)), soft_wrap=True)
     if fitted.lapse or estimated:
@@ -362,6 +363,22 @@ def _say_learned(found: FittedStudy) -> str:
         said.append(f"speech of {most:,}{f' ({fewer})' if fewer else ''}")
     is_all = set(found.learned.values()) <= {found.fit.n_learned}
     return "" if is_all else f": {', '.join(said)}"
+
+
+def show_regression(fit: Fit, console: Console) -> None:
+    """Print how parameters go with covariates, as factors; nothing where the fit is not regressed."""
+    table = fit.regression_table()
+    if not table.height:
+        return
+    rows = []
+    for row in table.iter_rows(named=True):
+        factor, low, high = (number(math.exp(row[name]), places=3) for name in ("slope", "low", "high"))
+        share = f"{row['explained']:.0%}"
+        rows.append(
+            [row["parameter"], row["column"], f"{factor} ({low} to {high})", probability(row["p"]), share]
+        )
+    header = ["parameter", "covariate", f"factor per unit ({fit.level:.0%})", "p", "explained, all"]
+    console.print(table_of(header, rows, left=2))
 
 
 def show_summary(profile: Profile, console: Console) -> None:
