@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fidm.experiments.select import Selection, select
     from fidm.simulate.acting import Style
     from fidm.simulate.cohort import People, simulate_cohort
+    from fidm.simulate.structure import replicate
     from fidm.simulate.talk import simulate_talks
     from fidm.simulate.twin import SimulatedStudy, simulate_study
     from fidm.simulate.walker import Habits
@@ -48,6 +49,7 @@ __all__ = [
     "matched",
     "recover",
     "reliability",
+    "replicate",
     "select",
     "simulate_cohort",
     "simulate_study",
@@ -65,6 +67,7 @@ _HOMES = {
     "fidm.experiments.select": ["Selection", "select"],
     "fidm.simulate.acting": ["Style"],
     "fidm.simulate.cohort": ["People", "simulate_cohort"],
+    "fidm.simulate.structure": ["replicate"],
     "fidm.simulate.talk": ["simulate_talks"],
     "fidm.simulate.twin": ["SimulatedStudy", "simulate_study"],
     "fidm.simulate.walker": ["Habits"],

@@ -10,6 +10,7 @@ made with, since η means nothing without the values it multiplies.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +43,14 @@ from fidm.fit.joint import JointPrior
 from fidm.fit.kinds import Kinds, Likelihood
 from fidm.fit.offsets import REPORT_NODES, WIDE_NODES, OwnKinds, Plausible, Population
 from fidm.fit.population import Learned
-from fidm.fit.profile import FEW_ACTIONS, NO_OBSERVATION, SENSITIVITY, TOLD_APART, told_apart
+from fidm.fit.profile import (
+    FEW_ACTIONS,
+    FEWEST_FOR_SHARES,
+    NO_OBSERVATION,
+    SENSITIVITY,
+    TOLD_APART,
+    told_apart,
+)
 from fidm.fit.regression import Layout
 from fidm.fit.sensitivity import PlausiblePriors, Sensitivities, SensitivityPrior
 from fidm.model.channels import Channel
@@ -60,7 +68,8 @@ from fidm.types import Floats, Values, read_only
 
 Learnt = TypeVar("Learnt", Plausible, PlausiblePriors, Kinds)
 
-JOINT_PEOPLE = 4_000
+JOINT_PEOPLE, CORRELATED_PEOPLE = 4_000, 1_000
+"""So many people are enough to learn a joint prior, and correlations."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -136,6 +145,42 @@ class Fit(EffortFit):
     ) -> pl.DataFrame:
         """Return how probable each person's data are, by factor; see :meth:`EffortFit.log_likelihood`."""
         return EffortFit.log_likelihood(self, cohort, at=at, workers=workers)
+
+    def correlations(self, cohort: Cohort) -> pl.DataFrame:
+        """Return how parameters go together in people: those themselves, not their estimates.
+
+        Correlations of estimates are too small, by how badly each is known, and where one person did less
+        than another, they are of how much people did. Here everybody's likelihood is averaged over. Where
+        the fit is regressed on covariates, correlations are of what these leave.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The people, as a rule the training part; of more than 1,000, those whose ids have the smallest
+            hash.
+
+        Returns
+        -------
+        DataFrame
+            A row per pair: ``first``, ``second``, the ``correlation`` (the median of its posterior), its
+            standard error ``se``, the interval ``low`` to ``high``, and ``n_people`` with observations of
+            both. Pairs of fewer than 10 people are left out, and parameters in which people are alike.
+        """
+        self._check_priors()
+        some = drawn(cohort, CORRELATED_PEOPLE)
+        data = self._data(some)
+        seen = [np.diff(data.choices.person_offsets) > 0, *(one.counts > 0 for one in data.effort)]
+        likelihoods = self._likelihoods(data)
+        prior = joints.JointPrior(self._centre(), np.diag(self._prior_sd() ** 2))
+        rows = []
+        for (i, first), (k, second) in itertools.combinations(enumerate(self.parameters), 2):
+            n = int((seen[i] & seen[k]).sum())
+            if n >= FEWEST_FOR_SHARES and not {first, second} & set(self.alike):
+                found = joints.correlation(likelihoods, prior, i, k, self.level)
+                rows.append((first, second, *found, n))
+        numbers = dict.fromkeys(("correlation", "se", "low", "high"), pl.Float64)
+        schema = {"first": pl.String, "second": pl.String, **numbers, "n_people": pl.Int64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
     def save(self, path: str | Path) -> None:
         """Write the fit to a JSON file that :func:`fidm.load_fit` reads; whole or not at all."""

@@ -140,6 +140,42 @@ def clear(prior: JointPrior, error: Floats | float) -> JointPrior | None:
     return JointPrior(prior.mean, kept * np.outer(sd, sd))
 
 
+def correlation(
+    likelihoods: Likelihoods, prior: JointPrior, i: int, k: int, level: float
+) -> tuple[float, float, float, float]:
+    """Return how two parameters go together in people: median, sd, low and high of the correlation.
+
+    Means and spreads are held. A person is as probable under the correlation r, relative to none, as the
+    density of two correlated normals over that of independent ones, on average over the two posteriors. Every
+    r from −1 to 1 is as probable as any other beforehand.
+    """
+    sides = []
+    for one in (i, k):
+        at = (likelihoods.at(one) - prior.mean[one]) / math.sqrt(prior.covariance[one, one])
+        log = likelihoods.log[one] - 0.5 * at**2
+        weight = np.exp(log - log.max(axis=1)[:, None])
+        sides.append((at, weight / weight.sum(axis=1)[:, None]))
+    (u, of_u), (v, of_v) = sides
+    product, squares = u[:, :, None] * v[:, None, :], u[:, :, None] ** 2 + v[:, None, :] ** 2
+    values = []
+    for r in CORRELATIONS:
+        log_ratio = (r * product - 0.5 * r**2 * squares) / (1 - r**2)
+        mean = np.einsum("pq,pqr,pr->p", of_u, np.exp(np.minimum(log_ratio, 300.0)), of_v)
+        values.append(math.fsum(np.log(np.maximum(mean, 1e-300))) - 0.5 * len(u) * math.log1p(-(r**2)))
+    density = np.exp(np.array(values) - max(values))
+    up_to = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+    low, middle, high = np.interp(
+        [0.5 - 0.5 * level, 0.5, 0.5 + 0.5 * level], up_to / up_to[-1], CORRELATIONS
+    )
+    mean = float(density @ CORRELATIONS / density.sum())
+    sd = math.sqrt(float(density @ (CORRELATIONS - mean) ** 2 / density.sum()))
+    return float(middle), sd, float(low), float(high)
+
+
+CORRELATIONS: Floats = np.linspace(-0.98, 0.98, 99)
+"""The correlations that are tried."""
+
+
 def marginals(
     likelihoods: Likelihoods, prior: JointPrior, level: float
 ) -> tuple[Floats, Floats, Floats, Floats]:

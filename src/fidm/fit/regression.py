@@ -219,6 +219,11 @@ def _matrix(formula: str, used: pl.DataFrame, state: Mapping[str, Any] | None = 
             spec = spec.update(transform_state=copy.deepcopy(dict(state)))
         return spec.get_model_matrix(used)
     except FormulaicError as error:
+        if "extrapolation" in str(error):
+            raise DataError(
+                f"The formula {formula!r}: somebody lies beyond the range that its spline was learned in. "
+                "bs(…, extrapolation='clip') takes them for the nearest in it, 'extend' goes on as it ends."
+            ) from None
         raise DataError(f"The formula {formula!r} does not suit these people: {error}") from None
 
 
@@ -294,6 +299,9 @@ class Covariates:
         return Covariates(self.formula, names, terms, self.values[:, kept], self.complete)
 
 
+FEWEST_CLUSTERS = 5
+"""How people of a cluster go together cannot be told from fewer clusters."""
+
 Formulas = str | Mapping[str, str]
 """A formula for all parameters, or one for each that is named."""
 
@@ -334,8 +342,11 @@ def clusters_of(
         raise DataError(f"The participants have no column {column!r} to cluster by.")
     if participants[column].null_count():
         raise DataError(f"{participants[column].null_count()} participants have no {column} to cluster by.")
-    if participants[column].n_unique() < 2:
-        raise DataError(f"{column} is the same for everybody: there is only one cluster.")
+    if (n := participants[column].n_unique()) < FEWEST_CLUSTERS:
+        raise DataError(
+            f"{column} makes {count(n, 'cluster')}; standard errors need {FEWEST_CLUSTERS} or more. Put it "
+            f"into the formula instead, as C({column})."
+        )
     return participants[column].rank("dense").cast(pl.Int64).to_numpy() - 1
 
 

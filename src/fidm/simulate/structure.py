@@ -7,7 +7,7 @@ own, made from the seed and the person's row, so the result does not depend on h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +15,10 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import UNKNOWN_STATE, Cohort, no_problems, offsets_of
-from fidm.errors import DataError, TaskError
+from fidm.errors import DataError, TaskError, few
+from fidm.fit.draws import Noise
+from fidm.fit.fitted import Fit
+from fidm.fit.population import Learned
 from fidm.model.action import effective_weight
 from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.channels import LOG_MOVES, Channel
@@ -39,7 +42,9 @@ PRESENCE = "pause_presence"
 MOST_FRUITLESS = 1_000
 """A walk in which nothing counts is tried again so many times."""
 
-_WALK, _CHOICE, _EFFORT, _MISSING = range(4)  # what a stream is for, so that no two draws are the same
+_WALK, _CHOICE, _EFFORT, _MISSING, _LAPSE = range(
+    5
+)  # what a stream is for, so that no two draws are the same
 
 
 def people_like(
@@ -141,7 +146,12 @@ def redraw_walks(
 
 
 def redraw_choices(
-    tasks: TaskSet, cohort: Cohort, etas: ArrayLike, *, seed: Seed, values: Sequence[Values] | None = None
+    tasks: TaskSet,
+    cohort: Cohort,
+    etas: ArrayLike,
+    *,
+    seed: Seed,
+    values: Sequence[Values] | None = None,
 ) -> Cohort:
     """Let everybody choose again in the very situations they were in, with a sensitivity we know.
 
@@ -154,15 +164,25 @@ def redraw_choices(
     tasks, cohort, etas, seed, values
         As in :func:`redraw_walks`.
     """
-    eta = _per_person(etas, cohort, "etas")
     q = tasks.values(own_values(tasks, values))
+    return _chosen_again(tasks, q, cohort, _per_person(etas, cohort, "etas"), seed)
+
+
+def _chosen_again(
+    tasks: TaskSet, q: Floats, cohort: Cohort, eta: Floats, seed: Seed, lapse: float = 0.0
+) -> Cohort:
+    """As :func:`redraw_choices`, given the value of every pair; a share of the choices may be at random."""
     kept = np.flatnonzero(counted_steps(tasks, cohort))
     episode = np.searchsorted(cohort.step_offsets, kept, side="right") - 1
     person = cohort.episode_owner()[episode]
     row = follow(tasks, cohort).row[kept]
     each = np.bincount(person, minlength=len(cohort))
     draws = [_stream(seed, j, _CHOICE).random(int(n)) for j, n in enumerate(each)]
-    pair = choose(tasks.offsets, q, row, eta[person], np.concatenate([np.zeros(0), *draws]))
+    own = eta[person]
+    if lapse:
+        lapses = [_stream(seed, j, _LAPSE).random(int(n)) < lapse for j, n in enumerate(each)]
+        own = np.where(np.concatenate([np.zeros(0, np.bool_), *lapses]), 0.0, own)
+    pair = choose(tasks.offsets, q, row, own, np.concatenate([np.zeros(0), *draws]))
     # People without a counted step keep one empty episode, which holds their segments.
     has_episode = np.diff(cohort.episode_offsets) > 0
     empty = np.flatnonzero((each == 0) & has_episode)
@@ -273,6 +293,67 @@ def redraw_effort(
         segments=table,
         problems=no_problems(),
     )
+
+
+def replicate(fit: Fit, cohort: Cohort, n: int = 100, *, seed: int) -> Iterator[Cohort]:
+    """Yield data that people like these could as well have given, one cohort per posterior draw.
+
+    Whatever is computed of the study can be computed of each replicate: where the study's own number lies
+    far outside, the model misses something (a posterior predictive check). In every replicate everybody has
+    one draw of their parameters, under one plausible population. They choose again in the very situations
+    they were in (see :func:`redraw_choices`), and every segment's effort is drawn anew given its moves.
+
+    Parameters
+    ----------
+    fit : Fit
+        What people share, by ``method="eb"``; its channels may be conditioned on the moves alone.
+    cohort : Cohort
+        The people.
+    n : int
+        How many replicates. They are made one at a time and take no room together; the draws behind them take
+        8 n bytes per person and parameter.
+    seed : int
+        The same seed and n give the same replicates.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.study import replicate
+    >>> task = fidm.load_task("errands")
+    >>> cohort = fidm.simulate_cohort(task, 20, seed=1)
+    >>> fit = fidm.Model(task).fit(cohort)
+    >>> means = [other.segments["duration_s"].mean() for other in replicate(fit, cohort, 20, seed=1)]
+    >>> min(means) < cohort.segments["duration_s"].mean() < max(means)
+    True
+    """
+    values = fit.draws(cohort, n, seed=seed).values
+    wide = [channel.name for channel in fit.channels if channel.design != (LOG_MOVES,)]
+    if wide or not np.isfinite(fit.prior.sd):
+        why = f"{few(wide)} depends on more than the moves" if wide else "it has no prior of η"
+        raise DataError(f"Nothing can be drawn anew from this fit: {why}.")
+    values = np.where(np.isnan(values), fit.prior_means(cohort)[:, :, None], values)
+    noise = Noise.of([], len(fit.parameters), n, seed)
+    priors = list(fit.prior.rates(fit.lapse))
+    weight, rates = (np.concatenate([getattr(one, name) for one in priors]) for name in ("weight", "lapse"))
+    lapse = rates[noise.shared("log_action_sensitivity", weight)]
+    truths = [_truths(fit.populations[channel.name], noise, channel) for channel in fit.channels]
+    for d in range(n):
+        eta = np.exp(values[:, 0, d])
+        chosen = _chosen_again(fit.tasks, fit.q, cohort, eta, (seed, d), float(lapse[d]))
+        truth = {channel.name: own[d] for channel, own in zip(fit.channels, truths, strict=True)}
+        yield (
+            redraw_effort(chosen, fit.channels, truth, values[:, 1:, d], seed=(seed, d)) if truth else chosen
+        )
+
+
+def _truths(learned: Learned, noise: Noise, channel: Channel) -> list[Truth]:
+    """The population of a channel behind every draw."""
+    others, shared = learned.plausible, learned.population
+    populations = [shared] if others is None else others.populations(shared.carried)
+    under = noise.shared(channel.name, np.ones(1) if others is None else others.weight)
+    rows = [(*one.coefficients.tolist(), float(one.shape)) for one in populations]
+    known = [Truth(intercept, slope, shape) for intercept, slope, shape in rows]
+    return [known[r] for r in under]
 
 
 def noisier(channel: Channel, shape: float, factor: float) -> float:

@@ -292,6 +292,16 @@ def test_people_without_a_covariate_are_named():
         fitted("age").profile(some)
 
 
+def test_a_spline_says_what_to_do_with_people_beyond_its_range():
+    older = cohort().participants.with_columns(age=pl.col("age") + 30)
+    layout, _ = Layout.of(cohort().participants, "bs(age, df=3)")
+    with pytest.raises(fidm.DataError, match=r"beyond the range.*extrapolation='clip'"):
+        layout.values(older)
+    clipped, values = Layout.of(cohort().participants, "bs(age, df=3, extrapolation='clip')")
+    oldest = int(np.argmax(cohort().participants["age"].to_numpy()))
+    assert clipped.values(older)[oldest] == pytest.approx(values[oldest])
+
+
 def test_a_category_that_nobody_had_is_refused():
     other = cohort().participants.with_columns(group=pl.lit("relative"))
     with pytest.raises(fidm.DataError, match="group has values that nobody of the training part had"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import polars as pl
 import pytest
@@ -10,6 +12,7 @@ import fidm
 from fidm.channels import ZeroInflatedNegativeBinomial
 from fidm.cohort import UNKNOWN_STATE
 from fidm.errors import DataError
+from fidm.evidence.evidence import find_surprisal
 from fidm.fit.factorized import Model
 from fidm.model.effort import paper_channels
 from fidm.simulate.cohort import PAPER_TRUTH
@@ -20,8 +23,9 @@ from fidm.simulate.structure import (
     redraw_choices,
     redraw_effort,
     redraw_walks,
+    replicate,
 )  # fmt: skip
-from fidm.tasks.stack import TaskSet
+from fidm.tasks.stack import TaskSet, follow
 
 CHANNELS = paper_channels()[:4]
 
@@ -186,3 +190,70 @@ def test_numbers_that_cannot_be(tasks, cohort):
         redraw_effort(cohort, CHANNELS, PAPER_TRUTH, np.zeros((12, 4)), seed=1, missing=1.0)
     with pytest.raises(DataError, match="truth says nothing"):
         redraw_effort(cohort, CHANNELS, {}, np.zeros((12, 4)), seed=1)
+
+
+# ---------------------------------------------------------------------- posterior predictive replicates
+
+
+@functools.cache
+def replicated(n=60):
+    task = fidm.load_task("errands")
+    people = fidm.simulate_cohort(task, 20, seed=4, max_steps=40)
+    fit = fidm.Model(task).fit(people)
+    return people, fit, list(replicate(fit, people, n, seed=3))
+
+
+def test_replicates_keep_people_situations_and_moves():
+    people, fit, found = replicated()
+    one = found[0]
+    assert one.ids.equals(people.ids)
+    assert one.segments["n_moves"].equals(people.segments["n_moves"])
+    assert one.segments["pause_s"].is_null().equals(people.segments["pause_s"].is_null())
+    kept = counted_steps(fit.tasks, people)
+    assert np.array_equal(one.state, people.state[kept])
+    fit.profile(one)  # they are a cohort like any other
+
+
+def test_the_study_looks_like_one_of_its_replicates():
+    """Of data that the model has made, means and spreads lie among those of replicates."""
+    people, fit, found = replicated()
+
+    def looked_at(some):
+        text = some.segments
+        best = find_surprisal(fit, some, follow(fit.tasks, some), np.ones(len(some))).q_gap
+        return [
+            text["duration_s"].mean(),
+            text["duration_s"].std(),
+            text["n_characters"].mean(),
+            text["n_turns"].std(),
+            (text["pause_s"] > 0).mean(),
+            (best < 1e-8).mean(),
+        ]
+
+    own, others = looked_at(people), np.array([looked_at(one) for one in found])
+    place = (others < own).mean(axis=0)
+    assert (place > 0).all(), place
+    assert (place < 1).all(), place
+
+
+def test_replicates_are_the_same_with_the_same_seed():
+    people, fit, found = replicated()
+    again = next(iter(replicate(fit, people, 60, seed=3)))
+    assert again.segments.equals(found[0].segments)
+    assert np.array_equal(again.action, found[0].action)
+    other = next(iter(replicate(fit, people, 60, seed=4)))
+    assert not np.array_equal(other.action, found[0].action)
+
+
+def test_what_cannot_be_replicated_is_refused():
+    people, _, _ = replicated()
+    with pytest.raises(fidm.FitError, match="no posterior"):
+        next(
+            iter(
+                replicate(fidm.Model(fidm.load_task("errands")).fit(people, method="mle"), people, 2, seed=1)
+            )
+        )
+    wide = fidm.channels.Gamma("duration", "duration_s", design=("log_moves", "n_turns"))
+    other = fidm.Model(fidm.load_task("errands"), channels=[wide]).fit(people)
+    with pytest.raises(fidm.DataError, match="duration depends on more than the moves"):
+        next(iter(replicate(other, people, 2, seed=1)))
