@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
+from scipy import stats
 
 import fidm
-from fidm.fit.joint import JointPrior, Likelihoods, chance, clear
+from fidm.fit.joint import JointPrior, Likelihoods, chance, clear, correlation
 from fidm.fit.offsets import WIDE_NODES
+from fidm.model.effort import paper_channels
 from fidm.simulate.cohort import People
 
 
@@ -63,3 +66,60 @@ def test_parameters_that_go_together_inform_each_other():
     assert fit.joint is not None
     assert fit.joint.covariance[1, 2] > 0
     assert fit.joint.covariance[0, 3] == 0
+
+
+# ---------------------------------------------------------------------- correlations
+
+
+def normal_likelihoods(x, noise):
+    """Likelihoods of people of whom two numbers were seen with normal noise."""
+    nodes = WIDE_NODES
+    centre = tuple(x.T)
+    scale = (np.full(len(x), noise),) * 2
+    log = tuple(np.tile(-0.5 * nodes**2, (len(x), 1)) for _ in range(2))
+    return Likelihoods(centre, scale, (nodes, nodes), log)
+
+
+@pytest.mark.parametrize(("n", "r", "noise"), [(12, 0.0, 0.4), (40, 0.6, 0.7), (40, -0.8, 0.3)])
+def test_a_correlation_is_that_of_normal_numbers_seen_with_noise(n, r, noise):
+    """In closed form: what is seen is normal with the variances 1 + noise² and the covariance r."""
+    rng = np.random.default_rng(n)
+    x = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], n) + noise * rng.normal(size=(n, 2))
+    known = JointPrior(np.zeros(2), np.eye(2))
+    found = correlation(normal_likelihoods(x, noise), known, 0, 1, 0.95)
+    tried = np.linspace(-0.98, 0.98, 1_961)
+    own = [stats.multivariate_normal([0, 0], [[1 + noise**2, q], [q, 1 + noise**2]]) for q in tried]
+    log = np.array([one.logpdf(x).sum() for one in own])
+    weight = np.exp(log - log.max())
+    up_to = np.cumsum(weight) / weight.sum()
+    mean = weight @ tried / weight.sum()
+    assert found[1] == pytest.approx(np.sqrt(weight @ (tried - mean) ** 2 / weight.sum()), abs=2e-3)
+    for value, share in zip((found[2], found[0], found[3]), (0.025, 0.5, 0.975), strict=True):
+        assert value == pytest.approx(np.interp(share, up_to, tried), abs=4e-3)
+
+
+def test_parameters_themselves_go_together_more_than_their_estimates_do():
+    """With 15 actions estimates of η are mostly noise: over 12 studies theirs is less than half of 0.5."""
+    task = fidm.load_task("errands")
+    found = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        latent = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], 60)
+        shifts = np.column_stack([0.42 * latent[:, 0], 0.35 * latent[:, 1], np.zeros((60, 4))])
+        alike = People(log_sensitivity_sd=1e-9, effort_sd=1e-9)
+        people = fidm.simulate_cohort(task, 60, seed=seed, max_steps=15, people=alike, shifts=shifts)
+        fit = fidm.Model(task, channels=paper_channels()[:1]).fit(people)
+        row = fit.correlations(people).row(0, named=True)
+        profile = fit.profile(people)
+        plain = np.corrcoef(profile.log_sensitivity, profile["duration"])[0, 1]
+        found.append((row["correlation"], plain, row["low"] <= 0.5 <= row["high"]))
+    estimate, plain, holds = np.mean(found, axis=0)
+    assert estimate == pytest.approx(0.5, abs=0.2)
+    assert plain < estimate - 0.1
+    assert holds >= 9 / 12
+
+
+def test_few_people_and_parameters_in_which_all_are_alike_have_no_correlation():
+    task = fidm.load_task("errands")
+    people = fidm.simulate_cohort(task, 9, seed=1)
+    assert not fidm.Model(task).fit(people).correlations(people).height
