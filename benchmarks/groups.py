@@ -133,7 +133,7 @@ def main() -> None:
                 options.latent,
                 seed,
                 options.profiles,
-            )  # fmt: skip
+            )
             for seed in range(options.first, options.first + options.studies)
         ]
         for name in (*NAMES, "rank test on ML", "t test on finite ML"):

@@ -17,7 +17,8 @@ is the average of those under each point. It is the same every time: nothing is 
 
 The hyperpriors are weak and keep a vanishing spread away: the sd of people has a half-t with four degrees of
 freedom, of scale 1 for offsets and ½ for log η (people differ by 0.2 to 0.8 in either), 1/√κ of counts a
-half-normal of scale 1; everything else is flat.
+half-normal of scale 1; slopes of covariates, times the sd of the covariate, a t with four degrees of freedom
+of scale 1; everything else is flat.
 """
 
 from __future__ import annotations
@@ -57,6 +58,9 @@ NEGLIGIBLE = 0.02
 OFFSET_SCALE, SENSITIVITY_SCALE = 1.0, 0.5
 """The scales of the hyperpriors of people's sd, of offsets and of log η."""
 
+SLOPE_SCALE = 1.0
+"""The scale of the hyperprior of slopes: a covariate's sd may well move people by so much."""
+
 Posterior = Callable[[Floats], Floats]
 """From points [R, F] to the logarithms of their posterior [R], up to a constant."""
 
@@ -65,6 +69,14 @@ def log_sd_prior(log_sd: float, scale: float) -> tuple[float, float]:
     """Return the log-density of the logarithm of people's sd, and its slope: half-t of four degrees."""
     square = math.exp(2 * log_sd) / scale**2
     return log_sd - 2.5 * math.log1p(square / 4), 1 - 5 * square / (4 + square)
+
+
+def log_slopes_prior(slopes: Floats, spread: Floats) -> tuple[float, Floats]:
+    """Return the log-density of slopes of covariates that vary by ``spread``, and its slopes: t of four."""
+    square = np.square(slopes * spread / SLOPE_SCALE)
+    return -2.5 * float(np.log1p(square / 4).sum()), -5 * square / (4 + square) / np.where(
+        slopes, slopes, 1.0
+    )
 
 
 def log_count_shape_prior(log_shape: float) -> tuple[float, float]:

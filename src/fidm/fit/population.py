@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy import linalg, optimize, stats
@@ -170,7 +170,7 @@ def pooled_prior(
     enough_people(channel, data)
     start = _first_guess(channel, data, shared, workers)
     free = _Free(replace(shared, slopes=start.slopes), "prior")
-    search = _Search(channel, data, free, _Hyperprior(None), workers, clusters)
+    search = _Search(channel, data, free, free.hyperprior(channel, data), workers, clusters)
     best, se = search.maximise(free.numbers(start))
     found, (others, spread) = free(best), search.plausible(best)
     covariance = search.of_slopes(np.fmax(1.0, spread / se))
@@ -203,7 +203,7 @@ def random_intercepts(
     start = _first_guess(channel, data, first, workers)
     width = len(first.coefficients)
     free = _Free.all_of(channel, replace(first, slopes=start.slopes))
-    before = free.hyperprior(channel) if plausible else None
+    before = free.hyperprior(channel, data) if plausible else None
     search = _Search(channel, data, free, before, workers, clusters)
     begin = replace(start, coefficients=first.coefficients + np.eye(width)[0] * start.mean)
     best, found = search.maximise(free.numbers(begin), tolerance, errors=errors)
@@ -237,7 +237,7 @@ def effort_without_each(channel: Channel, data: Observed, learned: Learned, work
     """
     shared = learned.population
     free = _Free.all_of(channel, shared)
-    search = _Search(channel, data, free, free.hyperprior(channel), workers)
+    search = _Search(channel, data, free, free.hyperprior(channel, data), workers)
     best = free.numbers(shared)
     value, slopes = search.gradients(best)
     search.curvature = curvature_at(search.gradients, best, np.eye(len(best)))
@@ -482,15 +482,24 @@ Gradients = Callable[[Floats], tuple[Floats, Floats]]
 
 @dataclass(frozen=True, slots=True)
 class _Hyperprior:
-    """What is thought of the free numbers beforehand: log sd is the last, log κ at ``count_shape``."""
+    """What is thought of the free numbers beforehand: log sd is the last, log κ at ``count_shape``.
+
+    Slopes of covariates that vary by ``spread`` begin at ``first_slope``.
+    """
 
     count_shape: int | None
+    first_slope: int = 0
+    spread: Floats = field(default_factory=lambda: np.zeros(0))
 
     def __call__(self, free: Floats) -> tuple[float, Floats]:
         slope = np.zeros(len(free))
         value, slope[-1] = plausible.log_sd_prior(float(free[-1]), plausible.OFFSET_SCALE)
         if self.count_shape is not None:
             more, slope[self.count_shape] = plausible.log_count_shape_prior(float(free[self.count_shape]))
+            value += more
+        if len(self.spread):
+            own = slice(self.first_slope, self.first_slope + len(self.spread))
+            more, slope[own] = plausible.log_slopes_prior(free[own], self.spread)
             value += more
         return value, slope
 
@@ -544,10 +553,11 @@ class _Free:
         slopes = [] if population.slopes is None else population.slopes
         return np.array([*first, *slopes, *shape, np.log(population.sd)])
 
-    def hyperprior(self, channel: Channel) -> _Hyperprior:
+    def hyperprior(self, channel: Channel, data: Observed) -> _Hyperprior:
         """What is thought of them beforehand."""
-        counts = self.has_shape and channel.lowest is not None
-        return _Hyperprior(self.shape_at if counts else None)
+        counts = self.learn == "all" and self.has_shape and channel.lowest is not None
+        spread = np.zeros(0) if data.known is None else data.known[data.counts > 0].std(axis=0)
+        return _Hyperprior(self.shape_at if counts else None, self.slopes.start, spread)
 
 
 @dataclass(slots=True)

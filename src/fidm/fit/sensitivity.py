@@ -42,6 +42,7 @@ from fidm.fit.plausible import (
     NEGLIGIBLE,
     SENSITIVITY_SCALE,
     log_sd_prior,
+    log_slopes_prior,
     moved,
     sample,
     spread_of,
@@ -839,6 +840,7 @@ class _Learning:
         self.at_zero, self.known = scores[self._order, 1], known[self._order]
         self._told = (np.diff(choices.person_offsets) > 0)[self._order]
         self._clusters = None if clusters is None else clusters[self._order]
+        self._spread = self.known[self._told].std(axis=0)
         self._last: tuple[float, Floats] = (math.nan, np.zeros((0, 0)))
         self._starts: dict[bool, Floats] = {}
         self._found: dict[tuple[float, bool], _Best] = {}
@@ -917,6 +919,9 @@ class _Learning:
             rho = float(special.expit(free[2]))
             value += 9 * math.log1p(-rho)
             slope[2] = -9 * rho
+        if len(self._spread):
+            more, slope[-len(self._spread) :] = log_slopes_prior(free[-len(self._spread) :], self._spread)
+            value += more
         return value, slope
 
     def best_rate(self, *, random: bool) -> tuple[float, float]:
@@ -1018,7 +1023,7 @@ class _Learning:
         ):
             if place < math.log(RARE_RATE):
                 continue
-            n = max(FEWEST_PRIORS, 1 << math.ceil(math.log2(SLOPE_POINTS * math.exp(place))))
+            n = 1 << math.ceil(math.log2(max(FEWEST_PRIORS, SLOPE_POINTS * math.exp(place))))
             likelihood, top, chance, more = self._known(rate, log_share, random=random)
             density = functools.partial(self._log_posteriors, likelihood, chance)
             points, weight, log_mass = sample(density, best.best[free], bend, n)

@@ -164,6 +164,27 @@ def test_posteriors_are_those_of_the_density_itself():
         assert own.log_se[j] == pytest.approx(np.sqrt(weight @ (grid - mean) ** 2), abs=1e-6)
 
 
+def test_sampled_priors_are_as_plausible_as_those_on_a_grid():
+    """Without any covariate, importance sampling must find what the grid over mean and sd finds."""
+    plain = fidm.Model(task(), channels=()).fit(cohort())
+    choices = replace(plain._data(cohort()).choices, known=np.zeros((N, 0)))
+    learning = sensitivity._Learning(choices, 1)
+    rate, _ = learning.best_rate(random=False)
+    sampled = learning._with_slopes(learning._rates(rate, False, given=False), False)
+    grid = plain.prior.plausible
+    assert sampled.weight[sampled.lapse == 0].sum() == pytest.approx(
+        grid.weight[grid.lapse == 0].sum(), abs=0.02
+    )
+    for name in ("mean", "sd"):
+        expected = float(grid.weight @ getattr(grid, name))
+        assert sampled.weight @ getattr(sampled, name) == pytest.approx(expected, abs=0.03)
+    profile = plain.profile(cohort())
+    prior = replace(plain.prior, plausible=replace(sampled, slopes=None))
+    found, _ = sensitivity.posterior(choices, prior, lapse=plain.lapse, level=0.95)
+    away = (np.log(found.high) - np.log(profile.high[:, 0])) / profile.log_sensitivity_se
+    assert np.abs(away).max() < 0.1
+
+
 def test_nobody_s_numbers_depend_on_who_else_is_profiled():
     whole = fitted().profile(cohort())
     order = np.random.default_rng(0).permutation(N)

@@ -114,19 +114,17 @@ def test_nothing_depends_on_the_order_of_people():
 
 def test_effort_goes_with_covariates_as_with_columns_of_its_own():
     channel, seen = paper_channels()[0], data().effort[0]
-    found = regress_offsets(channel, seen, {}, covariate())
     wide = np.concatenate([seen.x, np.repeat(covariate().T, seen.counts, axis=1)])
-    alone = random_intercepts(
-        channel,
-        Observed(seen.y, wide, seen.offsets, seen.row),
-        ("intercept", "log_moves", "age"),
-        1,
-        plausible=True,
-    )
-    assert found.slopes[0] == pytest.approx(alone.population.coefficients[2], abs=1e-7)
-    assert found.spread == pytest.approx(alone.population.sd, rel=1e-6)
-    assert found.se[0] == pytest.approx(alone.se["age"], rel=0.05)  # plausible populations are sampled
-    assert (found.n_people, found.n_free, found.freedom) == (30, 5, 25)
+    names = ("intercept", "log_moves")
+    alone = random_intercepts(channel, Observed(seen.y, wide, seen.offsets, seen.row), (*names, "age"), 1)
+    found = random_intercepts(channel, replace(seen, known=covariate()), names, 1)
+    assert found.population.slopes[0] == pytest.approx(alone.population.coefficients[2], abs=1e-7)
+    assert found.population.sd == pytest.approx(alone.population.sd, rel=1e-6)
+    assert found.log_likelihood == pytest.approx(alone.log_likelihood, abs=1e-8)
+    assert np.sqrt(found.covariance[0, 0]) == pytest.approx(alone.se["age"], rel=1e-4)
+    leaned = regress_offsets(channel, seen, {}, covariate())  # a weak hyperprior draws slopes towards 0
+    assert 0.95 < leaned.slopes[0] / found.population.slopes[0] < 1
+    assert (leaned.n_people, leaned.n_free, leaned.freedom) == (30, 5, 25)
 
 
 def test_a_likelihood_ratio_and_a_slope_agree():
