@@ -83,11 +83,7 @@ class Draws:
         Its dimensions are ``chain`` (there is one), ``draw`` and ``participant``. Needs ArviZ
         (``pip install 'fidm[arviz]'``).
         """
-        try:
-            import arviz
-        except ModuleNotFoundError as error:
-            raise DataError(f"This needs {error.name}: pip install 'fidm[arviz]'.") from None
-        found: arviz.InferenceData = arviz.from_dict(
+        found: arviz.InferenceData = _arviz().from_dict(
             posterior={name: self[name].T[None] for name in self.parameters},
             coords={"participant": self.participants.to_list()},
             dims={name: ["participant"] for name in self.parameters},
@@ -125,6 +121,34 @@ class Noise:
         """Return under which population or prior each draw of a parameter is, [n]."""
         rng = np.random.default_rng([self.seed, 1, id_hash(parameter)])
         return np.asarray(rng.choice(len(weight), self.own.shape[2], p=weight / weight.sum()))
+
+
+def _arviz() -> Any:
+    try:
+        import arviz
+    except ModuleNotFoundError as error:
+        raise DataError(f"This needs {error.name}: pip install 'fidm[arviz]'.") from None
+    return arviz
+
+
+def elpd_of(participants: pl.Series, left_out: Floats, inside: Floats) -> arviz.ELPDData:
+    """Return everybody's log-likelihood [P] by what others share, and by what all share, for ArviZ."""
+    from xarray import DataArray
+
+    n = len(left_out)
+    pointwise = DataArray(left_out, dims="participant", coords={"participant": participants.to_list()})
+    values = {
+        "elpd_loo": float(left_out.sum()),
+        "se": float(np.sqrt(n * np.var(left_out))),
+        "p_loo": float((inside - left_out).sum()),
+        "n_samples": 1,
+        "n_data_points": n,
+        "warning": False,
+        "loo_i": pointwise.rename("loo_i"),
+        "scale": "log",
+    }
+    found: arviz.ELPDData = _arviz().ELPDData(data=list(values.values()), index=list(values))
+    return found
 
 
 def draw_offsets(

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import polars as pl
@@ -38,7 +38,7 @@ from fidm.fit.common import (
     valid_channels,
     valid_level,
 )
-from fidm.fit.draws import AT_ONCE, Draws, Noise, draw_offsets
+from fidm.fit.draws import AT_ONCE, Draws, Noise, draw_offsets, elpd_of
 from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
 from fidm.fit.population import Learned, effort_without_each, errors_of
@@ -47,6 +47,9 @@ from fidm.fit.regression import Formulas, Layout, clusters_of, lay_out, variable
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
 from fidm.types import Floats, Progress
+
+if TYPE_CHECKING:
+    import arviz
 
 BATCH = 50_000
 """How many people are profiled at a time."""
@@ -365,6 +368,26 @@ class EffortFit:
             )
         people = as_cohort(cohort)
         return _with_total(people, self._without_each(self._data(people), threads(workers)))
+
+    def elpd(
+        self, cohort: Cohort | pl.DataFrame | Any, *, of: str = "total", workers: int | None = None
+    ) -> arviz.ELPDData:
+        """Return :meth:`leave_one_out` for ``arviz.compare``, which ranks models and gives them weights.
+
+        Parameters
+        ----------
+        cohort : Cohort or DataFrame
+            The training part.
+        of : str
+            Which factor: a column of :meth:`leave_one_out`. Models are compared in what they have in common.
+        workers : int, optional
+            Threads; changes no number.
+        """
+        left_out = self.leave_one_out(cohort, workers=workers)
+        if of not in left_out.columns[1:]:
+            raise FitError(f"of is {of!r}; there are: {', '.join(left_out.columns[1:])}.")
+        inside = self.log_likelihood(cohort, at="prior", workers=workers)
+        return elpd_of(left_out["participant"], left_out[of].to_numpy(), inside[of].to_numpy())
 
     def population_table(self) -> pl.DataFrame:
         """Return every population parameter with its standard error."""

@@ -126,3 +126,22 @@ def test_maximum_likelihood_has_nothing_to_average_over():
     fit = fidm.Model(TASK, channels=()).fit(cohort, method="mle")
     with pytest.raises(FitError, match="no prior of action_sensitivity to average over"):
         fit.leave_one_out(cohort)
+
+
+def test_arviz_compares_models_by_people_left_out():
+    import arviz
+
+    task = fidm.load_task("errands")
+    people = fidm.simulate_cohort(task, 12, seed=2)
+    fits = {
+        name: fidm.Model(task, channels=channel("duration", "duration_s")).fit(people)
+        for name, channel in {"gamma": fidm.channels.Gamma, "log-normal": fidm.channels.LogNormal}.items()
+    }
+    table = arviz.compare({name: fit.elpd(people, of="duration") for name, fit in fits.items()})
+    own = {name: fit.leave_one_out(people)["duration"].sum() for name, fit in fits.items()}
+    for name, value in own.items():
+        assert table.loc[name, "elpd_loo"] == pytest.approx(value)
+    assert table.index[0] == max(own, key=own.get)
+    assert "elpd_loo" in str(fits["gamma"].elpd(people))
+    with pytest.raises(fidm.FitError, match="there are: action, duration, total"):
+        fits["gamma"].elpd(people, of="turns")
