@@ -106,6 +106,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         _summary_table(summary.table, profile),
         _flag_table(summary.table),
         _population_table(opened),
+        _covariates_table(opened),
         _people_table(opened),
     ]
     figures = []
@@ -205,6 +206,27 @@ def _population_table(opened: Opened) -> dict[str, Any]:
             for name, what, value, se in shared.iter_rows()
         ),
         note=_say_lapses(opened.known.fit.prior.no_lapse),
+    )  # fmt: skip
+
+
+def _covariates_table(opened: Opened) -> dict[str, Any] | None:
+    """How parameters go with covariates, where the prior depends on them."""
+    found = opened.known.fit.regression_table()
+    if not found.height:
+        return None
+    return table(
+        "covariates",
+        "How parameters go with covariates",
+        [text_column("parameter"), text_column("covariate"), *with_interval("factor", "factor per unit"),
+         column("p"), column("explained", "explained by all covariates", unit=PERCENT)],
+        (
+            (parameter_words(row["parameter"]), row["column"],
+             *(float(np.exp(row[name])) for name in ("slope", "low", "high")), row["p"], row["explained"])
+            for row in found.iter_rows(named=True)
+        ),
+        brackets=f"{opened.known.fit.level * 100:g} % intervals",
+        note="A factor of η, or of the effort; for pause presence of its odds. Learned from everybody's "
+        "choices and segments, not from estimates of single people.",
     )  # fmt: skip
 
 
