@@ -56,6 +56,28 @@ def test_it_fits_in_eighty_columns(study, capsys, monkeypatch):
     assert max(map(len, lines[:12])) <= 80
 
 
+def test_parameters_are_regressed_on_covariates(tmp_path, cohort, capsys):
+    rng = np.random.default_rng(1)
+    about = cohort.participants.with_columns(
+        age=pl.Series(rng.normal(70, 7, 40).round()), site=pl.Series(np.arange(40) % 8)
+    )
+    people, study = cohort.with_participants(about), tmp_path / "study"
+    fidm.write_cohort(people, study, tasks=["errands"])
+    assert main(["fit", str(study), "--regress", "age", "--cluster", "site"]) == 0
+    out = capsys.readouterr().out
+    assert "factor per unit" in out
+    assert "Estimates are drawn towards people with the same age" in out
+    expected = fidm.Model(fidm.load_task("errands"), regress="age", cluster="site").fit(people.split("train"))
+    kept = fidm.load_fit(study / "fit.json")
+    assert kept.regression_table().equals(expected.regression_table())
+    assert pl.read_parquet(study / "profile.parquet").equals(expected.profile(people).wide)
+    assert main(["evidence", str(study)]) == 0
+    assert main(["report", str(study), "--no-classify"]) == 0
+    report = json.loads((study / "report.json").read_text())
+    tables = {table["id"] for part in report["sections"] for table in part["tables"]}
+    assert "covariates" in tables
+
+
 def test_json_holds_everything_the_page_shows(study, capsys):
     assert main(["fit", str(study), "--json", "--method", "mle", "--population", "pooled"]) == 0
     said = json.loads(capsys.readouterr().out)
@@ -148,6 +170,9 @@ def test_bad_people_are_refused_or_skipped(study, cohort, capsys):
         (["--lapse", "often"], "--lapse is 'often'; it must be a number or 'estimate'."),
         (["--split", "dev"], "Nobody is in the split 'dev'."),
         (["--max-people", "1"], "--max-people is 1; it must be 2 or more."),
+        (["--regress", "height"], "names 'height', which the participants do not have"),
+        (["--regress", "duration ~ age; turns"], "--regress takes one formula, or one for each parameter"),
+        (["--cluster", "split"], "cluster widens the standard errors of slopes; it needs regress."),
         (["--task", "nowhere"], "nowhere"),
         (["--task", "grocery"], "names the task 'errands', which was not given"),
     ],

@@ -358,3 +358,8 @@ def test_a_channel_whose_people_are_alike_in_a_covariate_is_left_out():
     fit = fidm.Model(task(), regress="C(group)").fit(replace(cohort(), segments=segments))
     assert "pause" not in fit.parameters
     assert any("pause is left out" in note and "too much alike" in note for note in fit.notes)
+
+
+def test_a_few_clusters_are_refused():
+    with pytest.raises(fidm.DataError, match="group makes 2 clusters; standard errors need 5 or more"):
+        fidm.Model(task(), regress="age", cluster="group").fit(cohort())
