@@ -175,7 +175,8 @@ class RunPython(SphinxDirective):
 class Picture(SphinxDirective):
     """``{picture} ALTERNATIVE TEXT``: the ``figure`` that the Python code in it makes.
 
-    A page's pictures can use what its earlier ones, and its commands, have made. ``:code:`` also shows the code.
+    It runs where the page's commands do, and can use what earlier pictures have made. ``:code:`` also shows
+    the code.
     """
 
     required_arguments = 1
