@@ -175,7 +175,8 @@ class RunPython(SphinxDirective):
 class Picture(SphinxDirective):
     """``{picture} ALTERNATIVE TEXT``: the ``figure`` that the Python code in it makes.
 
-    A page's pictures can use what its earlier ones have made. ``:code:`` also shows the code.
+    It runs where the page's commands do, and can use what earlier pictures have made. ``:code:`` also shows
+    the code.
     """
 
     required_arguments = 1
@@ -187,7 +188,8 @@ class Picture(SphinxDirective):
         self.env.note_reread()
         names = _pictures.setdefault(self.env.docname, {"fidm": fidm, "np": np, "Figure": Figure})
         shown = "\n".join(self.content)
-        exec(compile(shown, f"picture in {self.env.docname}", "exec"), names)
+        with contextlib.chdir(_folder(self.env.docname)):
+            exec(compile(shown, f"picture in {self.env.docname}", "exec"), names)
         drawn = io.BytesIO()
         with mpl.rc_context({"svg.hashsalt": "fidm"}):
             names["figure"].savefig(drawn, format="svg", bbox_inches="tight", metadata={"Date": None})

@@ -15,7 +15,6 @@ import numpy as np
 import polars as pl
 
 from fidm.classify import result as classified
-from fidm.classify.question import ask
 from fidm.classify.result import Classification, Flow
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FidmError, FitError, count
@@ -207,6 +206,8 @@ class StudyFolder:
 
     def find_classification(self, *, label: str, normal: str) -> Classification | None:
         """Return the study's classification, if it is of these data and labels."""
+        from fidm.classify.question import ask
+
         record, said = self._saved("classify")
         if record is None or (record.settings["label"], record.settings["normal"]) != (label, normal):
             return None

@@ -12,16 +12,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
 
-from fidm.classify.classify import run_protocol
 from fidm.classify.encoder import ENCODERS, find_encoder
-from fidm.classify.features import blocks_of, is_name, known_blocks
-from fidm.classify.language import Language, Texts, participant_texts
-from fidm.classify.question import Protocol
 from fidm.classify.result import Classification
 from fidm.cohort import Cohort
 from fidm.defaults import FitOptions, GroundOptions
@@ -60,6 +56,9 @@ from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
 from fidm.types import Progress
+
+if TYPE_CHECKING:
+    from fidm.classify.question import Protocol
 
 API_KEY = "FIDM_API_KEY"
 """The environment variable that holds a server's key; a key on the command line could be seen by others."""
@@ -639,6 +638,9 @@ def classify_study(
     on_progress: Progress = silent,
 ) -> ClassifiedStudy:
     """Classify the status of a study's people, as ``fidm classify`` does, with what they said in dialogs."""
+    from fidm.classify.classify import run_protocol
+    from fidm.classify.language import Language, Texts, participant_texts
+
     representations = protocol.representations or ()
     encoders = encoders_of(encoder)
     if no_language:
@@ -692,6 +694,8 @@ def encoders_of(options: Sequence[str]) -> dict[str, str]:
     >>> list(encoders_of(["/models/roberta-yue"]))
     ['bert', 'macbert', 'roberta-yue']
     """
+    from fidm.classify.features import is_name, known_blocks
+
     found, own = dict(ENCODERS), set[str]()
     labels = {model: label for label, model in ENCODERS.items()}
     for option in options:
@@ -720,6 +724,8 @@ def _wanted(names: Sequence[str], encoders: Mapping[str, str]) -> dict[str, str]
     """The encoders that the representations need: all of them where none is named."""
     if not names:
         return dict(encoders)
+    from fidm.classify.features import blocks_of, known_blocks
+
     known = known_blocks(encoders=encoders)
     parts = {one for name in names for one in blocks_of(name, known)}
     return {name: model for name, model in encoders.items() if name in parts}

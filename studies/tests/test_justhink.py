@@ -15,7 +15,6 @@ from fidm.errors import DataError, TaskError
 from fidm.model import action
 from fidm.tasks import stack
 from fidm.tasks.stack import TaskSet, follow
-from fidm.tasks.toggles import solve_toggles, toggle_task
 from fidm_studies.dataset import no_progress
 from fidm_studies.justhink.analysis import analyse
 from fidm_studies.justhink.dataset import DATASET, relative_gain
@@ -24,6 +23,7 @@ from fidm_studies.justhink.page import REANALYSIS
 from fidm_studies.justhink.people import detectable
 from fidm_studies.justhink.removals import AS_READ, best_by_chance, logistic, within_teams
 from fidm_studies.justhink.replay import replay, spoken
+from fidm_studies.justhink.toggles import solve_toggles, toggle_task
 from fidm_studies.page import tell
 from fidm_studies.resampling import draw_clusters, rank_correlation, weighted_aucs
 
@@ -96,6 +96,13 @@ def made_up_costs(task):
     names = {tuple(sorted((a, b))): cost for a, b, cost in made_up.TRACKS}
     short = ["Aal", "Bo", "Cor", "Dee", "Eck"]
     return [names[tuple(sorted(short.index(m) for m in name.split("-")))] for name in task.actions[:-1]]
+
+
+def test_toggles_mark_their_values():
+    task = toggle_task(["a", "b"], np.array([0.0, 1.0, 1.0, 3.0]), change=-0.5, gamma=0.9, tau=0.1)
+    assert solve_toggles(task).solved_for == task.fingerprint == fidm.solve(task).solved_for
+    assert solve_toggles(task, "max").solved_for == task.with_settings(normaliser="max").fingerprint
+    assert solve_toggles(task, change=-0.4).solved_for == ""
 
 
 def test_what_is_no_task_of_sets_is_refused():

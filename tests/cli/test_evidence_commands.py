@@ -31,9 +31,16 @@ def cohort():
     return fidm.simulate_cohort(fidm.load_task("grocery_small"), 25, seed=1, wrong_moves=0.05)
 
 
+@pytest.fixture(scope="module")
+def fit(cohort):
+    return fidm.Model(fidm.load_task("grocery_small")).fit(cohort)
+
+
 @pytest.fixture
-def study(tmp_path, cohort):
+def study(tmp_path, cohort, fit):
+    """A study with its fit, so that not every test learns it again."""
     fidm.write_cohort(cohort, tmp_path / "study", tasks=["grocery_small"])
+    fit.save(tmp_path / "study" / "fit.json")
     return tmp_path / "study"
 
 
@@ -137,9 +144,9 @@ def test_only_actions_that_were_not_a_best_one_are_shown(study, capsys):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_who_always_did_the_best_is_said_to_have_no_worse_action(tmp_path, cohort, capsys):
+def test_who_always_did_the_best_is_said_to_have_no_worse_action(tmp_path, fit, capsys):
     task = fidm.load_task("grocery_small")
-    fidm.Model(task).fit(cohort).save(tmp_path / "fit.json")
+    fit.save(tmp_path / "fit.json")
     best = fidm.walk(task, fidm.solve(task), 1e6, seed=1, label="best")
     fidm.write_cohort(fidm.Cohort.from_traces([best]), tmp_path / "one", tasks=["grocery_small"])
     for more in ((), ("--participant", "best")):
@@ -424,8 +431,8 @@ def test_localization_as_json(study, capsys):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_one_person_has_no_interval(tmp_path, study, cohort, capsys):
-    fidm.Model(fidm.load_task("grocery_small")).fit(cohort).save(tmp_path / "fit.json")
+def test_one_person_has_no_interval(tmp_path, study, cohort, fit, capsys):
+    fit.save(tmp_path / "fit.json")
     run("localize", study, "--bootstrap", 20)
     people = pl.read_csv(study / "results" / "localize-people.csv").drop_nulls("auc")
     who = people.filter(pl.col("anchor") == "route_divergence")["participant"][0]

@@ -30,3 +30,9 @@ def test_no_help_imports_what_takes_long():
     assert n_asked > 25
     assert codes == [0]
     assert HEAVY & set(imported) == set()
+
+
+def test_steps_before_classifying_do_without_its_libraries():
+    ask = "import sys, fidm.line, fidm.present.study; print(*{'pandas', 'sklearn'} & set(sys.modules))"
+    found = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []

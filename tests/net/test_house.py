@@ -11,6 +11,7 @@ import pytest
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 sys.path.insert(0, str(SCRIPTS))
 
+import house  # noqa: E402
 from house import CEILINGS, SOURCES, measure  # noqa: E402
 
 WIDEST = 20
@@ -25,3 +26,9 @@ def test_nothing_grows_beyond_its_ceiling(package):
     assert {name: n for name, n in found.items() if n > ceilings[name]} == {}
     assert found["modules side by side"] <= WIDEST
     assert found["import cycles"] == found["re-exports between inner modules"] == 0
+
+
+def test_where_ruff_does_not_run_it_says_so(monkeypatch):
+    monkeypatch.setattr(house, "COMPLEX", "many")  # which ruff refuses
+    with pytest.raises(SystemExit, match="counts branches with ruff, which did not run: "):
+        house.complex_functions("fidm")

@@ -163,7 +163,7 @@ def test_offsets_averaged_over_plausible_populations(k):
     known = learned.plausible
     assert known is not None
     found = offsets.integrated(channel, data, learned.population, known, level=0.95)
-    places = np.linspace(-3, 3, 601)
+    places = np.linspace(-3, 3, 301)
     for j in (0, 20):
         own = data.people(j, j + 1)
         density = np.zeros(len(places))

@@ -16,7 +16,11 @@ from fidm.experiments.recover import recover
 DIAGONAL = {"action_sensitivity": 0.78, "duration": 0.93, "characters": 0.93, "turns": 0.89, "pause": 0.85}
 """Matched responses: at least this, in a single run and on average."""
 OFF_DIAGONAL_SINGLE, OFF_DIAGONAL_MEAN = 0.12, 0.05
-"""Cross-responses: at most this in a single run, and averaged over ten."""
+"""Cross-responses: at most this in a single run, and averaged over all.
+
+That was written of ten runs, and six are made: the largest of their twenty averages came to 0.019, so 0.05 is still
+beyond chance, and a cross-response of 0.08 is still found.
+"""
 
 
 @functools.cache
@@ -25,8 +29,8 @@ def single():
 
 
 @functools.cache
-def ten():
-    return recover(n=400, seed=1, repeat=10, conditions=["complete"])
+def several():
+    return recover(n=400, seed=1, repeat=6, conditions=["complete"])
 
 
 def off_diagonal(matrix):
@@ -40,8 +44,8 @@ def test_a_single_run_is_diagonal():
     assert off_diagonal(matrix) <= OFF_DIAGONAL_SINGLE
 
 
-def test_ten_runs_are_diagonal_on_average():
-    matrix = ten().matrix()
+def test_several_runs_are_diagonal_on_average():
+    matrix = several().matrix()
     assert (np.diag(matrix) >= list(DIAGONAL.values())).all(), np.diag(matrix)
     assert off_diagonal(matrix) <= OFF_DIAGONAL_MEAN
 
@@ -56,11 +60,11 @@ def test_missing_and_noisy_effort_leave_the_structure_diagonal():
 def test_the_other_figures_are_printed():
     for method in ("eb", "mle"):
         for scale in ("log", "raw"):
-            matrix = ten().matrix(method=method, scale=scale)
+            matrix = several().matrix(method=method, scale=scale)
             print(
                 method, scale, np.diag(matrix).round(3), "off-diagonal at most", off_diagonal(matrix).round(3)
             )
     for condition in ("missing", "noise"):
         print(condition, np.diag(single().matrix(condition)).round(3))
-    log, raw = (np.diag(ten().matrix(method="mle", scale=scale))[0] for scale in ("log", "raw"))
+    log, raw = (np.diag(several().matrix(method="mle", scale=scale))[0] for scale in ("log", "raw"))
     assert log > raw  # the heavy tail of η costs fidelity on the raw scale

@@ -19,7 +19,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from fidm.classify.encoder import ENCODERS
 from fidm.classify.language import Language
@@ -28,7 +30,7 @@ from fidm.classify.trajectory import TrajectoryFeatures
 from fidm.cohort import Cohort
 from fidm.defaults import SCORE
 from fidm.errors import DataError
-from fidm.experiments.shared import fit_learnable, preparation
+from fidm.experiments.shared import fit_learnable
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
 from fidm.simulate.structure import PRESENCE
@@ -404,6 +406,24 @@ def _factorized(
 
 
 # ---------------------------------------------------------------------- representations
+
+
+def preparation(*, scaled: bool = False) -> list[tuple[str, Any]]:
+    """Return the steps that prepare one block, as scikit-learn writes them in a ``Pipeline``."""
+    steps: list[tuple[str, Any]] = [
+        ("impute", SimpleImputer(strategy="median", keep_empty_features=True)),
+        ("standardize", StandardScaler()),
+    ]
+    return (
+        [*steps, ("scale", FunctionTransformer(_by_size, feature_names_out="one-to-one"))]
+        if scaled
+        else steps
+    )
+
+
+def _by_size(block: Floats) -> Floats:
+    """A block of d features divided by √d, so that it counts the same whatever its size."""
+    return np.asarray(block / np.sqrt(block.shape[1]))
 
 
 def representation(

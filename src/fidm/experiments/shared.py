@@ -11,17 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
-from sklearn import config_context
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler
-from threadpoolctl import threadpool_limits
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError
@@ -33,6 +27,9 @@ from fidm.simulate.cohort import Truth
 from fidm.stats import deal_classes
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats, Integers, Values
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
 
 FOLDS = 5
 """The paper's number of folds."""
@@ -56,6 +53,8 @@ def classifier(*, tolerance: float = EXACT) -> LogisticRegression:
         early enough to move an area under the curve by up to 0.001; the default here goes on until nothing
         moves any more.
     """
+    from sklearn.linear_model import LogisticRegression
+
     return LogisticRegression(
         C=1.0, class_weight="balanced", solver="lbfgs", tol=tolerance, max_iter=MOST_STEPS
     )
@@ -76,17 +75,11 @@ def many_small_fits() -> Iterator[None]:
 
     With a thread per processor, linear algebra on tables this small spends its time on waiting.
     """
+    from sklearn import config_context
+    from threadpoolctl import threadpool_limits
+
     with threadpool_limits(1), config_context(assume_finite=True, skip_parameter_validation=True):
         yield
-
-
-def preparation(*, scaled: bool = False) -> list[tuple[str, Any]]:
-    """Return the steps that prepare one block, as scikit-learn writes them in a ``Pipeline``."""
-    steps: list[tuple[str, Any]] = [
-        ("impute", SimpleImputer(strategy="median", keep_empty_features=True)),
-        ("standardize", StandardScaler()),
-    ]
-    return [*steps, ("scale", BlockScaler())] if scaled else steps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,23 +151,6 @@ def _medians(x: Floats) -> Floats:
     columns = np.arange(x.shape[1])
     middle = 0.5 * (ordered[low, columns] + ordered[high, columns])
     return np.where(n > 0, middle, 0.0)
-
-
-class BlockScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Divides a block of d features by √d, so that a block counts the same whatever its size."""
-
-    def fit(self, X: Floats, y: Any = None) -> BlockScaler:  # noqa: N803
-        """Take the number of features."""
-        self.n_features_in_ = X.shape[1]
-        return self
-
-    def transform(self, X: Floats) -> Floats:  # noqa: N803
-        """Return the features divided."""
-        return np.asarray(X / np.sqrt(self.n_features_in_))
-
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """Return the names unchanged."""
-        return input_features
 
 
 def cross_validated_auc(

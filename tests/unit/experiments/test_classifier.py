@@ -7,7 +7,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline
 
-from fidm.experiments.shared import Preparation, classifier, preparation
+from fidm.classify.features import preparation
+from fidm.experiments.shared import Preparation, classifier
 
 
 def awkward(n, d, seed):

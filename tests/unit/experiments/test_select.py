@@ -180,7 +180,7 @@ def test_a_diagnosis_is_not_looked_at_unless_it_is_asked_for(task, people):
 
 
 def test_what_a_diagnosis_says_does_not_change_the_likelihood(task, people):
-    point = {"costs": TRUE[:1], "temperatures": TRUE[1:]}
+    point = {"costs": TRUE[:1], "temperatures": TRUE[1:], "folds": 2}
     named = select(task, grouped(people, ["normal", "mci"] * 30), label="diagnosis", **point)
     plain = select(task, people, **point)
     assert named.points[0].likelihood == plain.points[0].likelihood
@@ -193,7 +193,7 @@ def test_a_channel_that_cannot_be_learned_is_left_out_of_the_area(task, people):
         episode=pl.lit("1"),
     )
     silent = grouped(people.with_segments(keyed), ["normal", "mci"] * 30)
-    found = select(task, silent, label="diagnosis", costs=TRUE[:1], temperatures=TRUE[1:])
+    found = select(task, silent, label="diagnosis", costs=TRUE[:1], temperatures=TRUE[1:], folds=2)
     assert found.notes[0].startswith("pause is left out")
     assert 0 < found.points[0].auc < 1
 
@@ -220,7 +220,8 @@ def test_groups_that_are_not_two_are_refused(task, people):
 
 def test_unknown_groups_are_left_out_of_the_area_alone(task, people):
     values = [None, None, *(["normal", "mci"] * 29)]
-    found = select(task, grouped(people, values), costs=TRUE[:1], temperatures=TRUE[1:], label="diagnosis")
+    cohort = grouped(people, values)
+    found = select(task, cohort, costs=TRUE[:1], temperatures=TRUE[1:], label="diagnosis", folds=2)
     assert found.n_people == 60
     assert 0 < found.points[0].auc < 1
 

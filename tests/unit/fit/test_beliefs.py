@@ -13,7 +13,6 @@ import fidm
 from fidm.simulate.structure import redraw_choices, redraw_walks
 from fidm.tasks.beliefs import believed_values
 from fidm.tasks.stack import TaskSet
-from fidm.tasks.toggles import solve_toggles, toggle_task
 
 
 def maze(seed: int, name: str = "", **settings) -> fidm.TaskModel:
@@ -93,13 +92,6 @@ def test_values_made_or_changed_by_hand_are_taken_as_beliefs_only():
     assert fidm.walk(task, changed, 3.0, seed=1).finished  # one task and its values, side by side
     with pytest.raises(fidm.TaskError, match="some action has no value"):
         believed_values(task, replace(values, q=np.where(np.arange(3) == 1, -np.inf, values.q)))
-
-
-def test_toggles_mark_their_values():
-    task = toggle_task(["a", "b"], np.array([0.0, 1.0, 1.0, 3.0]), change=-0.5, gamma=0.9, tau=0.1)
-    assert solve_toggles(task).solved_for == task.fingerprint == fidm.solve(task).solved_for
-    assert solve_toggles(task, "max").solved_for == task.with_settings(normaliser="max").fingerprint
-    assert solve_toggles(task, change=-0.4).solved_for == ""
 
 
 def test_people_may_believe_in_another_task_than_they_act_in():

@@ -21,7 +21,6 @@ from fidm.record import Record
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet, follow
-from fidm.tasks.toggles import solve_toggles, toggle_task
 from fidm.types import Progress, Values
 from fidm_studies.analysis import ARITHMETIC, KNOWN, OURS, PUBLISHED, Band, Findings, expect
 from fidm_studies.dataset import Loaded, no_progress
@@ -39,6 +38,7 @@ from fidm_studies.justhink.removals import (
     whose_sensitivity,
 )
 from fidm_studies.justhink.replay import LAID_TWICE, NOT_JOINED, OTHER_COST, REMOVED_TWICE
+from fidm_studies.justhink.toggles import solve_toggles, toggle_task
 
 DESIGN = (LOG_MOVES, "role")
 """Speech in a turn is conditioned on the turn's changes and on whether the child lays tracks or tells."""

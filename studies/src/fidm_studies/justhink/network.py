@@ -1,7 +1,7 @@
 """The network of the JUSThink activity: gold mines, tracks that may be laid between them, and what they cost.
 
 Children lay and remove tracks until every mine can be reached from every other; then they may submit. They
-are asked to do so at the least cost. As a task of sets (:mod:`fidm.tasks.toggles`):
+are asked to do so at the least cost. As a task of sets (:mod:`fidm_studies.justhink.toggles`):
 
 - a state is the set of tracks that lie, an action lays or removes one of them;
 - submitting is legal where all mines are joined, as the tablet's button is enabled only then. It pays, in
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from fidm.errors import DataError
 from fidm.tasks.model import TaskModel
-from fidm.tasks.toggles import MOST_THINGS, toggle_task
+from fidm_studies.justhink.toggles import MOST_THINGS, toggle_task
 
 CHANGE = 0.1
 """What laying or removing a track costs, in francs."""

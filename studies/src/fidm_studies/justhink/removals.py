@@ -28,11 +28,11 @@ from fidm.fit.fitted import Fit
 from fidm.fit.profile import Profile
 from fidm.model.action import TIE
 from fidm.tasks.stack import follow
-from fidm.tasks.toggles import solve_toggles
 from fidm.types import Floats, Values
 from fidm_studies.dataset import Loaded
 from fidm_studies.justhink import people
 from fidm_studies.justhink.network import CHANGE, TAU
+from fidm_studies.justhink.toggles import solve_toggles
 from fidm_studies.resampling import draw_clusters, ends, rank_correlation, weighted_aucs
 
 SCORES: Mapping[str, str] = {

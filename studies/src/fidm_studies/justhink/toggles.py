@@ -72,7 +72,7 @@ def toggle_task(
     Two things; only both together may be handed in.
 
     >>> import numpy as np
-    >>> from fidm.tasks.toggles import solve_toggles, toggle_task
+    >>> from fidm_studies.justhink.toggles import solve_toggles, toggle_task
     >>> task = toggle_task(["a", "b"], np.array([np.nan, np.nan, np.nan, 3.0]), change=-1.0, gamma=1.0)
     >>> solve_toggles(task).v.tolist()
     [1.0, 2.0, 2.0, 3.0, 0.0]
