@@ -52,7 +52,7 @@ unit: $(VENV)/.dev $(VENV)/.browser
 # For everyday work, in about a minute: unit tests of what does not draw, browse or kill, oracles, names and ceilings.
 QUICK := tests/oracle $(addprefix tests/unit/,tasks model fit evidence io grounding simulate) tests/net/test_names.py tests/net/test_house.py
 SLOW := tests/unit/tasks/test_large.py $(addprefix tests/unit/grounding/test_,grounding_integrity.py trail.py review_decisions.py) \
-	$(addprefix tests/unit/fit/test_,draws.py leave_one_out.py)
+	$(addprefix tests/unit/fit/test_,draws.py leave_one_out.py nuts.py)
 quick: $(VENV)/.dev
 	$(BIN)/pytest $(PARALLEL) --quiet $(QUICK) $(addprefix --ignore=,$(SLOW))
 

@@ -24,7 +24,16 @@ from fidm.errors import FitError, at_least, count
 from fidm.fit import offsets, sensitivity
 from fidm.fit.kinds import Kinds, Likelihood
 from fidm.fit.offsets import REPORT_NODES, Estimates, OwnKinds, Population
-from fidm.fit.population import TOLERANCE, Learned, pooled, pooled_errors, pooled_prior, random_intercepts
+from fidm.fit.population import (
+    TOLERANCE,
+    Learned,
+    check_design,
+    enough_people,
+    pooled,
+    pooled_errors,
+    pooled_prior,
+    random_intercepts,
+)
 from fidm.fit.profile import (
     ALIKE,
     AT_EDGE,
@@ -378,6 +387,27 @@ def learn_populations(
     if on_progress:
         on_progress("done", before + len(channels), before + len(channels))
     return found, notes
+
+
+def can_be_learned(
+    channels: Sequence[Channel], data: Data, levels: Levels, *, by_name: bool
+) -> tuple[tuple[Channel, ...], tuple[Observed, ...], list[str]]:
+    """Return the channels that can be learned, their observations, and why others cannot.
+
+    Where channels were asked for by name, one that cannot be learned is an error.
+    """
+    found, notes = [], []
+    for channel, seen in zip(channels, data.effort, strict=True):
+        try:
+            check_design(channel, seen, design_names(channel, levels))
+            enough_people(channel, seen)
+            found.append((channel, seen))
+        except FitError as error:
+            if by_name:
+                error.channel = channel.name
+                raise
+            notes.append(f"{channel.name} is left out: {error}")
+    return tuple(channel for channel, _ in found), tuple(seen for _, seen in found), notes
 
 
 def own_offsets(

@@ -118,7 +118,7 @@ def pooled(channel: Channel, data: Observed, names: Sequence[str]) -> Population
     names : sequence of str
         What the design's columns are called, for messages.
     """
-    _check_design(channel, data, names)
+    check_design(channel, data, names)
     coefficients = np.zeros(data.x.shape[0])
     coefficients[0] = channel.predictor(data.y)
     shape = 1.0
@@ -184,7 +184,7 @@ def random_intercepts(
     errors, which comparisons do not need. With ``plausible`` the population is the most probable one under
     weak hyperpriors, and comes with others that are plausible where that matters.
     """
-    _check_design(channel, data, names)
+    check_design(channel, data, names)
     enough_people(channel, data)
     first = pooled(channel, data, names)
     start = _first_guess(channel, data, first, workers)
@@ -289,7 +289,8 @@ def carried_over(channel: Channel, data: Observed, shared: Population) -> float:
 # ---------------------------------------------------------------------- pooled pieces
 
 
-def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> None:
+def check_design(channel: Channel, data: Observed, names: Sequence[str]) -> None:
+    """Raise where observations do not vary, or do not tell apart what they are conditioned on."""
     n, (words, _, things) = len(data.y), channel_words(channel)
     if not n:
         raise FitError(f"nobody has a recorded {words}, so there is nothing to learn from it.")
