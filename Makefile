@@ -52,7 +52,7 @@ unit: $(VENV)/.dev $(VENV)/.browser
 # For everyday work, in about a minute: unit tests of what does not draw, browse or kill, oracles, names and ceilings.
 QUICK := tests/oracle $(addprefix tests/unit/,tasks model fit evidence io grounding simulate) tests/net/test_names.py tests/net/test_house.py
 SLOW := tests/unit/tasks/test_large.py $(addprefix tests/unit/grounding/test_,grounding_integrity.py trail.py review_decisions.py) \
-	$(addprefix tests/unit/fit/test_,draws.py leave_one_out.py)
+	$(addprefix tests/unit/fit/test_,draws.py leave_one_out.py nuts.py)
 quick: $(VENV)/.dev
 	$(BIN)/pytest $(PARALLEL) --quiet $(QUICK) $(addprefix --ignore=,$(SLOW))
 
@@ -80,16 +80,17 @@ bench: $(VENV)/.dev .venv-bench/.done
 	$(BIN)/python benchmarks/language.py --out benchmarks/results/language.json
 	$(BIN)/python benchmarks/classify.py --out benchmarks/results/classify.json
 	$(BIN)/python benchmarks/report.py --out benchmarks/results/report.json
+	$(BIN)/python benchmarks/referee.py --out benchmarks/results/referee.json
 
 # The tests with the lowest versions that both pyproject.toml allow. Old releases may warn, so warnings pass.
-# Language encoders are left out: old releases of torch come as gigabytes. So is the net, which knows the numbers of
-# the versions in constraints.txt.
+# Language encoders are left out: old releases of torch come as gigabytes. So is jax, which needs newer versions of
+# what fidm itself needs, and the net, which knows the numbers of the versions in constraints.txt.
 floors: $(VENV)/.browser
 	@sh scripts/make-venv.sh "$(PYTHON)" .venv-floors
 	.venv-floors/bin/python scripts/floors.py > .venv-floors/floors.txt
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check -r .venv-floors/floors.txt --editable . --editable ./studies
 	.venv-floors/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r tests/llm/requirements.txt
-	.venv-floors/bin/pytest tests src studies --ignore tests/language --ignore tests/net $(PARALLEL) --override-ini filterwarnings=default -p no:cacheprovider
+	.venv-floors/bin/pytest tests src studies --ignore tests/language --ignore tests/net --ignore tests/unit/fit/test_nuts.py $(PARALLEL) --override-ini filterwarnings=default -p no:cacheprovider
 
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fidm.fit.effort_alone import EffortFit, fit_effort
     from fidm.fit.factorized import Model
     from fidm.fit.fitted import Fit, load_fit
+    from fidm.fit.nuts import Posterior
     from fidm.fit.profile import Profile
     from fidm.grounding.ground import Grounded, ground
     from fidm.grounding.hybrid import Hybrid
@@ -69,6 +70,7 @@ __all__ = [
     "LanguageModel",
     "Localization",
     "Model",
+    "Posterior",
     "Problem",
     "Profile",
     "Rules",
@@ -141,6 +143,7 @@ _HOMES = {
     "fidm.fit.effort_alone": ["EffortFit", "fit_effort"],
     "fidm.fit.factorized": ["Model"],
     "fidm.fit.fitted": ["Fit", "load_fit"],
+    "fidm.fit.nuts": ["Posterior"],
     "fidm.fit.profile": ["Profile"],
     "fidm.grounding.ground": ["Grounded", "ground"],
     "fidm.grounding.hybrid": ["Hybrid"],

@@ -27,7 +27,9 @@ from fidm.fit.offsets import REPORT_NODES, Estimates, OwnKinds, Population
 from fidm.fit.population import (
     TOLERANCE,
     Learned,
+    check_design,
     degrees,
+    enough_people,
     pooled,
     pooled_errors,
     pooled_prior,
@@ -414,6 +416,27 @@ def _n_learned(channel: Channel, shared: Population) -> int:
     """How many numbers of a population are learned."""
     slopes = 0 if shared.slopes is None else len(shared.slopes)
     return len(shared.coefficients) + slopes + bool(channel.shape_name) + 1
+
+
+def can_be_learned(
+    channels: Sequence[Channel], data: Data, levels: Levels, *, by_name: bool
+) -> tuple[tuple[Channel, ...], tuple[Observed, ...], list[str]]:
+    """Return the channels that can be learned, their observations, and why others cannot.
+
+    Where channels were asked for by name, one that cannot be learned is an error.
+    """
+    found, notes = [], []
+    for channel, seen in zip(channels, data.effort, strict=True):
+        try:
+            check_design(channel, seen, design_names(channel, levels))
+            enough_people(channel, seen)
+            found.append((channel, seen))
+        except FitError as error:
+            if by_name:
+                error.channel = channel.name
+                raise
+            notes.append(f"{channel.name} is left out: {error}")
+    return tuple(channel for channel, _ in found), tuple(seen for _, seen in found), notes
 
 
 def own_offsets(

@@ -59,11 +59,14 @@ class Draws:
     values : float array [P, K, n]
         The draws. Minus infinity is η = 0: the person chooses at random. NaN where the profile has no
         estimate.
+    chains : int
+        From how many chains they are, one after the other; 1 where draws are independent.
     """
 
     participants: pl.Series
     parameters: tuple[str, ...]
     values: Floats
+    chains: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", read_only(self.values))
@@ -80,11 +83,13 @@ class Draws:
     def to_inference_data(self) -> arviz.InferenceData:
         """Return the draws for ArviZ: a group ``posterior`` with one variable per parameter.
 
-        Its dimensions are ``chain`` (there is one), ``draw`` and ``participant``. Needs ArviZ
-        (``pip install 'fidm[arviz]'``).
+        Its dimensions are ``chain`` (one, unless chains were sampled), ``draw`` and ``participant``. Needs
+        ArviZ (``pip install 'fidm[arviz]'``).
         """
         found: arviz.InferenceData = _arviz().from_dict(
-            posterior={name: self[name].T[None] for name in self.parameters},
+            posterior={
+                name: np.moveaxis(by_chain(self[name], self.chains), 0, 2) for name in self.parameters
+            },
             coords={"participant": self.participants.to_list()},
             dims={name: ["participant"] for name in self.parameters},
         )
@@ -93,6 +98,11 @@ class Draws:
     def __repr__(self) -> str:
         who = count(len(self), "participant")
         return f"Draws({who} × {', '.join(self.parameters)}; {self.values.shape[2]:,} draws)"
+
+
+def by_chain(values: Floats, chains: int) -> Floats:
+    """Return draws, the last axis, with an axis of chains before it."""
+    return values.reshape(*values.shape[:-1], chains, -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,9 @@ estimates every person. Constructing computes nothing; fitting returns a new obj
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
@@ -20,6 +22,7 @@ from fidm.fit.common import (
     Data,
     Method,
     PopulationKind,
+    can_be_learned,
     default_lapse,
     drawn,
     learn_populations,
@@ -37,13 +40,16 @@ from fidm.fit.regression import Formulas, clusters_of, lay_out
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
-from fidm.model.effort import cohort_problems, far_longer, paper_channels, refuse, text_levels
+from fidm.model.effort import Levels, cohort_problems, far_longer, paper_channels, refuse, text_levels
 from fidm.tasks.beliefs import Believes, name_beliefs, own_values, seen_values
 from fidm.tasks.check import task_problems
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_of
 from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Integers, Progress, Values, read_only
+from fidm.types import Floats, Integers, Progress, Values, read_only
+
+if TYPE_CHECKING:
+    from fidm.fit.nuts import Posterior
 
 
 class Model:
@@ -155,29 +161,15 @@ class Model:
         if joint and method == "mle":
             raise FitError("joint=True is a prior over all parameters; it needs method='eb'.")
         valid_level(level)
-        if not isinstance(cohort, Cohort):
-            raise FitError(
-                f"A model learns from a Cohort, not from a {type(cohort).__name__}. See fidm.make_cohort."
-            )
-        if not len(cohort):
-            raise FitError("There is nobody to learn from.")
+        _check_people(cohort)
         pool = threads(workers)
         say = on_progress or (lambda doing, done, of: None)
         learners = drawn(cohort, max_people)
-        channels = self.channels
-        skipped: tuple[str, ...] = ()
-        if channels is None:
-            channels = tuple(c for c in paper_channels() if c.column in learners.segments.columns)
-            skipped = tuple(c.name for c in paper_channels() if c.column not in learners.segments.columns)
+        channels, skipped = self._channels_of(learners)
         say("solving", 0, 2 + len(channels))
         seen, beliefs = seen_values(self.tasks, self._values, self._believes)
         q = read_only(self.tasks.values(seen))
-        levels = text_levels(channels, learners)
-        _, longest = far_longer(learners)
-        data = Data.of(
-            self.tasks, q, channels, levels, learners,
-            need_columns=True, inferred=self.inferred, longest=longest,
-        )  # fmt: skip
+        levels, longest, data = self._lay_out(learners, channels, q)
         parameters = [SENSITIVITY, *(channel.name for channel in channels)]
         layouts, known = lay_out(self.regress, parameters, learners.participants, method)
         clusters = clusters_of(learners.participants, self.cluster, layouts)
@@ -232,6 +224,92 @@ class Model:
             fit = fit.with_joint(learners)
         return fit
 
+    def sample(
+        self,
+        cohort: Cohort,
+        *,
+        seed: int,
+        draws: int = 500,
+        warmup: int = 500,
+        chains: int = 4,
+        joint: bool = True,
+        level: float = 0.95,
+        keep: str | Path | None = None,
+        however_long: bool = False,
+        workers: int | None = None,
+        on_progress: Progress | None = None,
+    ) -> Posterior:
+        """Sample the full Bayesian model, to check a fit: everybody's parameters and what people share.
+
+        :meth:`fit` answers in a second what this answers in minutes or hours, and should give nearly the same
+        estimates and errors. Needs jax and numpyro (``pip install 'fidm[bayes]'``). A lapse rate that is left
+        out is 0; ``lapse="estimate"`` of the model samples it, with no probability of being exactly 0. Look
+        at ``warnings`` of the result first.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The people.
+        seed : int
+            The same seed gives the same draws on the same kind of processor.
+        draws, warmup, chains : int
+            How many draws of each chain are kept, how many steps before these tune the sampler, and how many
+            chains there are. On a GPU they run side by side, otherwise in as many threads as ``workers``.
+        joint : bool
+            Whether parameters may be correlated in people; False is the model of the default fit.
+        level : float
+            The level of intervals.
+        keep : path, optional
+            A file in which the chains are kept after every 25 steps. If it is there, sampling goes on where
+            it stopped, and the draws are those of a run that never stopped; more draws may be asked for.
+        however_long : bool
+            Sample although it takes more than an hour by a rough estimate, which is refused otherwise.
+        workers : int, optional
+            Threads; by default one per processor. Changes no number.
+        on_progress : callable, optional
+            Called as ``on_progress(doing, done, of)``.
+        """
+        from fidm.fit import nuts
+
+        valid_level(level)
+        _check_people(cohort)
+        channels, _ = self._channels_of(cohort)
+        seen, _ = seen_values(self.tasks, self._values, self._believes)
+        levels, _, data = self._lay_out(cohort, channels, read_only(self.tasks.values(seen)))
+        named = [SENSITIVITY, *(channel.name for channel in channels)]
+        layouts, known = lay_out(self.regress, named, cohort.participants, "eb")
+        data = data.with_known(known, channels)
+        channels, effort, notes = can_be_learned(channels, data, levels, by_name=self.channels is not None)
+        parameters = (SENSITIVITY, *(channel.name for channel in channels))
+        return nuts.sample_posterior(
+            replace(data, effort=effort), channels, levels, cohort.ids,
+            lapse=0.0 if self.lapse is None else valid_lapse(self.lapse), joint=joint,
+            draws=draws, warmup=warmup, chains=chains, seed=seed, level=level, keep=keep,
+            however_long=however_long, workers=workers, on_progress=on_progress,
+            known={name: (layouts[name].names, own) for name, own in known.items() if name in parameters},
+            notes=notes,
+        )  # fmt: skip
+
+    def _channels_of(self, cohort: Cohort) -> tuple[tuple[Channel, ...], tuple[str, ...]]:
+        """The channels, and which of the paper's are not among them as their column is missing."""
+        if self.channels is not None:
+            return self.channels, ()
+        paper, columns = paper_channels(), cohort.segments.columns
+        found = tuple(channel for channel in paper if channel.column in columns)
+        return found, tuple(channel.name for channel in paper if channel.column not in columns)
+
+    def _lay_out(
+        self, learners: Cohort, channels: Sequence[Channel], q: Floats
+    ) -> tuple[Levels, float, Data]:
+        """Levels of text columns, how long segments are that are learned from, and the data themselves."""
+        levels = text_levels(channels, learners)
+        _, longest = far_longer(learners)
+        data = Data.of(
+            self.tasks, q, channels, levels, learners,
+            need_columns=True, inferred=self.inferred, longest=longest,
+        )  # fmt: skip
+        return levels, longest, data
+
     def check(self, cohort: Cohort, *, strict: bool = True) -> Cohort:
         """Check a cohort against the tasks and the channels.
 
@@ -243,9 +321,7 @@ class Model:
             Raise if a row cannot be used, with all of them. With False the people concerned are left out,
             and ``problems`` of what is returned says why.
         """
-        channels = self.channels
-        if channels is None:
-            channels = tuple(c for c in paper_channels() if c.column in cohort.segments.columns)
+        channels, _ = self._channels_of(cohort)
         problems = cohort_problems(self.tasks, channels, cohort, follow(self.tasks, cohort))
         if not problems.height:
             return cohort
@@ -264,6 +340,16 @@ class Model:
             f"Model({', '.join(self.tasks.names[:3])}{more}; channels: {channels}; "
             f"lapse: {'by default' if self.lapse is None else self.lapse}{inferred}{believes}{regress})"
         )
+
+
+def _check_people(cohort: Cohort) -> None:
+    """Raise unless there is a cohort to learn from."""
+    if not isinstance(cohort, Cohort):
+        raise FitError(
+            f"A model learns from a Cohort, not from a {type(cohort).__name__}. See fidm.make_cohort."
+        )
+    if not len(cohort):
+        raise FitError("There is nobody to learn from.")
 
 
 def learn_sensitivity(

@@ -121,7 +121,7 @@ def pooled(channel: Channel, data: Observed, names: Sequence[str]) -> Population
     names : sequence of str
         What the design's columns are called, for messages.
     """
-    _check_design(channel, data, names)
+    check_design(channel, data, names)
     coefficients = np.zeros(data.x.shape[0])
     coefficients[0] = channel.predictor(data.y)
     shape = 1.0
@@ -197,7 +197,7 @@ def random_intercepts(
     weak hyperpriors, and comes with others that are plausible where that matters. People of the same cluster
     [P] may go together: see :func:`sandwich`.
     """
-    _check_design(channel, data, names)
+    check_design(channel, data, names)
     enough_people(channel, data)
     first = pooled(channel, data, names)
     start = _first_guess(channel, data, first, workers)
@@ -327,7 +327,8 @@ def carried_over(channel: Channel, data: Observed, shared: Population) -> float:
 # ---------------------------------------------------------------------- pooled pieces
 
 
-def _check_design(channel: Channel, data: Observed, names: Sequence[str]) -> None:
+def check_design(channel: Channel, data: Observed, names: Sequence[str]) -> None:
+    """Raise where observations do not vary, or do not tell apart what they are conditioned on."""
     n, (words, _, things) = len(data.y), channel_words(channel)
     if not n:
         raise FitError(f"nobody has a recorded {words}, so there is nothing to learn from it.")

@@ -832,7 +832,7 @@ class _Learning:
     def __init__(self, choices: Choices, workers: int, clusters: Integers | None = None) -> None:
         self.choices, self.workers = choices, workers
         self.grid = _learning_grid(choices)
-        self.middle = 0.5 * float(self.grid[0] + self.grid[-1])
+        self.middle = middle_of_range(choices)
         scores = _extremes(choices.entries(), 0.0)
         known = np.zeros((len(choices), 0)) if choices.known is None else choices.known
         # products of matrices must not depend on the order of people
@@ -1089,6 +1089,12 @@ def _learning_grid(choices: Choices) -> Floats:
     spacing = max(SPACING * min(1.0, math.sqrt(300.0 / max(heaviest, 1.0))), (wide[-1] - wide[0]) / 4000)
     # Beyond the grid ℓ hardly changes, but a wide prior has mass there.
     return np.arange(wide[0] - BEYOND, wide[-1] + BEYOND + spacing, spacing)
+
+
+def middle_of_range(choices: Choices) -> float:
+    """Return the middle of the range of log η in which choices tell anything."""
+    grid = _learning_grid(choices)
+    return 0.5 * float(grid[0] + grid[-1])
 
 
 def _first_guess(table: Floats, grid: Floats) -> Floats:
