@@ -12,6 +12,9 @@ difference in posterior standard deviations, and the mean ratio of the fit's sta
 sampled ones. Against the same model the default fit must reach a correlation of .99 and a ratio between 0.95
 and 1.03, and at most 1 % of the paths may diverge; the exit code is 1 if one of these does not hold.
 
+With ``--regress`` people have an age, whose standard deviation moves every parameter by 0.2, and the prior
+depends on it; slopes are compared, too: those of the fit and their standard errors with those sampled.
+
 On a GPU chains run side by side.
 """
 
@@ -26,6 +29,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 import fidm
 from fidm.files import whole_file
@@ -36,13 +40,27 @@ LOWEST_R, RATIOS, MOST_DIVERGENT = 0.99, (0.95, 1.03), 0.01
 
 
 def simulate(options: argparse.Namespace, task: fidm.TaskModel) -> fidm.Cohort:
-    """People whose parameters are correlated."""
+    """People whose parameters are correlated and, if asked for, go with age."""
+    age = np.random.default_rng(options.seed).normal(size=options.people)
     correlation = np.full((PARAMETERS, PARAMETERS), options.correlation)
     np.fill_diagonal(correlation, 1.0)
-    return fidm.simulate_cohort(
+    cohort = fidm.simulate_cohort(
         task, options.people, seed=options.seed, max_steps=options.actions,
         people=People(correlation=correlation),
+        shifts=np.outer(age, np.full(PARAMETERS, 0.2 if options.regress else 0.0)),
     )  # fmt: skip
+    return cohort.with_participants(cohort.participants.with_columns(age=pl.Series(70 + 7 * age)))
+
+
+def slopes(fit: fidm.Fit, posterior: fidm.Posterior) -> None:
+    """Print how the fit's slopes agree with those sampled."""
+    sampled = posterior.population.filter(quantity="slope of age")
+    for row in fit.regression_table().iter_rows(named=True):
+        own = sampled.filter(pl.col("parameter").str.ends_with(row["parameter"])).row(0, named=True)
+        print(
+            f"  slope of {row['parameter']:20} fit {row['slope']:+.4f} ± {row['se']:.4f}, sampled "
+            f"{own['estimate']:+.4f} ± {own['se']:.4f}"
+        )
 
 
 def compare(profile: fidm.Profile, posterior: fidm.Posterior) -> list[dict[str, object]]:
@@ -118,6 +136,7 @@ def main() -> int:
     parser.add_argument("--people", type=int, default=40)
     parser.add_argument("--actions", type=int, default=60, help="how many actions people make at most")
     parser.add_argument("--correlation", type=float, default=0.0, help="of any two parameters among people")
+    parser.add_argument("--regress", action="store_true", help="let the prior depend on age")
     parser.add_argument("--draws", type=int, default=500)
     parser.add_argument("--warmup", type=int, default=500)
     parser.add_argument("--chains", type=int, default=4)
@@ -127,11 +146,14 @@ def main() -> int:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     task = fidm.load_task(TASK)
-    cohort, model = simulate(options, task), fidm.Model(task, lapse=0.0, values=fidm.solve(task))
+    formula = "age" if options.regress else None
+    model = fidm.Model(task, lapse=0.0, values=fidm.solve(task), regress=formula)
+    cohort = simulate(options, task)
     fits, seconds = {}, {}
     for way, joint in (("default", False), ("joint", True)):
         begun = time.perf_counter()
-        fits[way] = model.fit(cohort, joint=joint).profile(cohort)
+        fit = model.fit(cohort, joint=joint)
+        fits[way] = fit.profile(cohort)
         seconds[way] = time.perf_counter() - begun
         print(f"{way} fit: {seconds[way]:.1f} s", flush=True)
     apart, told_apart = sampled(model, cohort, options, joint=False)
@@ -143,6 +165,8 @@ def main() -> int:
     ]
     for one in found:
         show(*one)
+    if options.regress:
+        slopes(fit, apart)
     same = [row for row in found[0][2] if "r" in row]
     gates = {
         f"r of at least {LOWEST_R}": all(row["r"] >= LOWEST_R for row in same),

@@ -286,7 +286,11 @@ class Model:
             lapse=0.0 if self.lapse is None else valid_lapse(self.lapse), joint=joint,
             draws=draws, warmup=warmup, chains=chains, seed=seed, level=level, keep=keep,
             however_long=however_long, workers=workers, on_progress=on_progress,
-            known={name: (layouts[name].names, own) for name, own in known.items() if name in parameters},
+            known={
+                f"log_{name}" if name == SENSITIVITY else name: (layouts[name].names, own)
+                for name, own in known.items()
+                if name in parameters
+            },
             notes=notes,
         )  # fmt: skip
 

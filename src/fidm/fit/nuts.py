@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from fidm.errors import FitError, at_least, count
+from fidm.errors import FitError, at_least, count, few
 from fidm.files import whole_file
 from fidm.fit.common import Data, threads
 from fidm.fit.draws import Draws, by_chain
@@ -1025,6 +1025,11 @@ def sample_posterior(
     if not len(data.choices.row):
         raise FitError("In no counted step do two legal actions differ in value: there is nothing to sample.")
     parameters = (f"log_{SENSITIVITY}", *(channel.name for channel in channels))
+    unknown = sorted(set(known or {}) - set(parameters))
+    if unknown:
+        raise FitError(
+            f"Covariates are given of {few(unknown)}. The parameters are: {', '.join(parameters)}."
+        )
     given = [(known or {}).get(name, ((), np.zeros((len(data), 0)))) for name in parameters]
     plan = Plan.of(channels, levels, [names for names, _ in given], joint=joint, lapse=lapse)
     with double_precision():

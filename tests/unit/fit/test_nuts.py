@@ -200,8 +200,9 @@ def test_slopes_have_the_hyperprior_of_a_fit():
 
 def test_a_regressed_model_is_sampled_with_its_slopes():
     about = people().participants.with_columns(age=pl.Series(np.linspace(55, 85, 14)))
-    found = model(regress={"pause": "age"}).sample(people().with_participants(about), **FEW)
-    assert ("pause", "slope of age") in found.names
+    found = model(regress="age").sample(people().with_participants(about), **FEW)
+    slopes = [name for name, quantity in found.names if quantity == "slope of age"]
+    assert slopes == list(found.draws.parameters)
 
 
 # ---------------------------------------------------------------------- sampling
