@@ -20,6 +20,7 @@ from fidm.classify.result import Classification, Flow
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FidmError, FitError, count
 from fidm.evidence.localization import Localization, table_schema
+from fidm.experiments.compare import Comparison, hash_columns
 from fidm.experiments.reliability import Reliability, learned_numbers
 from fidm.experiments.shared import fit_learnable
 from fidm.fit.factorized import Model
@@ -204,6 +205,17 @@ class StudyFolder:
             return None
         table = pl.DataFrame(said["anchors"], schema=table_schema())
         return Localization(table, pl.DataFrame(), tuple(said["notes"]), record)
+
+    def find_comparison(self) -> Comparison | None:
+        """Return the study's comparison of groups, if it is of these data and of what is known of people."""
+        record, said = self._saved("compare")
+        if record is None:
+            return None
+        asked = [record.settings["by"], *record.settings["adjust"]]
+        if not set(asked) <= set(self.cohort.participants.columns):
+            return None
+        same = record.settings["known"] == hash_columns(self.cohort, asked)
+        return Comparison.of(record, said) if same else None
 
     def find_classification(self, *, label: str, normal: str) -> Classification | None:
         """Return the study's classification, if it is of these data and labels."""

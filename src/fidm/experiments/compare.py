@@ -10,7 +10,7 @@ for the presence of pauses the ratio of odds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -33,7 +33,7 @@ from fidm.fit.regression import (
 from fidm.gaps import Gaps, has_data, named
 from fidm.model.channels import Channel
 from fidm.model.effort import far_longer, paper_channels, text_levels
-from fidm.record import Record
+from fidm.record import Record, hash_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
@@ -47,6 +47,9 @@ SPREADS = 41
 
 FEWEST_PER_GROUP = 5
 """A parameter that was observed in fewer people of a group is not compared."""
+
+INFERRED_APART = 0.05
+"""Groups whose shares of inferred moves differ by more than this are said to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +66,7 @@ class Comparison:
         parameters together (``p_holm``, ``p_fdr``); ``auc`` says how well the parameter itself, known without
         error, would tell the two groups apart, with an interval that carries the uncertainty of the
         difference and of the spread within groups, and null where that spread cannot be told from 0;
-        ``unadjusted`` is the factor without what is adjusted for.
+        ``unadjusted`` and ``auc_unadjusted`` are factor and AUC without what is adjusted for.
     terms : DataFrame
         A row per parameter and covariate: slope, standard error, interval and p-value.
     overall : DataFrame
@@ -71,7 +74,8 @@ class Comparison:
         table), the sd of people with and without covariates and the share of the variance that they explain,
         and how many people it rests on.
     groups : DataFrame
-        A row per group: people with data, counted actions and segments.
+        A row per group: people with data, their median numbers of counted actions and of segments, and the
+        share of their moves that is inferred.
     by : str
         What is compared.
     adjust : tuple of str
@@ -80,6 +84,8 @@ class Comparison:
         The level of intervals.
     notes : tuple of str
         What is to be said besides.
+    gaps : tuple of str
+        What is to be said of people who lack data, with their names.
     """
 
     record: Record
@@ -91,6 +97,18 @@ class Comparison:
     adjust: tuple[str, ...]
     level: float
     notes: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, record: Record, said: Mapping[str, Any]) -> Comparison:
+        """Make a comparison from what :meth:`to_dict` gave, and its record."""
+        tables = (
+            pl.DataFrame(rows, infer_schema_length=None, schema_overrides=_numbers_of(rows))
+            for rows in (said[name] for name in ("table", "terms", "overall", "groups"))
+        )
+        adjust, notes, gaps = (tuple(said[name]) for name in ("adjust", "notes", "gaps"))
+        table, terms, overall, groups = tables
+        return cls(record, table, terms, overall, groups, said["by"], adjust, said["level"], notes, gaps)
 
     @property
     def tables(self) -> Mapping[str, pl.DataFrame]:
@@ -109,6 +127,13 @@ class Comparison:
             said.append(f"{name}: {'' if clear else 'no clear difference; '}{ends} as high {whose}.")
         return tuple(said)
 
+    def by_contrast(self) -> Iterator[tuple[str, pl.DataFrame, tuple[str, ...]]]:
+        """Give each contrast with its rows of the table and their sentences."""
+        said = self.table.select("contrast").with_columns(sentence=pl.Series(self.sentences))
+        for contrast in self.table["contrast"].unique(maintain_order=True):
+            rows = said.filter(contrast=contrast)
+            yield contrast, self.table.filter(contrast=contrast), tuple(rows["sentence"])
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers, texts and lists."""
         return {
@@ -116,6 +141,7 @@ class Comparison:
             "adjust": list(self.adjust),
             "level": self.level,
             "notes": list(self.notes),
+            "gaps": list(self.gaps),
             **{name or "table": table.to_dicts() for name, table in self.tables.items()},
         }
 
@@ -178,7 +204,8 @@ def compare(
     asked = _columns(cohort, by, adjust)
     whole, has_any = cohort, has_data(cohort)
     known = without_missing(cohort.participants.select(asked))
-    cohort = whole[np.flatnonzero(known & has_any)]
+    enough, too_few = _large_enough(_group(whole, by), known & has_any)
+    cohort = whole[np.flatnonzero(enough)]
     groups, contrasts, formula = _formula(cohort, by, adjust, reference)
     covariates = Covariates.of(groups, formula)
     own = tuple(i for term, places in covariates.terms.items() if "by__" in term for i in places)
@@ -237,6 +264,7 @@ def compare(
                     "p": p[place],
                     **_latent_auc(found, place, level),
                     "unadjusted": float(np.exp(alone.slopes[k])),
+                    "auc_unadjusted": _latent_auc(alone, k, level)["auc"],
                     "n_people": found.n_people,
                 }
             )
@@ -249,8 +277,7 @@ def compare(
         overall.append((parameter, together, found.spread, smaller.spread, share, found.n_people))
     if not rows:
         raise FitError(f"Nothing can be compared. {' '.join(notes)}")
-    areas = dict.fromkeys(("auc", "auc_low", "auc_high"), pl.Float64)
-    table = _all_together(pl.DataFrame(rows, schema_overrides=areas))
+    table = _all_together(pl.DataFrame(rows, schema_overrides=_numbers_of(rows)))
     described = _described(cohort, by, data)
     return Comparison(
         record=Record.of(
@@ -264,6 +291,7 @@ def compare(
                 "inferred": inferred,
                 "level": level,
                 "channels": list(parameters[1:]),
+                "known": hash_columns(whole, asked),
             },
             cohort=whole,
         ),
@@ -282,12 +310,47 @@ def compare(
         level=level,
         notes=(
             *_left_out(known[has_any], asked),
-            *_of_the_data(whole, cohort, data, inferred),
+            *too_few,
             *_unequal(described),
+            *_unequally_inferred(described, inferred),
+            *_inferred(data, inferred),
             *notes,
             *_no_auc(alike),
         ),
+        gaps=_gaps(whole, cohort),
     )
+
+
+def hash_columns(cohort: Cohort, columns: Sequence[str]) -> str:
+    """Return a hash of what is known of everybody: a cohort's own hash leaves it out."""
+    texts = cohort.participants.select(pl.col(columns).cast(pl.String))
+    return hash_values(np.array([repr(row) for row in texts.iter_rows()]))
+
+
+def _numbers_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, type[pl.Float64]]:
+    """The columns of rows that hold no text, all of whose values may be missing."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    bare = (name for name in names if all(row[name] is None for row in rows))
+    return dict.fromkeys(bare, pl.Float64)
+
+
+def _large_enough(group: pl.Series, known: Flags) -> tuple[Flags, list[str]]:
+    """Who is compared: everybody known, but of small groups nobody if two others are left."""
+    sizes = group.filter(known).value_counts().sort("group")
+    small = sizes.filter(pl.col("count") < FEWEST_PER_GROUP)
+    if sizes.height < 2:
+        return known, []
+    if sizes.height - small.height < 2:
+        told = ", ".join(f"{name!r} {n:,}" for name, n in sizes.iter_rows())
+        raise FitError(
+            f"Two groups of {FEWEST_PER_GROUP} people with data or more are needed; there are {told}."
+        )
+    said = [
+        f"{count(n, 'person', 'people')} of the group {name!r} {'is' if n == 1 else 'are'} left out: at "
+        f"least {FEWEST_PER_GROUP} are needed in each."
+        for name, n in small.iter_rows()
+    ]
+    return known & ~group.is_in(small["group"].implode()).fill_null(value=False).to_numpy(), said
 
 
 def _columns(cohort: Cohort, by: str, adjust: Sequence[str]) -> list[str]:
@@ -381,7 +444,9 @@ def _all_together(table: pl.DataFrame) -> pl.DataFrame:
 def _group(cohort: Cohort, by: str) -> pl.Series:
     """Everybody's group; one for all where a number is compared."""
     column = cohort.participants[by]
-    return pl.Series(["everybody"] * len(cohort)) if column.dtype.is_numeric() else column.cast(pl.String)
+    if column.dtype.is_numeric():
+        return pl.Series("group", ["everybody"] * len(cohort))
+    return column.cast(pl.String).alias("group")
 
 
 def _enough_in_each(group: pl.Series, observed: Flags) -> None:
@@ -396,13 +461,21 @@ def _enough_in_each(group: pl.Series, observed: Flags) -> None:
 
 
 def _described(cohort: Cohort, by: str, data: Data) -> pl.DataFrame:
-    """How many people each group has, and how much they did."""
+    """How many people each group has, how much they did, and how much of it was inferred."""
     segments = np.diff(cohort.segment_offsets[cohort.episode_offsets])
+    did = {"actions": data.choices.n_choices, "segments": segments}
+    moves = {"moves": data.n_steps, "inferred": data.n_inferred}
+    share = pl.col("inferred").sum() / pl.col("moves").sum()
     return (
-        pl.DataFrame({"actions": data.choices.n_choices, "segments": segments})
-        .with_columns(_group(cohort, by).alias("group"))
+        pl.DataFrame({**did, **moves}, nan_to_null=True)
+        .with_columns(_group(cohort, by))
         .group_by("group")
-        .agg(people=pl.len(), actions=pl.col("actions").median(), segments=pl.col("segments").median())
+        .agg(
+            people=pl.len(),
+            actions=pl.col("actions").median(),
+            segments=pl.col("segments").median(),
+            inferred=share.fill_nan(None),
+        )
         .sort("group")
     )
 
@@ -414,7 +487,7 @@ def _left_out(known: Flags, asked: Sequence[str]) -> list[str]:
     return [f"{count(lost, 'person', 'people')} without {' or '.join(asked)} are left out."]
 
 
-def _of_the_data(whole: Cohort, cohort: Cohort, data: Data, inferred: float) -> list[str]:
+def _gaps(whole: Cohort, cohort: Cohort) -> tuple[str, ...]:
     """Who has no data, and what a fit of those who are compared would say of theirs."""
     gaps = Gaps.of(whole)
     lost = (*gaps.absent, *gaps.unread)
@@ -424,9 +497,13 @@ def _of_the_data(whole: Cohort, cohort: Cohort, data: Data, inferred: float) -> 
         if lost
         else []
     )
-    said += (f"{one[0].upper()}{one[1:]}." for one in Gaps.of(cohort).say("episode"))
+    return (*said, *(f"{one[0].upper()}{one[1:]}." for one in Gaps.of(cohort).say("episode")))
+
+
+def _inferred(data: Data, inferred: float) -> list[str]:
+    """Which share of all moves is inferred, where any is."""
     moves = say_share_inferred(data.n_inferred, data.n_steps, inferred)
-    return [*said, f"{moves[0].upper()}{moves[1:]}."] if moves else said
+    return [f"{moves[0].upper()}{moves[1:]}."] if moves else []
 
 
 def _no_auc(alike: Sequence[str]) -> list[str]:
@@ -450,3 +527,21 @@ def _unequal(groups: pl.DataFrame) -> list[str]:
                 "Differences here allow for it; plain means of estimates would not."
             )
     return said
+
+
+def _unequally_inferred(groups: pl.DataFrame, inferred: float) -> list[str]:
+    """Say it if more was inferred in one group than in another."""
+    known = groups.filter(pl.col("inferred").is_not_null()).sort("inferred", "group")
+    if known.height < 2 or known["inferred"][-1] - known["inferred"][0] <= INFERRED_APART:
+        return []
+    least, most = (f"{row['group']} ({row['inferred']:.0%})" for row in known[[0, -1]].iter_rows(named=True))
+    why = (
+        "Inferred moves are mostly best actions, so they raise η there."
+        if inferred
+        else "They do not count in action sensitivity, but effort is held against them: a difference in "
+        "effort may come from how moves were filled in."
+    )
+    return [
+        f"More moves were inferred in {most} than in {least}. {why} See whether the result is the same with "
+        f"inferred moves {'left out (--inferred 0)' if inferred else 'counted (--inferred 1)'}."
+    ]

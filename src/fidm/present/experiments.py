@@ -22,7 +22,7 @@ from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.numbers import DASH, METHODS, ONE_SITTING, SHORT, number
-from fidm.present.terminal import note, table_of, warn
+from fidm.present.terminal import note, printable, table_of, warn
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
 
@@ -295,45 +295,56 @@ def show_reliability(found: Reliability, console: Console) -> None:
 
 def show_comparison(found: Comparison, console: Console) -> None:
     """Print how groups differ, and by how much."""
-    people = found.groups.rename({"actions": "actions each", "segments": "segments each"})
-    console.print(
-        table_of(
-            people.columns,
-            [[row[0], f"{row[1]:,}", *(f"{one:g}" for one in row[2:])] for row in people.iter_rows()],
-            left=1,
-        )
-    )
+    people = found.groups.iter_rows(named=True)
+    rows = [
+        [
+            row["group"],
+            f"{row['people']:,}",
+            f"{row['actions']:g}",
+            f"{row['segments']:g}",
+            _one(row, "inferred", ".0%"),
+        ]
+        for row in people
+    ]
+    header = ["group", "people", "actions each", "segments each", "moves inferred"]
+    shown = len(header) if found.groups["inferred"].sum() else len(header) - 1
+    console.print(table_of(header[:shown], [row[:shown] for row in rows], left=1))
     level = f"{found.level:.0%}"
-    header = ["parameter", "factor", level, "p", "Holm", "FDR", f"AUC ({level})", "n", "unadjusted"]
+    header = ["parameter", f"factor ({level})", "Holm p", f"AUC ({level})", "n", "unadjusted"]
     shown = len(header) if found.adjust else len(header) - 1
-    for (contrast,), table in found.table.group_by("contrast", maintain_order=True):
+    for contrast, table, said in found.by_contrast():
         rows = [
             [
                 SHORT.get(row["parameter"], row["parameter"]),
-                f"× {number(row['factor'])}",
-                f"{number(row['factor_low'])} to {number(row['factor_high'])}",
-                *(_probability(row[name]) for name in ("p", "p_holm", "p_fdr")),
+                f"{number(row['factor'])} ({number(row['factor_low'])} to {number(row['factor_high'])})",
+                _probability(row["p_holm"]),
                 _area(row),
                 f"{row['n_people']:,}",
-                f"× {number(row['unadjusted'])}",
+                f"{number(row['unadjusted'])}, {_one(row, 'auc_unadjusted', '.2f').removeprefix('0')}",
             ]
             for row in table.iter_rows(named=True)
         ]
-        console.print(Text(f"\n{contrast}", style="bold"))
+        console.print(Text(f"\n{printable(contrast)}", style="bold"), soft_wrap=True)
         console.print(table_of(header[:shown], [row[:shown] for row in rows], left=1))
-    for sentence in found.sentences:
-        console.print(sentence, soft_wrap=True, markup=False)
+        for sentence in said:
+            console.print(sentence, soft_wrap=True, markup=False)
+    console.print()
+    note(console, *comparison_notes(found))
+    warn(console, *found.notes, *found.gaps)
+
+
+def comparison_notes(found: Comparison) -> list[str]:
+    """Return how the columns of a comparison are to be read."""
     adjusted = f", adjusted for {listed(found.adjust)}" if found.adjust else ""
-    note(
-        console,
-        f"factor: how many times as high the parameter is{adjusted}; of pause presence the odds",
-        "Holm and FDR: p-values that hold for all rows together; judge by these",
+    plain = "; unadjusted: factor and AUC without that" if found.adjust else ""
+    return [
+        f"factor: how many times as high the parameter is{adjusted}; of pause presence the odds{plain}",
+        "Holm p: holds for all rows together; judge by it. p of each row alone, and false discovery rates: "
+        "compare.csv",
         "AUC: how well the parameter itself, if it were known without error, would tell the groups apart, "
         "with the uncertainty of the difference and of the spread within groups",
         "everybody's choices and segments tell the difference; nobody's own estimate enters",
-    )
-    for said in found.notes:
-        warn(console, said)
+    ]
 
 
 def _area(row: dict[str, Any]) -> str:

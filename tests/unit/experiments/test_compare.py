@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from rich.console import Console
 from scipy import special
 
 import fidm
+from fidm.experiments.compare import Comparison
 from fidm.model.effort import paper_channels
 from fidm.plot import forest
 from fidm.present.experiments import show_comparison
@@ -63,7 +65,12 @@ def test_a_difference_is_found_where_it_is_and_nowhere_else():
 
 def test_what_is_adjusted_for_has_slopes_and_changes_little_here():
     assert keen().terms["term"].n_unique() == 4
-    assert keen().table["unadjusted"].to_numpy() == pytest.approx(keen().table["factor"].to_numpy(), rel=0.1)
+    table = keen().table
+    assert table["unadjusted"].to_numpy() == pytest.approx(table["factor"].to_numpy(), rel=0.1)
+    assert table["auc_unadjusted"].to_numpy() == pytest.approx(table["auc"].to_numpy(), abs=0.1)
+    alone = fidm.compare(*study(), by="keen", reference="no").table
+    assert table["unadjusted"].to_list() == alone["factor"].to_list()
+    assert table["auc_unadjusted"].to_list() == alone["auc"].to_list() == alone["auc_unadjusted"].to_list()
     explained = dict(keen().overall.select("parameter", "explained").iter_rows())
     assert explained["action_sensitivity"] > 0.3 > 0.1 > explained["duration"]
 
@@ -75,6 +82,28 @@ def test_it_is_told_in_sentences_and_drawn():
     assert "no clear difference; " in second
     assert forest(keen()).get_yticklabels()[0].get_text() == "action sensitivity η"
     assert json.loads(to_json(keen()))["experiment"] == "compare"
+
+
+def test_it_is_the_same_after_writing_and_reading():
+    said = json.loads(to_json(keen()))
+    again = Comparison.of(keen().record, said["result"])
+    assert again.to_dict() == keen().to_dict()
+    assert again.sentences == keen().sentences
+    assert again.table.schema == keen().table.schema
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_table_is_wider_than_the_terminal(width, capsys):
+    task, people = study()
+    several = people.participants.with_columns(site="a place far away in the north, clinic " + pl.col("site"))
+    found = fidm.compare(task, people.with_participants(several), by="site", adjust=["age", "keen"])
+    for one in (found, keen(), fidm.compare(task, people, by="age", adjust=["keen"])):
+        show_comparison(one, Console(width=width))
+        lines = capsys.readouterr().out.splitlines()
+        drawn = [line.rstrip() for line in lines if re.match(r" (parameter|group|──|η|pause presence)", line)]
+        assert len(drawn) >= 5 * one.table["contrast"].n_unique()
+        assert max(map(len, drawn)) <= width
+        assert all(contrast in lines for contrast in one.table["contrast"].unique())
 
 
 def test_a_number_is_compared_by_its_standard_deviation():
@@ -122,12 +151,33 @@ def test_the_order_of_people_changes_nothing():
     assert found.table.equals(again.table)
 
 
-def test_a_parameter_of_few_people_in_a_group_is_left_out():
+def test_groups_that_are_too_small_are_counted():
     task, people = study()
     yes = (people.participants["keen"] == "yes").to_numpy()
     few = np.concatenate([np.flatnonzero(yes)[:4], np.flatnonzero(~yes)])
-    with pytest.raises(fidm.FitError, match="4 people of the group 'yes' can be compared in it; at least 5"):
+    with pytest.raises(fidm.FitError, match="needed; there are 'no' 40, 'yes' 4"):
         fidm.compare(task, people[np.sort(few)], by="keen", channels=())
+
+
+def test_a_parameter_of_few_people_is_left_out():
+    task, people = study()
+    yes = np.flatnonzero((people.participants["keen"] == "yes").to_numpy())
+    owner = np.repeat(np.arange(80), np.diff(people.segment_offsets[people.episode_offsets]))
+    mute = pl.Series(np.isin(owner, yes[4:]))
+    quiet = people.segments.with_columns(duration_s=pl.when(mute).then(None).otherwise(pl.col("duration_s")))
+    found = fidm.compare(task, replace(people, segments=quiet), by="keen", channels=paper_channels()[:1])
+    assert found.table["parameter"].to_list() == ["action_sensitivity"]
+    assert any("duration is left out: 4 people of the group 'yes'" in said for said in found.notes)
+
+
+def test_people_of_a_small_group_are_left_out_if_two_groups_are_large():
+    task, people = study()
+    site = pl.when(pl.int_range(80) < 4).then(pl.lit("new")).otherwise(pl.col("site"))
+    found = fidm.compare(
+        task, people.with_participants(people.participants.with_columns(site=site)), by="site", channels=()
+    )
+    assert found.groups["group"].to_list() == ["x", "y", "z"]
+    assert "4 people of the group 'new' are left out: at least 5 are needed in each." in found.notes
 
 
 @pytest.mark.parametrize(
@@ -155,7 +205,7 @@ def test_people_without_data_are_named_and_not_counted():
     )
     found = fidm.compare(task, fidm.Cohort.concat([people, nobody]), by="keen", channels=())
     assert found.groups.equals(fidm.compare(task, people, by="keen", channels=()).groups)
-    assert "1 person without any data is left out: C06." in found.notes
+    assert found.gaps == ("1 person without any data is left out: C06.",)
 
 
 def test_what_is_said_of_the_data_in_a_fit_is_said_here():
@@ -165,8 +215,30 @@ def test_what_is_said_of_the_data_in_a_fit_is_said_here():
     found = fidm.compare(
         task, replace(people, segments=silent, inferred=marked), by="keen", channels=paper_channels()[:1]
     )
-    assert any("The files of 80 participants cannot show pauses" in said for said in found.notes)
+    assert any("The files of 80 participants cannot show pauses" in said for said in found.gaps)
     assert any("Inferred moves: 3" in said for said in found.notes)
+    assert not any("More moves were inferred" in said for said in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("inferred", "said"),
+    [(0.0, "effort is held against them.*counted"), (0.5, "they raise η there.*left out")],
+)
+def test_groups_of_whom_unequally_much_was_inferred_are_said_to(inferred, said):
+    task, people = study()
+    keen = (people.participants["keen"] == "yes").to_numpy()
+    owner = np.repeat(people.episode_owner(), np.diff(people.step_offsets))
+    marked = (np.arange(people.n_steps) % 3 == 0) & keen[owner]
+    found = fidm.compare(task, replace(people, inferred=marked), by="keen", channels=(), inferred=inferred)
+    shares = dict(found.groups.select("group", "inferred").iter_rows())
+    assert shares["no"] == 0
+    assert shares["yes"] == pytest.approx(1 / 3, abs=0.02)
+    (note,) = [
+        note
+        for note in found.notes
+        if note.startswith("More moves were inferred in yes (33%) than in no (0%)")
+    ]
+    assert re.search(said, note)
 
 
 def test_the_auc_is_as_uncertain_as_difference_and_spread_together():
