@@ -76,7 +76,7 @@ class Learned:
     The errors are those of :func:`standard_errors`, or how much plausible populations differ if that is more.
     ``plausible`` are the populations that the training part leaves possible, where doubt about the population
     matters to anybody's estimate; ``log_likelihood`` is that of random intercepts; ``n_people`` is how many
-    people were observed, 0 where that is not known.
+    people were observed, 0 where that is not known; ``covariance`` is that of the coefficients.
     """
 
     population: Population
@@ -85,6 +85,7 @@ class Learned:
     plausible: Plausible | None = None
     log_likelihood: float = math.nan
     n_people: int = 0
+    covariance: Floats | None = None
 
     def sd_range(self) -> tuple[float, float]:
         """Return how little and how much people may differ: a 95 % interval of their sd."""
@@ -210,7 +211,9 @@ def random_intercepts(
         se[channel.shape_name] = found[width] * shared.shape
     # at the floor the curvature says nothing of how much people may differ
     se["sd"] = found[-1] * shared.sd if shared.sd > AT_FLOOR else math.nan
-    return Learned(shared, se, _alike(channel, data, shared), others, search.value)
+    assert search.covariance is not None  # noqa: S101
+    covariance = widened(search.covariance, found)[:width, :width]
+    return Learned(shared, se, _alike(channel, data, shared), others, search.value, covariance=covariance)
 
 
 def effort_without_each(channel: Channel, data: Observed, learned: Learned, workers: int) -> Floats:
@@ -504,6 +507,7 @@ class _Search:
     hyperprior: _Hyperprior | None
     workers: int
     curvature: Floats | None = None
+    covariance: Floats | None = None
     value: float = math.nan
 
     def gradients(self, free: Floats) -> tuple[Floats, Floats]:
@@ -563,7 +567,8 @@ class _Search:
                 value, slopes = self.gradients(best)
         self.value = math.fsum(value)
         whole = self.curvature + self.bend(best)
-        return best, standard_errors(slopes, whole, int((self.data.counts > 0).sum()))
+        self.covariance = sandwich(slopes, whole, int((self.data.counts > 0).sum()))
+        return best, np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     def bend(self, free: Floats) -> Floats:
         """The second derivatives of the hyperprior, [F, F]."""
@@ -639,19 +644,32 @@ def bend_of(beforehand: Callable[[Floats], tuple[float, Floats]], free: Floats) 
 
 
 def standard_errors(slopes: Floats, curvature: Floats, n: int) -> Floats:
-    """Return standard errors that hold even where people differ more than the model says, [F].
+    """Return standard errors that hold even where people differ more than the model says, [F]."""
+    return np.sqrt(np.maximum(np.diag(sandwich(slopes, curvature, n)), 0.0))
 
-    They are those of the sandwich H⁻¹ (Σ g gᵀ) H⁻¹, times n / (n − F): g is the slope of one of n people who
+
+def sandwich(slopes: Floats, curvature: Floats, n: int) -> Floats:
+    """Return a covariance that holds even where people differ more than the model says, [F, F].
+
+    It is the sandwich H⁻¹ (Σ g gᵀ) H⁻¹, times n / (n − F): g is the slope of one of n people who
     were observed, H the curvature of what was maximised, with the hyperpriors: where these alone keep a
     number from running away, that of the likelihood measures nothing. As many people as numbers to learn have
     none: the best numbers make their slopes vanish together.
     """
     width = len(curvature)
     if n <= width or not np.isfinite(curvature).all():
-        return np.full(width, np.nan)
+        return np.full((width, width), np.nan)
     bread = linalg.pinv(curvature)
-    covariance = n / (n - width) * bread @ outer_product(slopes) @ bread.T
-    return np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    return np.asarray(n / (n - width) * bread @ outer_product(slopes) @ bread.T)
+
+
+def widened(covariance: Floats, se: Floats) -> Floats:
+    """Return a covariance with the same correlations and these standard errors, [F, F]."""
+    own = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        together = np.nan_to_num(covariance / np.outer(own, own))
+    np.fill_diagonal(together, 1.0)
+    return np.asarray(together * np.outer(se, se))
 
 
 def outer_product(slopes: Floats) -> Floats:

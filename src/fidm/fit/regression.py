@@ -163,8 +163,10 @@ class Regressed:
     ----------
     parameter : str
         Whose slopes they are.
-    slopes, se : float array [C]
-        Per unit of each covariate, on the scale of log η or θ, and their standard errors.
+    slopes : float array [C]
+        Per unit of each covariate, on the scale of log η or θ.
+    covariance : float array [C, C]
+        Their sampling covariance.
     spread, log_spread_se : float
         The sd of people after what the covariates say, and the standard error of its logarithm.
     least_reliability : float
@@ -180,7 +182,7 @@ class Regressed:
 
     parameter: str
     slopes: Floats
-    se: Floats
+    covariance: Floats
     spread: float
     log_spread_se: float
     least_reliability: float
@@ -188,6 +190,11 @@ class Regressed:
     n_people: int
     n_free: int
     warnings: tuple[str, ...] = ()
+
+    @property
+    def se(self) -> Floats:
+        """The slopes' standard errors, [C]."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
 
     @property
     def freedom(self) -> int:
@@ -228,18 +235,19 @@ def regress_sensitivity(
             f"to learn {known.shape[1] + 2} numbers from."
         )
     some = choices.take(told)
-    best, se, value, rate = learn_slopes(some, known[told], lapse=lapse, workers=workers)
+    best, covariance, value, rate = learn_slopes(some, known[told], lapse=lapse, workers=workers)
     width = known.shape[1]
     first, spread = len(best) - width, math.exp(best[1])
+    log_se = math.sqrt(covariance[1, 1])
     prior = SensitivityPrior(float(best[0]), spread)
     own, _ = posterior(some, prior, lapse=rate, level=0.95, workers=workers)
     return Regressed(
         "action_sensitivity",
         best[first:],
-        se[first:],
+        covariance[first:, first:],
         spread,
-        float(se[1]),
-        _least_reliability(own.log_se, spread, float(se[1])),
+        log_se,
+        _least_reliability(own.log_se, spread, log_se),
         value,
         int(told.sum()),
         len(best),
@@ -259,11 +267,12 @@ def regress_offsets(
     slopes = shared.coefficients[len(columns) - width :]
     spread = float(shared.sd)
     log_se = learned.se["sd"] / spread
+    assert learned.covariance is not None  # noqa: S101
     own, _ = offsets.posterior(channel, data, shared, level=0.95, workers=workers)
     return Regressed(
         channel.name,
         slopes,
-        np.array([learned.se[name] for name in names]),
+        learned.covariance[len(columns) - width :, len(columns) - width :],
         spread,
         log_se,
         _least_reliability(own.se[seen.counts > 0], spread, log_se),

@@ -37,7 +37,7 @@ from scipy import linalg, optimize, special
 from fidm.errors import FitError
 from fidm.fit.offsets import FINE_NODES, REPORT_NODES, OwnKinds, node_moments, node_quantiles
 from fidm.fit.plausible import NEGLIGIBLE, SENSITIVITY_SCALE, log_sd_prior, moved, weighted_sd, without_person
-from fidm.fit.population import Gradients, around, bend_of, curvature_at, middle_of, standard_errors
+from fidm.fit.population import Gradients, around, bend_of, curvature_at, middle_of, sandwich, widened
 from fidm.model import kernels
 from fidm.model.action import TIE, Choices, log_likelihoods, over_chunks, sensitivity_grid
 from fidm.types import Flags, Floats
@@ -646,7 +646,7 @@ def learn_prior(
 def learn_slopes(
     choices: Choices, covariates: Floats, *, lapse: float | None, workers: int = 1
 ) -> tuple[Floats, Floats, float, float]:
-    """Return mean, log sd and slopes of log η in covariates [P, C], their errors, log-posterior, lapse rate.
+    """Return mean, log sd and slopes in covariates [P, C], their covariance, log-posterior and lapse rate.
 
     People who choose at random are part of it where the training part clearly has them: the logit of their
     share is then the third number. ``lapse=None`` estimates the lapse rate, too.
@@ -658,7 +658,8 @@ def learn_slopes(
         rate = learning.clear_rate(random=True)
     found = learning.at(rate, random=random)
     doubt = np.sqrt(np.maximum(np.diag(linalg.pinv(-found.curvature)), 0.0))
-    return found.best, np.fmax(found.se, doubt), found.log_posterior, rate
+    covariance = widened(found.covariance, np.fmax(found.se, doubt))
+    return found.best, covariance, found.log_posterior, rate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -666,9 +667,14 @@ class _Best:
     """The best free numbers at a lapse rate (mean, log sd, logit ρ if it is free), and their posterior."""
 
     best: Floats
-    se: Floats
+    covariance: Floats
     curvature: Floats
     log_posterior: float
+
+    @property
+    def se(self) -> Floats:
+        """Standard errors."""
+        return np.sqrt(np.maximum(np.diag(self.covariance), 0.0))
 
     @property
     def wide(self) -> Floats:
@@ -781,7 +787,7 @@ class _Learning:
         curvature = curvature_at(gradients, best, np.eye(len(best))) + bend_of(self.beforehand, best)
         return _Best(
             best,
-            standard_errors(slopes, curvature, int((np.diff(self.choices.person_offsets) > 0).sum())),
+            sandwich(slopes, curvature, int((np.diff(self.choices.person_offsets) > 0).sum())),
             curvature,
             more - float(result.fun) * len(value),
         )
