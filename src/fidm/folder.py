@@ -21,6 +21,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, FidmError, FitError, count
 from fidm.evidence.localization import Localization, table_schema
 from fidm.experiments.compare import Comparison, hash_columns
+from fidm.experiments.contrasts import asked_for
 from fidm.experiments.reliability import Reliability, learned_numbers
 from fidm.experiments.shared import fit_learnable
 from fidm.fit.factorized import Model
@@ -211,8 +212,9 @@ class StudyFolder:
         record, said = self._saved("compare")
         if record is None:
             return None
-        asked = [record.settings["by"], *record.settings["adjust"]]
-        if not set(asked) <= set(self.cohort.participants.columns):
+        try:
+            asked = asked_for(self.cohort.participants, record.settings["by"], record.settings["adjust"])
+        except FidmError:
             return None
         same = record.settings["known"] == hash_columns(self.cohort, asked)
         return Comparison.of(record, said) if same else None

@@ -310,20 +310,25 @@ def show_comparison(found: Comparison, console: Console) -> None:
     shown = len(header) if found.groups["inferred"].sum() else len(header) - 1
     console.print(table_of(header[:shown], [row[:shown] for row in rows], left=1))
     level = f"{found.level:.0%}"
-    header = ["parameter", f"factor ({level})", "Holm p", f"AUC ({level})", "n", "unadjusted"]
+    measure = f"{'r' if found.correlations.height else 'AUC'} ({level})"
+    header = ["parameter", f"factor ({level})", "Holm p", measure, "n", "unadjusted"]
     shown = len(header) if found.adjust else len(header) - 1
+    related = {row["parameter"]: row for row in found.correlations.iter_rows(named=True)}
     for contrast, table, said in found.by_contrast():
-        rows = [
-            [
-                SHORT.get(row["parameter"], row["parameter"]),
-                f"{number(row['factor'])} ({number(row['factor_low'])} to {number(row['factor_high'])})",
-                _probability(row["p_holm"]),
-                _area(row),
-                f"{row['n_people']:,}",
-                f"{number(row['unadjusted'])}, {_one(row, 'auc_unadjusted', '.2f').removeprefix('0')}",
-            ]
-            for row in table.iter_rows(named=True)
-        ]
+        rows = []
+        for row in table.iter_rows(named=True):
+            own = related.get(row["parameter"])
+            plain = "" if own else f", {_one(row, 'auc_unadjusted', '.2f').removeprefix('0')}"
+            rows.append(
+                [
+                    SHORT.get(row["parameter"], row["parameter"]),
+                    f"{number(row['factor'])} ({number(row['factor_low'])} to {number(row['factor_high'])})",
+                    _probability(row["p_holm"]),
+                    _with_ends(row, "auc", "auc_low", "auc_high") if own is None else _with_ends(own, "r"),
+                    f"{row['n_people']:,}",
+                    f"{number(row['unadjusted'])}{plain}",
+                ]
+            )
         console.print(Text(f"\n{printable(contrast)}", style="bold"), soft_wrap=True)
         console.print(table_of(header[:shown], [row[:shown] for row in rows], left=1))
         for sentence in said:
@@ -336,23 +341,36 @@ def show_comparison(found: Comparison, console: Console) -> None:
 def comparison_notes(found: Comparison) -> list[str]:
     """Return how the columns of a comparison are to be read."""
     adjusted = f", adjusted for {listed(found.adjust)}" if found.adjust else ""
-    plain = "; unadjusted: factor and AUC without that" if found.adjust else ""
+    measure = (
+        "AUC: how well the parameter itself, if it were known without error, would tell the groups apart, "
+        "with the uncertainty of the difference and of the spread within groups"
+    )
+    if found.correlations.height:
+        plain = ", ".join(
+            f"{SHORT.get(row['parameter'], row['parameter'])} {as_printed(row['r_estimates'])}"
+            for row in found.correlations.drop_nulls("r_estimates").iter_rows(named=True)
+        )
+        measure = (
+            f"r: the {'partial ' if found.adjust else ''}correlation of the parameter itself; the error of "
+            f"people's estimates lowers that of the estimates ({plain})"
+        )
+    without = "factor" if found.correlations.height else "factor and AUC"
     return [
-        f"factor: how many times as high the parameter is{adjusted}; of pause presence the odds{plain}",
+        f"factor: how many times as high the parameter is{adjusted}; of pause presence the odds"
+        + (f"; unadjusted: {without} without that" if found.adjust else ""),
         "Holm p: holds for all rows together; judge by it. p of each row alone, and false discovery rates: "
         "compare.csv",
-        "AUC: how well the parameter itself, if it were known without error, would tell the groups apart, "
-        "with the uncertainty of the difference and of the spread within groups",
+        measure,
         "everybody's choices and segments tell the difference; nobody's own estimate enters",
     ]
 
 
-def _area(row: dict[str, Any]) -> str:
-    """An AUC with its interval."""
-    if row["auc"] is None:
+def _with_ends(row: Mapping[str, Any], name: str, low: str = "low", high: str = "high") -> str:
+    """A share or a correlation with its interval."""
+    if row[name] is None:
         return DASH
-    middle, low, high = (as_printed(row[name]) for name in ("auc", "auc_low", "auc_high"))
-    return f"{middle} ({low} to {high})"
+    middle, *ends = (as_printed(row[one]) for one in (name, low, high))
+    return f"{middle} ({' to '.join(ends)})"
 
 
 def _probability(p: float) -> str:

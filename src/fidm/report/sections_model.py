@@ -375,17 +375,24 @@ def groups_section(opened: Opened) -> dict[str, Any]:
 
 def _contrast_table(found: Comparison, i: int, name: str, rows: pl.DataFrame) -> dict[str, Any]:
     plain = [column("unadjusted", "factor, unadjusted"), column("auc_unadjusted", "AUC, unadjusted")]
+    measure = with_interval("auc", "AUC")
+    how = "AUC: how well the parameter itself, if it were known without error, would tell the groups apart."
+    if found.correlations.height:
+        rows = rows.drop("low", "high").join(found.correlations, on="parameter", maintain_order="left")
+        measure = with_interval("r", "r", low="low", high="high")
+        measure.append(column("r_estimates", "r of estimates"))
+        plain = plain[:1]
+        how = "r: the correlation of the parameter itself; the error of people's estimates lowers theirs."
     return table_of(
         f"contrast-{i}",
         name,
         [text_column("parameter"), *with_interval("factor", "factor, times"),
-         column("p_holm", "p (Holm)"), *with_interval("auc", "AUC"), *(plain if found.adjust else []),
+         column("p_holm", "p (Holm)"), *measure, *(plain if found.adjust else []),
          column("n_people", "people")],
         rows.with_columns(pl.col("parameter").map_elements(parameter_words, return_dtype=pl.String)),
         brackets=f"{found.level * 100:g} % intervals",
         note="Factor: how many times as high the parameter is; of pause presence the odds. p holds for all "
-        "parameters and contrasts together. AUC: how well the parameter itself, if it were known without "
-        "error, would tell the groups apart.",
+        f"parameters and contrasts together. {how}",
     )  # fmt: skip
 
 
