@@ -361,7 +361,10 @@ def compare(
 def _laid_out(design: Contrasts, people: pl.DataFrame) -> tuple[Covariates, Floats]:
     """The columns of a comparison's formula, and the weights of its contrasts."""
     frame = design.frame(people)
-    covariates = Covariates.of(frame, design.formula)
+    try:
+        covariates = Covariates.of(frame, design.formula)
+    except DataError as error:
+        raise DataError(design.reworded(error.message)) from None
     return covariates, design.weights(frame, covariates.names)
 
 

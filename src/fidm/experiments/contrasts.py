@@ -167,7 +167,11 @@ class Contrasts:
 
     def words(self, column: str) -> str:
         """Return what a column of the formula's matrix is called in words: ``"site z × age"``."""
-        return " × ".join(map(self._word, column.split(":")))
+        return " × ".join(self.pairs[0] if part == BY else self._word(part) for part in column.split(":"))
+
+    def reworded(self, text: str) -> str:
+        """Return a text with columns called by their names."""
+        return re.sub(rf"(C\()?({BY}|{OTHER}\d+)\)?(\[T\.[^\]]*\])?", lambda own: self._word(own[0]), text)
 
     def _word(self, factor: str) -> str:
         own = re.fullmatch(rf"(?:C\()?({BY}|{OTHER}\d+)\)?(?:\[T\.(.*)\])?", factor)
@@ -175,7 +179,7 @@ class Contrasts:
             return factor
         name, level = own.groups()
         if name == BY:
-            return self.pairs[int(level) - 1 if level else 0]
+            return self.pairs[int(level) - 1] if level else self.by
         whole = list(self.terms)[int(name.removeprefix(OTHER))]
         return f"{whole} {level}" if level else whole
 

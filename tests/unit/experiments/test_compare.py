@@ -349,12 +349,17 @@ def test_a_curve_is_adjusted_for():
         ({"adjust": ["age"], "interact": ["age"], "at": {"age": ["old"]}}, "age has no value 'old'"),
         ({"adjust": ["bs(height, df=3)"]}, "have no column 'height'"),
         ({"missing": "guess"}, "missing is 'guess'"),
+        ({"adjust": ["age", "place"]}, "place of the formula 'keen + age + place' is the same for everybody"),
+        ({"adjust": ["age", "months"]}, "The columns yes / no, age, months of the formula"),
         ({"imputations": 1}, "imputations"),
     ],
 )
 def test_what_cannot_be_adjusted_for_is_named(asked, said):
+    task, people = study()
+    about = people.participants.with_columns(place=pl.lit("here"), months=12 * pl.col("age"))
+    asked = {"reference": "no", **asked}
     with pytest.raises(fidm.FidmError, match=re.escape(said)):
-        fidm.compare(*study(), by="keen", channels=(), **asked)
+        fidm.compare(task, people.with_participants(about), by="keen", channels=(), **asked)
 
 
 def lacking():
