@@ -216,7 +216,7 @@ class StudyFolder:
             asked = asked_for(self.cohort.participants, record.settings["by"], record.settings["adjust"])
         except FidmError:
             return None
-        same = record.settings["known"] == hash_columns(self.cohort, asked)
+        same = record.settings.get("known") == hash_columns(self.cohort, asked)
         return Comparison.of(record, said) if same else None
 
     def find_classification(self, *, label: str, normal: str) -> Classification | None:

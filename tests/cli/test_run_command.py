@@ -169,6 +169,11 @@ def test_results_of_other_data_are_not_taken(study):
         opened.excluded,
     )
     assert nobody.find_comparison() is None
+    kept = study / "results" / "compare.json"
+    said = json.loads(kept.read_text("utf-8"))
+    del said["settings"]["known"]  # as results had it before covariates were hashed
+    kept.write_text(json.dumps(said), "utf-8")
+    assert opened.find_comparison() is None
     (study / "results" / "classify.json").write_text("{}", "utf-8")
     assert opened.find_classification(label="diagnosis", normal="normal") is None
 
