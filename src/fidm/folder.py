@@ -19,6 +19,8 @@ from fidm.classify.result import Classification, Flow
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FidmError, FitError, count
 from fidm.evidence.localization import Localization, table_schema
+from fidm.experiments.compare import Comparison, hash_columns
+from fidm.experiments.contrasts import asked_for
 from fidm.experiments.reliability import Reliability, learned_numbers
 from fidm.experiments.shared import fit_learnable
 from fidm.fit.factorized import Model
@@ -203,6 +205,18 @@ class StudyFolder:
             return None
         table = pl.DataFrame(said["anchors"], schema=table_schema())
         return Localization(table, pl.DataFrame(), tuple(said["notes"]), record)
+
+    def find_comparison(self) -> Comparison | None:
+        """Return the study's comparison of groups, if it is of these data and of what is known of people."""
+        record, said = self._saved("compare")
+        if record is None:
+            return None
+        try:
+            asked = asked_for(self.cohort.participants, record.settings["by"], record.settings["adjust"])
+        except FidmError:
+            return None
+        same = record.settings.get("known") == hash_columns(self.cohort, asked)
+        return Comparison.of(record, said) if same else None
 
     def find_classification(self, *, label: str, normal: str) -> Classification | None:
         """Return the study's classification, if it is of these data and labels."""

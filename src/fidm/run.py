@@ -1,9 +1,9 @@
-"""The whole line on a study: ground, fit, evidence, localize, reliability, classify, report.
+"""The whole line on a study: ground, fit, evidence, localize, reliability, compare, classify, report.
 
 Each step remembers a hash of what it was made from and of what it wrote, in ``results/run.json``. A step
 whose inputs and outputs are as they were is up to date and not done again, so that a run which was
 interrupted goes on where it stopped. A ``fit.json`` that somebody else made is used as it is, as long as the
-tables are not newer.
+tables are not newer, and so is a ``results/compare.json`` of the same data.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ import fidm
 from fidm.behind import places_behind, write_evidence
 from fidm.classify.question import Protocol
 from fidm.defaults import MAX_PEOPLE, FitOptions, GroundOptions, RunOptions
-from fidm.errors import DataError, FidmError, count
+from fidm.errors import DataError, FidmError, count, listed
 from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import localize
+from fidm.experiments.compare import compare
 from fidm.experiments.reliability import reliability
 from fidm.files import hash_file, whole_file
 from fidm.folder import RESULTS, StudyFolder, is_older
@@ -96,6 +97,7 @@ def run_line(
         ("evidence", line.evidence, None),
         ("localize", line.localize, line.no_map),
         ("reliability", line.reliability, None),
+        ("compare", line.compare, line.no_groups),
         ("classify", line.classify, line.no_label),
         ("report", line.report, None),
     ):
@@ -133,8 +135,9 @@ class _Line:
 
     def options(self, name: str) -> list[object]:
         """The settings of a step: those of every step, and options that it looks at."""
-        labels: list[object] = [self.label, self.normal] if name in ("classify", "report") else []
-        return [*self.settings, *labels, *([] if name in ("ground", "fit", "evidence") else [self.seed])]
+        labels: list[object] = [self.label, self.normal] if name in ("compare", "classify", "report") else []
+        is_drawn = name not in ("ground", "fit", "evidence", "compare")
+        return [*self.settings, *labels, *([self.seed] if is_drawn else [])]
 
     def inputs(self, name: str) -> list[Path]:
         """The files and folders that a step is made from."""
@@ -145,12 +148,12 @@ class _Line:
             return [*study, *people, self.folder / "grounding.toml", self._talks()]
         channels = make_channels(read_manifest(self.folder)[1], source=str(self.folder / "study.toml"))
         tables += [Path(inspect.getfile(type(one))) for one in channels]  # a class may be the study's own
-        if name == "fit":
+        if name in ("fit", "compare"):
             return [*study, *tables]
         fitted = [*study, *tables, self.folder / "fit.json"]
         if name != "report":
             return [*fitted, *([self._talks()] if name == "classify" else [])]
-        results = [self.results / f"{one}.json" for one in ("localize", "reliability", "classify")]
+        results = [self.results / f"{one}.json" for one in ("localize", "reliability", "compare", "classify")]
         return [*fitted, *results, self.folder / FOLDER / "provenance.json"]
 
     def _talks(self) -> Path:
@@ -177,6 +180,13 @@ class _Line:
         if all(task.grid is not None for task in self.opened.tasks):
             return None
         return "the task is not drawn as a map"
+
+    def no_groups(self, memory: _Memory) -> str | None:
+        """Say that nobody's group is known, or that groups have been compared by somebody else."""
+        is_own = memory.again or memory.wrote("compare", self.results / "compare.json")
+        if not is_own and self.opened.find_comparison() is not None:
+            return "compare.json was made by fidm compare, and is used as it is"
+        return self.no_label(memory)
 
     def no_label(self, _memory: _Memory) -> str | None:
         """Say that nobody's status is known."""
@@ -242,6 +252,23 @@ class _Line:
             on_progress=self.on_progress,
         )
         return Done(count(len(found.parameters), "parameter"), write_with_figures(found, self.results))
+
+    def compare(self) -> Done:
+        """Compare people of different status."""
+        people = self.opened.cohort.participants
+        status = people[self.label].cast(pl.String)  # a code is the name of a group, too
+        found = compare(
+            self.opened.tasks,
+            self.opened.cohort.with_participants(people.with_columns(status)),
+            by=self.label,
+            reference=self.normal if (status == self.normal).any() else None,
+            channels=self.opened.channels,
+            workers=self.workers,
+            on_progress=self.on_progress,
+        )
+        who = count(int(found.groups["people"].sum()), "participant")
+        said = f"{listed(found.table['contrast'].unique(maintain_order=True))}; {who}"
+        return Done(said, write_with_figures(found, self.results))
 
     def classify(self) -> Done:
         """Classify people's status."""
@@ -326,7 +353,8 @@ class _Memory:
 
     def wrote(self, name: str, path: Path) -> bool:
         """Whether a file is as the step left it."""
-        return name in self.steps and self.steps[name]["wrote"].get(path.name) == _file_hash(path)
+        place = path.relative_to(self.path.parent.parent).as_posix()
+        return name in self.steps and self.steps[name]["wrote"].get(place) == _file_hash(path)
 
 
 def _hash(paths: Iterable[Path], settings: Sequence[object]) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fidm.classify.classify import classify
     from fidm.classify.result import Classification
     from fidm.experiments.calibrate import Calibration, calibrate
+    from fidm.experiments.compare import correlate
     from fidm.experiments.families import Families, compare_families
     from fidm.experiments.matched import Matched, matched
     from fidm.experiments.recover import Recovery, recover
@@ -46,6 +47,7 @@ __all__ = [
     "calibrate",
     "classify",
     "compare_families",
+    "correlate",
     "matched",
     "recover",
     "reliability",
@@ -60,6 +62,7 @@ _HOMES = {
     "fidm.classify.classify": ["classify"],
     "fidm.classify.result": ["Classification"],
     "fidm.experiments.calibrate": ["Calibration", "calibrate"],
+    "fidm.experiments.compare": ["correlate"],
     "fidm.experiments.families": ["Families", "compare_families"],
     "fidm.experiments.matched": ["Matched", "matched"],
     "fidm.experiments.recover": ["Recovery", "recover"],

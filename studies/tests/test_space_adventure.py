@@ -243,6 +243,9 @@ def test_the_whole_analysis_runs_on_a_few_people(loaded, findings):
     assert numbers["age_eta"]["value"] > 0.7
     assert numbers["age_theta"]["value"] > 0.7
     assert tables["people"].height == 28
+    latent = tables["latent"].filter(adjusted="gender")
+    assert latent["parameter"].to_list() == ["eta", "theta", "first_choice", "later_choices"]
+    assert latent["factor"][0] < 1 < latent["factor"][1]
     auc = tables["ablation"].filter(metric="auc")
     assert auc["representation"].to_list() == ["action", "effort", "fidm", "fidm-two-times"]
     assert auc["n_features"].to_list() == [1, 1, 2, 3]

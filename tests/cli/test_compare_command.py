@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 
+import polars as pl
 import pytest
 
 import fidm
@@ -43,6 +44,35 @@ def test_json_has_the_record_and_the_tables(study, capsys):
     assert found["experiment"] == "compare"
     assert found["result"]["by"] == "age_years"
     assert {row["contrast"] for row in found["result"]["table"]} == {"age_years + 1 SD"}
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_differences_are_given_at_chosen_values(study, capsys):
+    asked = ["--by", "sex", "--adjust", "age_years, bs(education_years, df=3)", "--interact", "age_years"]
+    assert main(["compare", str(study), *asked, "--at", "age_years=65,80"]) == 0
+    said = capsys.readouterr().out
+    assert "at age_years 65" in said
+    assert "at age_years 80" in said
+    assert "adjusted for age_years and bs(education_years, df=3)" in said
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_missing_covariates_are_imputed(study, capsys):
+    table = study / "participants.parquet"
+    people = pl.read_parquet(table)
+    lost = pl.when(pl.int_range(people.height) % 4 == 0).then(None).otherwise(pl.col("age_years"))
+    people.with_columns(age_years=lost).write_parquet(table)
+    asked = ["--by", "sex", "--adjust", "age_years", "--missing", "impute", "--imputations", "2", "--json"]
+    capsys.readouterr()
+    assert main(["compare", str(study), *asked]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["seed"], found["settings"]["imputations"]) == (1, 2)
+    assert any("Imputed 2 times" in note for note in found["result"]["notes"])
+
+
+def test_values_without_a_column_are_refused(study, capsys):
+    assert main(["compare", str(study), "--by", "sex", "--at", "60,75"]) == 2
+    assert "write the column, = and its values" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -18,7 +18,7 @@ from fidm.run import say_detours
 UNLABELLED = ("--label", "nobody_has_this")
 """Without a status nothing is classified, which takes the most time."""
 
-STEPS = ["ground", "fit", "evidence", "localize", "reliability", "classify", "report"]
+STEPS = ["ground", "fit", "evidence", "localize", "reliability", "compare", "classify", "report"]
 
 
 def run(study, capsys, *options):
@@ -69,7 +69,7 @@ def test_a_new_dialog_reaches_the_report(study, capsys):
     text = dialog.read_text("utf-8").replace(dialog.stem, "NEW")
     dialog.with_name(f"NEW{dialog.suffix}").write_text(text, "utf-8")
     found = run(study, capsys, *UNLABELLED)
-    assert found.pop("classify") == "left out"
+    assert (found.pop("compare"), found.pop("classify")) == ("left out", "left out")
     assert set(found.values()) == {"done"}
     page = json.loads((study / "report.json").read_text("utf-8"))
     assert "NEW" in {person["id"] for person in page["people"]}
@@ -96,7 +96,9 @@ def test_without_dialogs_and_labels_steps_are_left_out(tmp_path, capsys):
     folder = tmp_path / "plain"
     fidm.write_cohort(fidm.simulate_cohort(fidm.load_task("errands"), 20, seed=1), folder, tasks=["errands"])
     found = run(folder, capsys)
-    assert (found["ground"], found["classify"], found["report"]) == ("left out", "left out", "done")
+    left_out = [step for step, outcome in found.items() if outcome == "left out"]
+    assert left_out == ["ground", "compare", "classify"]
+    assert found["report"] == "done"
 
 
 def test_the_report_shows_the_numbers_of_the_results(study):
@@ -111,19 +113,67 @@ def test_the_report_shows_the_numbers_of_the_results(study):
     assert cells == pytest.approx(scores["value"].to_list(), abs=1e-5)
 
 
+def test_the_report_shows_the_comparison_that_is_kept(study):
+    kept = pl.read_csv(study / "results" / "compare.csv")
+    page = json.loads((study / "report.json").read_text("utf-8"))
+    section = next(one for one in page["sections"] if one["id"] == "comparison")
+    shown = next(one for one in section["tables"] if one["id"] == "contrast-0")
+    assert shown["title"].endswith(" / normal")
+    names = [column["name"] for column in shown["columns"]]
+    cells = [row[names.index("factor")] for row in shown["rows"]]
+    own = kept.filter(contrast=shown["title"])["factor"]
+    assert cells == pytest.approx(own.to_list(), rel=1e-5)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_comparison_of_ones_own_is_used_as_it_is(study, capsys):
+    assert main(["compare", str(study), "--by", "diagnosis", "--adjust", "age_years"]) == 0
+    own = (study / "results" / "compare.json").read_bytes()
+    assert run(study, capsys) == outcomes(compare="left out", report="done")
+    assert (study / "results" / "compare.json").read_bytes() == own
+    page = json.loads((study / "report.json").read_text("utf-8"))
+    section = next(one for one in page["sections"] if one["id"] == "comparison")
+    assert "adjusted for age (years)" in section["paragraphs"][0]
+    assert run(study, capsys, "--again")["compare"] == "done"
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_too_few_people_of_a_group_are_not_compared(study, capsys):
+    capsys.readouterr()
+    assert main(["run", str(study), "--json", "--workers", "1", "--label", "participant"]) == 0
+    steps = {one["step"]: one for one in json.loads(capsys.readouterr().out)}
+    assert steps["compare"]["outcome"] == "left out"
+    assert "Two groups of 5 people with data or more are needed" in steps["compare"]["said"]
+
+
 def test_results_of_other_data_are_not_taken(study):
     opened = StudyFolder.open(study)
     fit, _ = opened.fit()
     assert opened.find_reliability(fit) is not None
     assert opened.find_localization(fit) is not None
     assert opened.find_classification(label="diagnosis", normal="normal") is not None
+    assert opened.find_comparison() is not None
     fewer = StudyFolder(opened.path, opened.tasks, opened.cohort[:-1], opened.excluded)
     assert fewer.find_reliability(fit) is None
     assert fewer.find_localization(fit) is None
     assert fewer.find_classification(label="diagnosis", normal="normal") is None
+    assert fewer.find_comparison() is None
     people = opened.cohort.participants.with_columns(diagnosis=pl.col("diagnosis").reverse())
     other = StudyFolder(opened.path, opened.tasks, opened.cohort.with_participants(people), opened.excluded)
     assert other.find_classification(label="diagnosis", normal="normal") is None
+    assert other.find_comparison() is None
+    nobody = StudyFolder(
+        opened.path,
+        opened.tasks,
+        opened.cohort.with_participants(people.drop("diagnosis")),
+        opened.excluded,
+    )
+    assert nobody.find_comparison() is None
+    kept = study / "results" / "compare.json"
+    said = json.loads(kept.read_text("utf-8"))
+    del said["settings"]["known"]  # as results had it before covariates were hashed
+    kept.write_text(json.dumps(said), "utf-8")
+    assert opened.find_comparison() is None
     (study / "results" / "classify.json").write_text("{}", "utf-8")
     assert opened.find_classification(label="diagnosis", normal="normal") is None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from fidm.cli.shared import Many, Reading, Writing
-from fidm.errors import count
+from fidm.errors import DataError, count
 from fidm.present.terminal import progress_bar
 
 if TYPE_CHECKING:
@@ -19,6 +21,11 @@ def compare(
     by: str,
     adjust: Many = (),
     reference: str | None = None,
+    interact: Many = (),
+    at: Many = (),
+    missing: Literal["drop", "impute"] = "drop",
+    imputations: int = 20,
+    seed: int = 1,
     lapse: float | None = None,
     inferred: float = 0.0,
     level: float = 0.95,
@@ -39,9 +46,21 @@ def compare(
     by
         The column of the participants that holds the groups, or a number.
     adjust
-        A column to adjust for, several with commas between them. May be repeated.
+        A column to adjust for, several with commas between them, or a term of a formula such as
+        "bs(age, df=3)". May be repeated.
     reference
         The group the others are compared with; by default the largest.
+    interact
+        A column adjusted for with which the difference may change. May be repeated.
+    at
+        Values of such a column that differences are given for, as age=60,75; by default the mean of a number,
+        and every group of a text. May be repeated.
+    missing
+        Leave out participants who lack what is adjusted for (drop), or impute it.
+    imputations
+        How often it is imputed.
+    seed
+        The same seed imputes the same.
     lapse
         The lapse rate of choices, a number; by default it is estimated.
     inferred
@@ -60,8 +79,13 @@ def compare(
             opened.tasks,
             opened.cohort,
             by=by,
-            adjust=[name.strip() for names in adjust for name in names.split(",")],
+            adjust=split_names(adjust),
             reference=reference,
+            interact=split_names(interact),
+            at=chosen_values(at),
+            missing=missing,
+            imputations=imputations,
+            seed=seed,
             channels=opened.channels,
             lapse=lapse,
             inferred=inferred,
@@ -77,3 +101,38 @@ def compare(
 
     writing.show(found, written, study, opened, show)
     return 0
+
+
+def split_names(texts: Sequence[str]) -> list[str]:
+    """Return names with commas between them one by one; commas within brackets belong to a name.
+
+    Examples
+    --------
+    >>> split_names(["age, bs(education, df=3)", "sex"])
+    ['age', 'bs(education, df=3)', 'sex']
+    """
+    return [name.strip() for text in texts for name in re.split(r",(?![^(]*\))", text)]
+
+
+def chosen_values(texts: Sequence[str]) -> dict[str, list[float | str]]:
+    """Return the values that are chosen of each column.
+
+    Examples
+    --------
+    >>> chosen_values(["age=60,75", "sex=f"])
+    {'age': [60.0, 75.0], 'sex': ['f']}
+    """
+    found: dict[str, list[float | str]] = {}
+    for text in texts:
+        name, is_given, values = text.partition("=")
+        if not is_given or not values.strip():
+            raise DataError(f"--at {text!r}: write the column, = and its values, as age=60,75.")
+        found[name.strip()] = [_number(value.strip()) for value in values.split(",")]
+    return found
+
+
+def _number(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text

@@ -36,10 +36,10 @@ def run(
 ) -> int:
     """Take a study from its dialogs, or its tables, to its report.
 
-    Does ground, fit, evidence, localize, reliability, classify and report, each with its defaults and the
-    settings of grounding.toml. Steps that are up to date are skipped, so that a run that was interrupted, or
-    a study to which dialogs were added, goes on where it has to. Exit code 0: done. 2: the study could not be
-    used.
+    Does ground, fit, evidence, localize, reliability, compare (people of different status), classify and
+    report, each with its defaults and the settings of grounding.toml. Steps that are up to date are skipped,
+    so that a run that was interrupted, or a study to which dialogs were added, goes on where it has to. Exit
+    code 0: done. 2: the study could not be used.
 
     Parameters
     ----------

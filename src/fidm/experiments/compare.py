@@ -1,6 +1,6 @@
 """Whether groups of people differ in how they decide and what it costs them, adjusted for what else is known.
 
-Estimates of single people are not compared: groups that did not do equally much differ in them without any
+Pooled of single people are not compared: groups that did not do equally much differ in them without any
 difference (see :mod:`fidm.fit.regression`). The mean of every latent parameter depends on the group and on
 what is adjusted for instead, and everybody's choices and segments tell how.
 
@@ -10,7 +10,8 @@ for the presence of pauses the ratio of odds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +21,11 @@ from scipy import optimize, special, stats
 
 from fidm.channels import parameter_words
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError, count
+from fidm.defaults import LABEL
+from fidm.errors import DataError, FitError, at_least, count, listed
+from fidm.experiments.contrasts import BY, At, Contrasts, asked_for
+from fidm.experiments.imputation import Pooled, impute, pool, pool_test
+from fidm.experiments.shared import fit_learnable
 from fidm.fit.common import Data, default_lapse, plain_algebra, threads, valid_lapse, valid_level
 from fidm.fit.profile import SENSITIVITY, TOLD_APART, say_share_inferred
 from fidm.fit.regression import (
@@ -33,11 +38,11 @@ from fidm.fit.regression import (
 from fidm.gaps import Gaps, has_data, named
 from fidm.model.channels import Channel
 from fidm.model.effort import far_longer, paper_channels, text_levels
-from fidm.record import Record
+from fidm.record import Record, hash_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
-from fidm.types import Flags, Progress
+from fidm.types import Flags, Floats, Progress
 
 UNEQUAL = 1.25
 """Groups whose medians differ by more than this factor did not do equally much."""
@@ -47,6 +52,16 @@ SPREADS = 41
 
 FEWEST_PER_GROUP = 5
 """A parameter that was observed in fewer people of a group is not compared."""
+
+INFERRED_APART = 0.05
+"""Groups whose shares of inferred moves differ by more than this are said to."""
+
+
+CORRELATIONS = {
+    "parameter": pl.String,
+    **dict.fromkeys(("r", "low", "high", "r_estimates"), pl.Float64),
+    "n_people": pl.Int64,
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,15 +78,21 @@ class Comparison:
         parameters together (``p_holm``, ``p_fdr``); ``auc`` says how well the parameter itself, known without
         error, would tell the two groups apart, with an interval that carries the uncertainty of the
         difference and of the spread within groups, and null where that spread cannot be told from 0;
-        ``unadjusted`` is the factor without what is adjusted for.
+        ``unadjusted`` and ``auc_unadjusted`` are factor and AUC without what is adjusted for.
     terms : DataFrame
         A row per parameter and covariate: slope, standard error, interval and p-value.
     overall : DataFrame
         A row per parameter: the p-value of all contrasts together (``p``; of a single one that of the
-        table), the sd of people with and without covariates and the share of the variance that they explain,
-        and how many people it rests on.
+        table) and of their change with covariates (``p_interaction``), the sd of people with and without
+        covariates and the share of the variance that they explain, and how many people it rests on.
     groups : DataFrame
-        A row per group: people with data, counted actions and segments.
+        A row per group: people with data, their median numbers of counted actions and of segments, and the
+        share of their moves that is inferred.
+    correlations : DataFrame
+        Where a number is compared, a row per parameter: its correlation with the number (``r``, ``low``,
+        ``high``), free of the error with which people are estimated, and that of people's estimates
+        (``r_estimates``), which is not. They are partial ones where something is adjusted for. Empty where
+        groups are compared.
     by : str
         What is compared.
     adjust : tuple of str
@@ -80,6 +101,8 @@ class Comparison:
         The level of intervals.
     notes : tuple of str
         What is to be said besides.
+    gaps : tuple of str
+        What is to be said of people who lack data, with their names.
     """
 
     record: Record
@@ -87,15 +110,31 @@ class Comparison:
     terms: pl.DataFrame
     overall: pl.DataFrame
     groups: pl.DataFrame
+    correlations: pl.DataFrame
     by: str
     adjust: tuple[str, ...]
     level: float
     notes: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, record: Record, said: Mapping[str, Any]) -> Comparison:
+        """Make a comparison from what :meth:`to_dict` gave, and its record."""
+        tables = (
+            pl.DataFrame(rows, infer_schema_length=None, schema_overrides=_numbers_of(rows))
+            for rows in (said[name] for name in ("table", "terms", "overall", "groups"))
+        )
+        adjust, notes, gaps = (tuple(said[name]) for name in ("adjust", "notes", "gaps"))
+        table, terms, overall, groups = tables
+        correlations = pl.DataFrame(said["correlations"], schema=CORRELATIONS)
+        named = said["by"], adjust, said["level"], notes, gaps
+        return cls(record, table, terms, overall, groups, correlations, *named)
 
     @property
     def tables(self) -> Mapping[str, pl.DataFrame]:
         """Its tables by name."""
-        return {"": self.table, "terms": self.terms, "overall": self.overall, "groups": self.groups}
+        found = {"": self.table, "terms": self.terms, "overall": self.overall, "groups": self.groups}
+        return found | ({"correlations": self.correlations} if self.correlations.height else {})
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -106,8 +145,23 @@ class Comparison:
             ends = f"{row['factor']:.2f} times ({row['factor_low']:.2f} to {row['factor_high']:.2f})"
             whose = f"in {one} as in {other}" if other else f"with {one}"
             clear = row["p_holm"] < 1 - self.level
-            said.append(f"{name}: {'' if clear else 'no clear difference; '}{ends} as high {whose}.")
+            unclear = f"no clear {'difference' if other else 'relation'}; "
+            more = self._say_correlation(row["parameter"])
+            said.append(f"{name}: {'' if clear else unclear}{ends} as high {whose}{more}.")
         return tuple(said)
+
+    def _say_correlation(self, parameter: str) -> str:
+        for row in self.correlations.filter(parameter=parameter).iter_rows(named=True):
+            if row["r"] is not None:
+                return f"; r = {row['r']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
+        return ""
+
+    def by_contrast(self) -> Iterator[tuple[str, pl.DataFrame, tuple[str, ...]]]:
+        """Give each contrast with its rows of the table and their sentences."""
+        said = self.table.select("contrast").with_columns(sentence=pl.Series(self.sentences))
+        for contrast in self.table["contrast"].unique(maintain_order=True):
+            rows = said.filter(contrast=contrast)
+            yield contrast, self.table.filter(contrast=contrast), tuple(rows["sentence"])
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain numbers, texts and lists."""
@@ -116,6 +170,8 @@ class Comparison:
             "adjust": list(self.adjust),
             "level": self.level,
             "notes": list(self.notes),
+            "gaps": list(self.gaps),
+            "correlations": [],
             **{name or "table": table.to_dicts() for name, table in self.tables.items()},
         }
 
@@ -132,6 +188,11 @@ def compare(
     by: str,
     adjust: Sequence[str] = (),
     reference: str | None = None,
+    interact: Sequence[str] = (),
+    at: At | None = None,
+    missing: Literal["drop", "impute"] = "drop",
+    imputations: int = 20,
+    seed: int = 1,
     channels: Sequence[Channel] | None = None,
     lapse: float | Literal["estimate"] | None = None,
     inferred: float = 0.0,
@@ -150,9 +211,20 @@ def compare(
     by : str
         A column of texts (groups), or of numbers (the difference is then that of one standard deviation).
     adjust : sequence of str
-        Columns to adjust for: numbers enter as they are, texts as groups.
+        Columns to adjust for: numbers enter as they are, texts as groups. Also terms of a formula, such as
+        ``"bs(age, df=3)"``, a curve.
     reference : str, optional
         The group the others are compared with; by default the largest.
+    interact : sequence of str
+        With which of the columns adjusted for the difference may change.
+    at : mapping of str to sequence, optional
+        The values of these that differences are given for, as ``{"age": [60, 75]}``; by default the mean of a
+        number, and every group of a text.
+    missing : {"drop", "impute"}
+        What becomes of people who lack what is adjusted for: they are left out, or it is imputed
+        (:mod:`fidm.experiments.imputation`).
+    imputations, seed : int
+        How often it is imputed; the same seed gives the same numbers.
     channels, lapse, inferred
         As in :class:`fidm.Model`.
     level : float
@@ -175,14 +247,16 @@ def compare(
     ['b / a']
     """
     valid_level(level)
-    asked = _columns(cohort, by, adjust)
+    if missing not in ("drop", "impute"):
+        raise DataError(f"missing is {missing!r}; it must be 'drop' or 'impute'.")
+    at_least("imputations", imputations, 2)
+    asked = asked_for(cohort.participants, by, adjust)
     whole, has_any = cohort, has_data(cohort)
-    known = without_missing(cohort.participants.select(asked))
-    cohort = whole[np.flatnonzero(known & has_any)]
-    groups, contrasts, formula = _formula(cohort, by, adjust, reference)
-    covariates = Covariates.of(groups, formula)
-    own = tuple(i for term, places in covariates.terms.items() if "by__" in term for i in places)
-    plain = Covariates.of(groups, formula.split(" + ")[0]) if adjust else covariates
+    known = without_missing(cohort.participants.select(asked if missing == "drop" else [by]))
+    enough, too_few = _large_enough(_group(whole, by), known & has_any)
+    cohort = whole[np.flatnonzero(enough)]
+    people = cohort.participants
+    design = Contrasts.of(people, by, adjust, reference=reference, interact=interact, at=at)
 
     tasks = TaskSet.of(task)
     wanted = tuple(paper_channels() if channels is None else channels)
@@ -192,166 +266,410 @@ def compare(
     data = Data.of(
         tasks, q, used, levels, cohort, need_columns=True, inferred=inferred, longest=far_longer(cohort)[1]
     )
-    pool, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
+    threads_, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
     say = on_progress or (lambda doing, done, of: None)
-
+    estimates = None
+    is_lost = not without_missing(people.select(asked)).all()
+    if is_lost or not design.levels:
+        say("estimates", 0, 1)
+        estimates = _estimates(tasks.tasks, cohort, used, inferred, threads_)
+    tables = [people]
+    if is_lost and estimates is not None:
+        tables = _imputed(people, design, asked[1:], estimates, imputations, seed)
+    laid_out = [_laid_out(design, table) for table in tables]
+    plain = Covariates.of(design.frame(people).select(BY), design.plain)
     group = _group(cohort, by)
 
     def regressed(parameter: str, known: Covariates) -> Regressed:
-        _enough_in_each(group, observed[parameter])
         if parameter == SENSITIVITY:
-            return regress_sensitivity(data.choices, known.values, lapse=rate, workers=pool)
+            return regress_sensitivity(data.choices, known.values, lapse=rate, workers=threads_)
         place = [channel.name for channel in used].index(parameter)
-        return regress_offsets(used[place], data.effort[place], levels, known.values, workers=pool)
+        return regress_offsets(used[place], data.effort[place], levels, known.values, workers=threads_)
 
-    rows, terms, overall, notes, alike = [], [], [], [], []
+    parts: list[_Part] = []
+    notes: list[str] = []
     parameters = (SENSITIVITY, *(channel.name for channel in used))
     counts = (np.diff(data.choices.person_offsets), *(seen.counts for seen in data.effort))
-    observed = {name: own > 0 for name, own in zip(parameters, counts, strict=True)}
+    seen = {name: own > 0 for name, own in zip(parameters, counts, strict=True)}
     for done, parameter in enumerate(parameters):
         say(parameter, done, len(parameters))
         try:
-            found = regressed(parameter, covariates)
-            smaller = regressed(parameter, covariates.without(own))
-            alone = regressed(parameter, plain) if adjust else found
+            _enough_in_each(group, seen[parameter])
+            part = _Part.of(parameter, laid_out, plain, regressed)
         except FitError as error:
             notes.append(f"{parameter} is left out: {error}")
             continue
-        notes += found.warnings
-        alike += [parameter_words(parameter)] if found.least_reliability < TOLD_APART else []
-        low, high = found.intervals(level)
-        p = found.p_values()
-        for k, (place, name) in enumerate(zip(own, contrasts, strict=True)):
-            ends = np.array([found.slopes[place], low[place], high[place]])
-            rows.append(
-                {
-                    "parameter": parameter,
-                    "contrast": name,
-                    "difference": ends[0],
-                    "se": found.se[place],
-                    "low": ends[1],
-                    "high": ends[2],
-                    **dict(zip(("factor", "factor_low", "factor_high"), np.exp(ends).tolist(), strict=True)),
-                    "p": p[place],
-                    **_latent_auc(found, place, level),
-                    "unadjusted": float(np.exp(alone.slopes[k])),
-                    "n_people": found.n_people,
-                }
-            )
-        for place, name in enumerate(covariates.names):
-            terms.append(
-                (parameter, name, found.slopes[place], found.se[place], low[place], high[place], p[place])
-            )
-        share = max(0.0, 1 - (found.spread / smaller.spread) ** 2)
-        together = float(p[own[0]]) if len(own) == 1 else found.against(smaller)
-        overall.append((parameter, together, found.spread, smaller.spread, share, found.n_people))
-    if not rows:
+        parts.append(part)
+        notes += part.fits[0].warnings
+    if not parts:
         raise FitError(f"Nothing can be compared. {' '.join(notes)}")
-    areas = dict.fromkeys(("auc", "auc_low", "auc_high"), pl.Float64)
-    table = _all_together(pl.DataFrame(rows, schema_overrides=areas))
+    rows = [row for part in parts for row in part.rows(design, level)]
+    related = []
+    if estimates is not None and not design.levels and not interact:
+        everybody = [known for known, _ in laid_out]
+        related = [part.correlation(everybody, seen[part.parameter], estimates, level) for part in parts]
     described = _described(cohort, by, data)
     return Comparison(
         record=Record.of(
             "compare",
             tasks.tasks,
+            seed=seed if is_lost else None,
             settings={
                 "by": by,
                 "adjust": list(adjust),
+                "interact": list(interact),
+                "at": {name: list(values) for name, values in (at or {}).items()},
                 "reference": reference,
+                "missing": missing,
+                "imputations": len(tables) if is_lost else 0,
                 "lapse": lapse,
                 "inferred": inferred,
                 "level": level,
                 "channels": list(parameters[1:]),
+                "known": hash_columns(whole, asked),
             },
             cohort=whole,
         ),
-        table=table,
-        terms=pl.DataFrame(
-            terms, schema=["parameter", "term", "slope", "se", "low", "high", "p"], orient="row"
-        ),
+        table=_all_together(pl.DataFrame(rows, schema_overrides=_numbers_of(rows))),
+        terms=pl.DataFrame([row for part in parts for row in part.terms(design, level)]),
         overall=pl.DataFrame(
-            overall,
-            schema=["parameter", "p", "sd", "sd_without", "explained", "n_people"],
-            orient="row",
+            [part.overall() for part in parts], schema_overrides={"p_interaction": pl.Float64}
         ),
         groups=described,
+        correlations=pl.DataFrame(related, schema=CORRELATIONS),
         by=by,
         adjust=tuple(adjust),
         level=level,
         notes=(
-            *_left_out(known[has_any], asked),
-            *_of_the_data(whole, cohort, data, inferred),
+            *_left_out(known[has_any], asked if missing == "drop" else [by]),
+            *too_few,
+            *_said_imputed(people.select(asked[1:]), len(tables)),
+            *_beyond(people, design),
             *_unequal(described),
+            *_unequally_inferred(described, inferred),
+            *_inferred(data, inferred),
             *notes,
-            *_no_auc(alike),
+            *_no_auc([parameter_words(part.parameter) for part in parts if part.may_be_alike], design),
+            *_predicted(design),
         ),
+        gaps=_gaps(whole, cohort),
     )
 
 
-def _columns(cohort: Cohort, by: str, adjust: Sequence[str]) -> list[str]:
-    asked = [by, *adjust]
-    if len(set(asked)) < len(asked):
-        raise DataError(f"A column is named twice: {', '.join(asked)}.")
-    absent = [name for name in asked if name not in cohort.participants.columns]
-    if absent:
-        raise DataError(
-            f"The participants have no column {', '.join(map(repr, absent))}. They have: "
-            f"{', '.join(cohort.participants.columns)}."
+def _laid_out(design: Contrasts, people: pl.DataFrame) -> tuple[Covariates, Floats]:
+    """The columns of a comparison's formula, and the weights of its contrasts."""
+    frame = design.frame(people)
+    try:
+        covariates = Covariates.of(frame, design.formula)
+    except DataError as error:
+        raise DataError(design.reworded(error.message)) from None
+    return covariates, design.weights(frame, covariates.names)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """How one parameter goes with what is compared, with covariates once or as often as they were imputed.
+
+    ``own`` are the columns of what is compared, ``changing`` those among them that interact; ``smaller`` are
+    the regressions without the former, ``steady`` those without the latter, ``alone`` is the one without what
+    is adjusted for.
+    """
+
+    parameter: str
+    fits: tuple[Regressed, ...]
+    weights: tuple[Floats, ...]
+    names: tuple[str, ...]
+    own: tuple[int, ...]
+    changing: tuple[int, ...]
+    smaller: tuple[Regressed, ...]
+    steady: tuple[Regressed, ...]
+    alone: Regressed
+
+    @classmethod
+    def of(
+        cls,
+        parameter: str,
+        laid_out: Sequence[tuple[Covariates, Floats]],
+        plain: Covariates,
+        regressed: Callable[[str, Covariates], Regressed],
+    ) -> _Part:
+        """Regress a parameter on everything, and on less."""
+        first = laid_out[0][0]
+        terms = {term: places for term, places in first.terms.items() if BY in term}
+        own = tuple(i for places in terms.values() for i in places)
+        changing = tuple(i for term, places in terms.items() if ":" in term for i in places)
+        fits = tuple(regressed(parameter, known) for known, _ in laid_out)
+        if not all(np.isfinite(fit.se).all() for fit in fits):
+            raise FitError("it was observed in too few people for standard errors of all slopes.")
+        smaller, steady = (
+            tuple(regressed(parameter, known.without(places)) for known, _ in laid_out) if places else ()
+            for places in (own, changing)
         )
-    return asked
+        alone = fits[0] if first.names == plain.names else regressed(parameter, plain)
+        weights = tuple(weights for _, weights in laid_out)
+        return cls(parameter, fits, weights, first.names, own, changing, smaller, steady, alone)
+
+    @property
+    def contrasts(self) -> Pooled:
+        """The differences."""
+        values = np.array([own @ fit.slopes for own, fit in zip(self.weights, self.fits, strict=True)])
+        variances = [
+            np.einsum("kc,cd,kd->k", own, fit.covariance, own)
+            for own, fit in zip(self.weights, self.fits, strict=True)
+        ]
+        return pool(values, np.array(variances), self.fits[0].freedom)
+
+    @property
+    def slopes(self) -> Pooled:
+        """The slopes of all columns."""
+        values, errors = (np.array([getattr(fit, name) for fit in self.fits]) for name in ("slopes", "se"))
+        return pool(values, errors**2, self.fits[0].freedom)
+
+    @property
+    def spread(self) -> _Spread:
+        """How much people differ after what the covariates say."""
+        return _Spread.of(self.fits)
+
+    @property
+    def may_be_alike(self) -> bool:
+        """Whether that cannot be told from 0."""
+        return self.spread.least_reliability < TOLD_APART
+
+    def rows(self, design: Contrasts, level: float) -> Iterator[dict[str, Any]]:
+        """Give a row of the table for every contrast."""
+        found, spread, alone = self.contrasts, self.spread, _Spread.of([self.alone])
+        ends = np.array([found.value, *found.ends(level)])
+        plain = Pooled(
+            self.alone.slopes, self.alone.se, np.full(len(self.alone.slopes), float(self.alone.freedom))
+        )
+        for place, (name, k) in enumerate(design.contrasts):
+            yield {
+                "parameter": self.parameter,
+                "contrast": name,
+                "difference": ends[0, place],
+                "se": found.se[place],
+                "low": ends[1, place],
+                "high": ends[2, place],
+                **dict(
+                    zip(("factor", "factor_low", "factor_high"), np.exp(ends[:, place]).tolist(), strict=True)
+                ),
+                "p": found.p[place],
+                **_latent_auc(found, place, spread, level),
+                "unadjusted": float(np.exp(plain.value[k])),
+                "auc_unadjusted": _latent_auc(plain, k, alone, level)["auc"],
+                "n_people": self.fits[0].n_people,
+            }
+
+    def terms(self, design: Contrasts, level: float) -> Iterator[dict[str, Any]]:
+        """Give a row for every slope."""
+        found = self.slopes
+        low, high = found.ends(level)
+        for i, name in enumerate(self.names):
+            yield {
+                "parameter": self.parameter,
+                "term": design.words(name),
+                "slope": found.value[i],
+                "se": found.se[i],
+                "low": low[i],
+                "high": high[i],
+                "p": found.p[i],
+            }
+
+    def correlation(
+        self, laid_out: Sequence[Covariates], seen: Flags, estimates: pl.DataFrame, level: float
+    ) -> dict[str, Any]:
+        """Return the correlation of the parameter itself with a number, and that of people's estimates.
+
+        With the slope γ per standard deviation of the number and the spread s of people beside it, u = γ / s
+        is r / √(1 − r²), and arsinh u is Fisher's z of r. Slope, spread and standard deviation are each as
+        uncertain as they are; the latter by 1 / √(2n) of itself.
+        """
+        found, spread = self.contrasts, self.spread
+        number = [_beside(known.values[seen], self.own) for known in laid_out]
+        row: dict[str, Any] = {"parameter": self.parameter, "r": None, "low": None, "high": None}
+        if spread.least_reliability >= TOLD_APART:
+            scale = float(np.mean([own.std(ddof=1) for own in number]))
+            u, se = float(found.value[0]) * scale / spread.value, float(found.se[0]) * scale / spread.value
+            error = math.hypot(se, u * math.hypot(spread.log_se, 1 / math.sqrt(2 * seen.sum()))) / math.hypot(
+                1, u
+            )
+            reach = float(stats.t.ppf(0.5 + 0.5 * level, found.freedom[0])) * error
+            z = math.asinh(u)
+            row |= {"r": math.tanh(z), "low": math.tanh(z - reach), "high": math.tanh(z + reach)}
+        plain = None
+        if self.parameter in estimates.columns:
+            own = estimates[self.parameter].to_numpy()[seen]
+            whole = np.isfinite(own)
+            others = np.delete(laid_out[0].values[seen], self.own, axis=1)
+            plain = _correlated(number[0][whole], _rest(own[whole], others[whole]))
+        return row | {"r_estimates": plain, "n_people": self.fits[0].n_people}
+
+    def overall(self) -> dict[str, Any]:
+        """Return the tests of all contrasts together, and how much is explained."""
+        spread, without = self.spread.value, _Spread.of(self.smaller).value
+        return {
+            "parameter": self.parameter,
+            "p": self._test(self.own, self.smaller),
+            "p_interaction": self._test(self.changing, self.steady) if self.changing else None,
+            "sd": spread,
+            "sd_without": without,
+            "explained": max(0.0, 1 - (spread / without) ** 2),
+            "n_people": self.fits[0].n_people,
+        }
+
+    def _test(self, columns: tuple[int, ...], smaller: Sequence[Regressed]) -> float:
+        """The p-value of some slopes together: by the ratio of likelihoods, or pooled."""
+        if len(columns) == 1:
+            return float(self.slopes.p[columns[0]])
+        if len(self.fits) == 1:
+            return self.fits[0].against(smaller[0])
+        some = np.ix_(columns, columns)
+        values = np.array([fit.slopes[list(columns)] for fit in self.fits])
+        return pool_test(values, [fit.covariance[some] for fit in self.fits], self.fits[0].freedom)
 
 
-def _formula(
-    cohort: Cohort, by: str, adjust: Sequence[str], reference: str | None
-) -> tuple[pl.DataFrame, list[str], str]:
-    """The columns under plain names, the names of the contrasts, and the formula of all of them."""
-    column = cohort.participants[by]
-    made: dict[str, pl.Series] = {}
-    if column.dtype.is_numeric():
-        if reference is not None:
-            raise DataError(f"{by} is a number, so there is no group {reference!r} to compare with.")
-        values = column.cast(pl.Float64)
-        spread = values.std()
-        if not isinstance(spread, float) or not spread > 0:
-            raise DataError(f"{by} is the same for everybody.")
-        made["by__"] = values / spread
-        contrasts, first = [f"{by} + 1 SD"], "by__"
-    else:
-        text = column.cast(pl.String)
-        sizes = text.value_counts(sort=True).sort(["count", by], descending=[True, False])
-        levels = sizes[by].to_list()
-        if len(levels) < 2:
-            raise DataError(f"{by} has only one group, {levels[0]!r}: there is nothing to compare.")
-        base = levels[0] if reference is None else reference
-        if base not in levels:
-            raise DataError(f"{by} has no group {base!r}. It has: {', '.join(sorted(levels))}.")
-        others = sorted(level for level in levels if level != base)
-        made["by__"] = text.replace_strict({level: f"{i:03d}" for i, level in enumerate([base, *others])})
-        contrasts, first = [f"{level} / {base}" for level in others], "C(by__)"
-    terms = [first]
-    for i, name in enumerate(adjust):
-        other = cohort.participants[name]
-        made[f"adjust{i}"] = other if other.dtype.is_numeric() else other.cast(pl.String)
-        terms.append(f"adjust{i}" if other.dtype.is_numeric() else f"C(adjust{i})")
-    return pl.DataFrame(made), contrasts, " + ".join(terms)
+def _beside(columns: Floats, own: Sequence[int]) -> Floats:
+    """What the other columns do not say of one, [P]."""
+    return _rest(columns[:, own[0]], np.delete(columns, own, axis=1))
 
 
-def _latent_auc(found: Regressed, place: int, level: float) -> dict[str, float | None]:
+def _rest(values: Floats, others: Floats) -> Floats:
+    """What is left of numbers after a regression on others."""
+    known = np.column_stack([np.ones(len(values)), others])
+    return np.asarray(values - known @ np.linalg.lstsq(known, values, rcond=None)[0])
+
+
+def _correlated(one: Floats, other: Floats) -> float | None:
+    """A correlation; None where people do not differ."""
+    return float(np.corrcoef(one, other)[0, 1]) if other.std() > 1e-12 else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """An sd of people, the standard error of its logarithm, and how reliable people are if it is small."""
+
+    value: float
+    log_se: float
+    least_reliability: float
+
+    @classmethod
+    def of(cls, fits: Sequence[Regressed]) -> _Spread:
+        """Pool what regressions say of it."""
+        logs = np.log([[fit.spread] for fit in fits])
+        variances = np.square([[fit.log_spread_se] for fit in fits])
+        found = pool(logs, variances, fits[0].freedom)
+        middle = fits[0].spread if len(fits) == 1 else float(np.exp(found.value[0]))
+        return cls(middle, float(found.se[0]), float(np.mean([fit.least_reliability for fit in fits])))
+
+
+def _estimates(
+    tasks: Sequence[TaskModel], cohort: Cohort, channels: Sequence[Channel], inferred: float, workers: int
+) -> pl.DataFrame:
+    """Everybody's own estimates by empirical Bayes, log η and θ; NaN where there is none."""
+    fit, _ = fit_learnable(tasks, cohort, channels, inferred=inferred, workers=workers)
+    profile = fit.profile(cohort, workers=workers)
+    names = profile.parameters
+    return pl.DataFrame({names[0]: profile.log_sensitivity} | {name: profile[name] for name in names[1:]})
+
+
+def _imputed(
+    people: pl.DataFrame,
+    design: Contrasts,
+    columns: Sequence[str],
+    estimates: pl.DataFrame,
+    times: int,
+    seed: int,
+) -> list[pl.DataFrame]:
+    """These people with what they lack drawn, so many times."""
+    by = design.frame(people)[BY]
+    group = (
+        by.to_dummies(drop_first=True).to_numpy().astype(np.float64)
+        if design.levels
+        else by.to_numpy()[:, None]
+    )
+    own = estimates.to_numpy()
+    own = np.where(np.isfinite(own), own, np.nan)
+    own = own[:, np.isfinite(own).any(axis=0)]
+    own = np.where(np.isnan(own), np.nanmean(own, axis=0), own)  # without data, the posterior is the prior
+    besides = [group, own]
+    if design.interact:
+        besides += [column[:, None] * own for column in group.T]
+    filled = impute(people.select(columns), np.column_stack(besides), times=times, seed=seed)
+    return [people.with_columns(table) for table in filled]
+
+
+def _said_imputed(known: pl.DataFrame, times: int) -> list[str]:
+    """Say what was imputed, and for how many people."""
+    lost = [(name, int((~without_missing(known.select(name))).sum())) for name in known.columns]
+    said = [f"{name} of {count(n, 'person', 'people')}" for name, n in lost if n]
+    if not said:
+        return []
+    return [
+        f"Imputed {times} times, from the groups, the other covariates and everybody's own estimates: "
+        f"{listed(said)}."
+    ]
+
+
+def _beyond(people: pl.DataFrame, design: Contrasts) -> list[str]:
+    """Say which chosen values lie outside what was observed."""
+    said = []
+    for name in design.centre:
+        own = people[name].drop_nulls().cast(pl.Float64).drop_nans().to_numpy()
+        far = sorted({one[name] for one in design.at if not own.min() <= float(one[name]) <= own.max()})
+        if far:
+            values = listed(f"{float(value):g}" for value in far)
+            said.append(f"{name} was observed from {own.min():g} to {own.max():g}: {values} lies outside.")
+    return said
+
+
+def hash_columns(cohort: Cohort, columns: Sequence[str]) -> str:
+    """Return a hash of what is known of everybody: a cohort's own hash leaves it out."""
+    texts = cohort.participants.select(pl.col(columns).cast(pl.String))
+    return hash_values(np.array([repr(row) for row in texts.iter_rows()]))
+
+
+def _numbers_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, type[pl.Float64]]:
+    """The columns of rows that hold no text, all of whose values may be missing."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    bare = (name for name in names if all(row[name] is None for row in rows))
+    return dict.fromkeys(bare, pl.Float64)
+
+
+def _large_enough(group: pl.Series, known: Flags) -> tuple[Flags, list[str]]:
+    """Who is compared: everybody known, but of small groups nobody if two others are left."""
+    sizes = group.filter(known).value_counts().sort("group")
+    small = sizes.filter(pl.col("count") < FEWEST_PER_GROUP)
+    if sizes.height < 2:
+        return known, []
+    if sizes.height - small.height < 2:
+        told = ", ".join(f"{name!r} {n:,}" for name, n in sizes.iter_rows())
+        raise FitError(
+            f"Two groups of {FEWEST_PER_GROUP} people with data or more are needed; there are {told}."
+        )
+    said = [
+        f"{count(n, 'person', 'people')} of the group {name!r} {'is' if n == 1 else 'are'} left out: at "
+        f"least {FEWEST_PER_GROUP} are needed in each."
+        for name, n in small.iter_rows()
+    ]
+    return known & ~group.is_in(small["group"].implode()).fill_null(value=False).to_numpy(), said
+
+
+def _latent_auc(found: Pooled, place: int, spread: _Spread, level: float) -> dict[str, float | None]:
     """How well a parameter known without error would tell two groups apart that differ so much.
 
     It is Φ(difference / (√2 spread)). The ends of its interval are quantiles of that ratio, where the
     difference has its t distribution and the logarithm of the spread a normal one.
     """
     names = ("auc", "auc_low", "auc_high")
-    if found.least_reliability < TOLD_APART:
+    if spread.least_reliability < TOLD_APART:
         return dict.fromkeys(names)
     nodes, weights = special.roots_hermitenorm(SPREADS)
-    spreads, weights = found.spread * np.exp(found.log_spread_se * nodes), weights / weights.sum()
-    difference, se = found.slopes[place], found.se[place]
+    spreads, weights = spread.value * np.exp(spread.log_se * nodes), weights / weights.sum()
+    difference, se, freedom = found.value[place], found.se[place], found.freedom[place]
 
     def excess(area: float, share: float) -> float:
         away = (np.sqrt(2) * special.ndtri(area) * spreads - difference) / se
-        return float(weights @ special.stdtr(found.freedom, away)) - share
+        return float(weights @ special.stdtr(freedom, away)) - share
 
     ends = [
         optimize.brentq(excess, 1e-15, 1 - 1e-15, args=(share,), xtol=1e-9)
@@ -359,7 +677,7 @@ def _latent_auc(found: Regressed, place: int, level: float) -> dict[str, float |
         else float(share > 0.5)
         for share in (0.5 - 0.5 * level, 0.5 + 0.5 * level)
     ]
-    middle = float(special.ndtr(difference / (np.sqrt(2) * found.spread)))
+    middle = float(special.ndtr(difference / (np.sqrt(2) * spread.value)))
     return dict(zip(names, (middle, *ends), strict=True))
 
 
@@ -379,7 +697,9 @@ def _all_together(table: pl.DataFrame) -> pl.DataFrame:
 def _group(cohort: Cohort, by: str) -> pl.Series:
     """Everybody's group; one for all where a number is compared."""
     column = cohort.participants[by]
-    return pl.Series(["everybody"] * len(cohort)) if column.dtype.is_numeric() else column.cast(pl.String)
+    if column.dtype.is_numeric():
+        return pl.Series("group", ["everybody"] * len(cohort))
+    return column.cast(pl.String).alias("group")
 
 
 def _enough_in_each(group: pl.Series, observed: Flags) -> None:
@@ -394,13 +714,21 @@ def _enough_in_each(group: pl.Series, observed: Flags) -> None:
 
 
 def _described(cohort: Cohort, by: str, data: Data) -> pl.DataFrame:
-    """How many people each group has, and how much they did."""
+    """How many people each group has, how much they did, and how much of it was inferred."""
     segments = np.diff(cohort.segment_offsets[cohort.episode_offsets])
+    did = {"actions": data.choices.n_choices, "segments": segments}
+    moves = {"moves": data.n_steps, "inferred": data.n_inferred}
+    share = pl.col("inferred").sum() / pl.col("moves").sum()
     return (
-        pl.DataFrame({"actions": data.choices.n_choices, "segments": segments})
-        .with_columns(_group(cohort, by).alias("group"))
+        pl.DataFrame({**did, **moves}, nan_to_null=True)
+        .with_columns(_group(cohort, by))
         .group_by("group")
-        .agg(people=pl.len(), actions=pl.col("actions").median(), segments=pl.col("segments").median())
+        .agg(
+            people=pl.len(),
+            actions=pl.col("actions").median(),
+            segments=pl.col("segments").median(),
+            inferred=share.fill_nan(None),
+        )
         .sort("group")
     )
 
@@ -412,7 +740,7 @@ def _left_out(known: Flags, asked: Sequence[str]) -> list[str]:
     return [f"{count(lost, 'person', 'people')} without {' or '.join(asked)} are left out."]
 
 
-def _of_the_data(whole: Cohort, cohort: Cohort, data: Data, inferred: float) -> list[str]:
+def _gaps(whole: Cohort, cohort: Cohort) -> tuple[str, ...]:
     """Who has no data, and what a fit of those who are compared would say of theirs."""
     gaps = Gaps.of(whole)
     lost = (*gaps.absent, *gaps.unread)
@@ -422,19 +750,31 @@ def _of_the_data(whole: Cohort, cohort: Cohort, data: Data, inferred: float) -> 
         if lost
         else []
     )
-    said += (f"{one[0].upper()}{one[1:]}." for one in Gaps.of(cohort).say("episode"))
+    return (*said, *(f"{one[0].upper()}{one[1:]}." for one in Gaps.of(cohort).say("episode")))
+
+
+def _inferred(data: Data, inferred: float) -> list[str]:
+    """Which share of all moves is inferred, where any is."""
     moves = say_share_inferred(data.n_inferred, data.n_steps, inferred)
-    return [*said, f"{moves[0].upper()}{moves[1:]}."] if moves else said
+    return [f"{moves[0].upper()}{moves[1:]}."] if moves else []
 
 
-def _no_auc(alike: Sequence[str]) -> list[str]:
-    """Say it if there is no AUC of a parameter."""
+def _no_auc(alike: Sequence[str], design: Contrasts) -> list[str]:
+    """Say it if there is no AUC, or no correlation, of a parameter."""
     if not alike:
         return []
+    what, who = ("AUC", "of a group") if design.levels else ("correlation", f"of the same {design.by}")
     return [
-        f"No AUC of {', '.join(alike)}: how much people of a group differ cannot be told from 0, and an AUC "
-        "measures the difference between groups by that."
+        f"No {what} of {', '.join(alike)}: how much people {who} differ cannot be told from 0, and "
+        f"{'an AUC' if design.levels else 'a correlation'} measures the difference by that."
     ]
+
+
+def _predicted(design: Contrasts) -> list[str]:
+    """Say of a number that is classified that predictions of it reuse the data."""
+    if design.levels or design.by != LABEL:
+        return []
+    return [f"If {design.by} was predicted from these data, by fidm classify or by hand, r says nothing."]
 
 
 def _unequal(groups: pl.DataFrame) -> list[str]:
@@ -448,3 +788,85 @@ def _unequal(groups: pl.DataFrame) -> list[str]:
                 "Differences here allow for it; plain means of estimates would not."
             )
     return said
+
+
+def _unequally_inferred(groups: pl.DataFrame, inferred: float) -> list[str]:
+    """Say it if more was inferred in one group than in another."""
+    known = groups.filter(pl.col("inferred").is_not_null()).sort("inferred", "group")
+    if known.height < 2 or known["inferred"][-1] - known["inferred"][0] <= INFERRED_APART:
+        return []
+    least, most = (f"{row['group']} ({row['inferred']:.0%})" for row in known[[0, -1]].iter_rows(named=True))
+    why = (
+        "Inferred moves are mostly best actions, so they raise η there."
+        if inferred
+        else "They do not count in action sensitivity, but effort is held against them: a difference in "
+        "effort may come from how moves were filled in."
+    )
+    return [
+        f"More moves were inferred in {most} than in {least}. {why} See whether the result is the same with "
+        f"inferred moves {'left out (--inferred 0)' if inferred else 'counted (--inferred 1)'}."
+    ]
+
+
+def correlate(
+    task: TaskModel | Iterable[TaskModel],
+    cohort: Cohort,
+    *,
+    scores: Sequence[str],
+    adjust: Sequence[str] = (),
+    channels: Sequence[Channel] | None = None,
+    lapse: float | Literal["estimate"] | None = None,
+    inferred: float = 0.0,
+    level: float = 0.95,
+    workers: int | None = None,
+    on_progress: Progress | None = None,
+) -> pl.DataFrame:
+    """Correlate every latent parameter with scores from elsewhere, free of the error of people's estimates.
+
+    A score that was itself made from these data, such as the prediction of a classifier, goes with the
+    parameters by its making: its correlation says nothing.
+
+    Parameters
+    ----------
+    task, cohort, adjust, channels, lapse, inferred, level, workers, on_progress
+        As in :func:`compare`; with ``adjust`` correlations are partial ones.
+    scores : sequence of str
+        Columns of numbers.
+
+    Returns
+    -------
+    DataFrame
+        A row per score and parameter: ``r`` with ``low`` and ``high`` (null where people may not differ
+        beside the score), ``p`` and ``p_holm`` (which holds for all rows together), the correlation of
+        people's estimates (``r_estimates``), and ``n_people``.
+
+    Examples
+    --------
+    >>> import fidm, polars as pl
+    >>> from fidm.experiments.compare import correlate
+    >>> task = fidm.load_task("errands")
+    >>> people = fidm.simulate_cohort(task, 40, seed=1)
+    >>> about = people.participants.with_columns(moca=22 + pl.int_range(40) % 9)
+    >>> found = correlate(task, people.with_participants(about), scores=["moca"], channels=())
+    >>> bool(found["low"][0] < found["r"][0] < found["high"][0])
+    True
+    """
+    texts = [
+        name
+        for name in scores
+        if name in cohort.participants.columns and not cohort.participants[name].dtype.is_numeric()
+    ]
+    if texts or not scores:
+        raise DataError(
+            f"{', '.join(texts)} holds texts; a score is a number." if texts else "No score is named."
+        )
+    found = []
+    for score in scores:
+        one = compare(
+            task, cohort, by=score, adjust=adjust, channels=channels, lapse=lapse, inferred=inferred,
+            level=level, workers=workers, on_progress=on_progress,
+        )  # fmt: skip
+        own = one.correlations.join(one.table.select("parameter", "p"), on="parameter", maintain_order="left")
+        found.append(own.select(pl.lit(score).alias("score"), pl.all()))
+    table = _all_together(pl.concat(found, how="vertical_relaxed")).drop("p_fdr")
+    return table.select("score", "parameter", "r", "low", "high", "p", "p_holm", "r_estimates", "n_people")

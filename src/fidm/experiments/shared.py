@@ -226,13 +226,14 @@ def fit_learnable(
     population: Literal["random", "pooled"] = "random",
     joint: bool = False,
     values: Sequence[Values] | None = None,
+    inferred: float = 0.0,
     workers: int | None = None,
 ) -> tuple[Fit, dict[str, str]]:
     """Fit a model with those channels that these people tell something about, and say why others are not.
 
     Parameters
     ----------
-    tasks, cohort, channels, method, population, joint, values, workers
+    tasks, cohort, channels, method, population, joint, values, inferred, workers
         As in :class:`fidm.Model` and :meth:`fidm.Model.fit`.
 
     Returns
@@ -251,7 +252,7 @@ def fit_learnable(
             failures[channel.name] = f"The segments have no column {channel.column}."
 
     def fit(channels: Sequence[Channel]) -> Fit:
-        model = Model(tasks, channels=channels, values=values)
+        model = Model(tasks, channels=channels, values=values, inferred=inferred)
         return model.fit(cohort, method=method, population=population, joint=joint, workers=workers)
 
     while True:

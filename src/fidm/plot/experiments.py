@@ -174,6 +174,10 @@ def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+WIDEST_LEGEND = 60
+"""How many characters of a legend stand in one line."""
+
+
 def forest(result: Comparison, *, ax: Axes | None = None) -> Axes:
     """Draw how many times as high each parameter is in one group as in another, with intervals.
 
@@ -208,7 +212,8 @@ def forest(result: Comparison, *, ax: Axes | None = None) -> Axes:
     ax.axvline(1, color="#bbbbbb", linewidth=0.8, zorder=0)
     ax.set_xlabel(f"factor, {result.level:.0%} interval")
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(contrasts))
+    columns = max(1, WIDEST_LEGEND // max(len(name) + 6 for name in contrasts))
+    ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
     return ax
 
 

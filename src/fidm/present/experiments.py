@@ -22,7 +22,7 @@ from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.numbers import DASH, METHODS, ONE_SITTING, SHORT, number
-from fidm.present.terminal import note, table_of, warn
+from fidm.present.terminal import note, printable, table_of, warn
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
 
@@ -295,53 +295,82 @@ def show_reliability(found: Reliability, console: Console) -> None:
 
 def show_comparison(found: Comparison, console: Console) -> None:
     """Print how groups differ, and by how much."""
-    people = found.groups.rename({"actions": "actions each", "segments": "segments each"})
-    console.print(
-        table_of(
-            people.columns,
-            [[row[0], f"{row[1]:,}", *(f"{one:g}" for one in row[2:])] for row in people.iter_rows()],
-            left=1,
-        )
-    )
-    level = f"{found.level:.0%}"
-    header = ["parameter", "factor", level, "p", "Holm", "FDR", f"AUC ({level})", "n", "unadjusted"]
-    shown = len(header) if found.adjust else len(header) - 1
-    for (contrast,), table in found.table.group_by("contrast", maintain_order=True):
-        rows = [
-            [
-                SHORT.get(row["parameter"], row["parameter"]),
-                f"× {number(row['factor'])}",
-                f"{number(row['factor_low'])} to {number(row['factor_high'])}",
-                *(probability(row[name]) for name in ("p", "p_holm", "p_fdr")),
-                _area(row),
-                f"{row['n_people']:,}",
-                f"× {number(row['unadjusted'])}",
-            ]
-            for row in table.iter_rows(named=True)
+    people = found.groups.iter_rows(named=True)
+    rows = [
+        [
+            row["group"],
+            f"{row['people']:,}",
+            f"{row['actions']:g}",
+            f"{row['segments']:g}",
+            _one(row, "inferred", ".0%"),
         ]
-        console.print(Text(f"\n{contrast}", style="bold"))
+        for row in people
+    ]
+    header = ["group", "people", "actions each", "segments each", "moves inferred"]
+    shown = len(header) if found.groups["inferred"].sum() else len(header) - 1
+    console.print(table_of(header[:shown], [row[:shown] for row in rows], left=1))
+    level = f"{found.level:.0%}"
+    measure = f"{'r' if found.correlations.height else 'AUC'} ({level})"
+    header = ["parameter", f"factor ({level})", "Holm p", measure, "n", "unadjusted"]
+    shown = len(header) if found.adjust else len(header) - 1
+    related = {row["parameter"]: row for row in found.correlations.iter_rows(named=True)}
+    for contrast, table, said in found.by_contrast():
+        rows = []
+        for row in table.iter_rows(named=True):
+            own = related.get(row["parameter"])
+            plain = "" if own else f", {_one(row, 'auc_unadjusted', '.2f').removeprefix('0')}"
+            rows.append(
+                [
+                    SHORT.get(row["parameter"], row["parameter"]),
+                    f"{number(row['factor'])} ({number(row['factor_low'])} to {number(row['factor_high'])})",
+                    probability(row["p_holm"]),
+                    _with_ends(row, "auc", "auc_low", "auc_high") if own is None else _with_ends(own, "r"),
+                    f"{row['n_people']:,}",
+                    f"{number(row['unadjusted'])}{plain}",
+                ]
+            )
+        console.print(Text(f"\n{printable(contrast)}", style="bold"), soft_wrap=True)
         console.print(table_of(header[:shown], [row[:shown] for row in rows], left=1))
-    for sentence in found.sentences:
-        console.print(sentence, soft_wrap=True, markup=False)
+        for sentence in said:
+            console.print(sentence, soft_wrap=True, markup=False)
+    console.print()
+    note(console, *comparison_notes(found))
+    warn(console, *found.notes, *found.gaps)
+
+
+def comparison_notes(found: Comparison) -> list[str]:
+    """Return how the columns of a comparison are to be read."""
     adjusted = f", adjusted for {listed(found.adjust)}" if found.adjust else ""
-    note(
-        console,
-        f"factor: how many times as high the parameter is{adjusted}; of pause presence the odds",
-        "Holm and FDR: p-values that hold for all rows together; judge by these",
+    measure = (
         "AUC: how well the parameter itself, if it were known without error, would tell the groups apart, "
-        "with the uncertainty of the difference and of the spread within groups",
-        "everybody's choices and segments tell the difference; nobody's own estimate enters",
+        "with the uncertainty of the difference and of the spread within groups"
     )
-    for said in found.notes:
-        warn(console, said)
+    if found.correlations.height:
+        plain = ", ".join(
+            f"{SHORT.get(row['parameter'], row['parameter'])} {as_printed(row['r_estimates'])}"
+            for row in found.correlations.drop_nulls("r_estimates").iter_rows(named=True)
+        )
+        measure = (
+            f"r: the {'partial ' if found.adjust else ''}correlation of the parameter itself; the error of "
+            f"people's estimates lowers that of the estimates ({plain})"
+        )
+    without = "factor" if found.correlations.height else "factor and AUC"
+    return [
+        f"factor: how many times as high the parameter is{adjusted}; of pause presence the odds"
+        + (f"; unadjusted: {without} without that" if found.adjust else ""),
+        "Holm p: holds for all rows together; judge by it. p of each row alone, and false discovery rates: "
+        "compare.csv",
+        measure,
+        "everybody's choices and segments tell the difference; nobody's own estimate enters",
+    ]
 
 
-def _area(row: dict[str, Any]) -> str:
-    """An AUC with its interval."""
-    if row["auc"] is None:
+def _with_ends(row: Mapping[str, Any], name: str, low: str = "low", high: str = "high") -> str:
+    """A share or a correlation with its interval."""
+    if row[name] is None:
         return DASH
-    middle, low, high = (as_printed(row[name]) for name in ("auc", "auc_low", "auc_high"))
-    return f"{middle} ({low} to {high})"
+    middle, *ends = (as_printed(row[one]) for one in (name, low, high))
+    return f"{middle} ({' to '.join(ends)})"
 
 
 def probability(p: float) -> str:

@@ -33,6 +33,7 @@ from fidm.report.parts import FEW, FLAG, HIGH, LOW
 from fidm.report.people import people_parts, shared_part
 from fidm.report.sections_model import (
     classification_section,
+    groups_section,
     localisation_section,
     parameters_section,
     reliability_section,
@@ -61,6 +62,7 @@ def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
         grounding_section(opened),
         parameters_section(opened),
         reliability_section(opened),
+        groups_section(opened),
         localisation_section(opened),
         classification_section(opened),
         method_section(opened, settings=settings),

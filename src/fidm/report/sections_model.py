@@ -1,4 +1,4 @@
-"""The sections about what was found: parameters, reliability, localisation, and how well status is told."""
+"""The sections about what was found: parameters, reliability, groups, localisation, classification."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from fidm.channels import CHANNEL_WORDS, channel_words, parameter_words
 from fidm.classify.classify import classify
 from fidm.classify.language import Language, Texts
 from fidm.classify.result import Classification, in_words
-from fidm.errors import FidmError, count
+from fidm.errors import FidmError, count, listed
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
+from fidm.experiments.compare import Comparison
 from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.inferred import say_way
@@ -70,9 +71,21 @@ NEVER_ZERO = (
 
 ONE_PRIOR = (
     "What people are like is learned from all groups together, and everybody's estimate is drawn towards it: "
-    "differences between groups come out too small here. To compare groups, use fidm compare."
+    "differences between groups come out too small here."
 )
 """What estimates drawn towards one prior do to groups."""
+
+NOT_BY_ESTIMATES = (
+    "Do not compare groups by these estimates: they also depend on how much each person did. The section "
+    "Groups compares the groups themselves."
+)
+"""What estimates of single people are not for."""
+
+COMPARED = (
+    "The mean of every parameter may differ between groups, and everybody's choices and segments together "
+    "tell by how much; estimates of single people are not compared."
+)
+"""How groups are compared."""
 
 INFINITE = (
     " People: those with an estimate. An infinite one lies beyond all others, and counts so in the median, "
@@ -99,7 +112,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         f"{opened.source}.",
         *_learned_from(opened),
         NEVER_ZERO if has_prior and not fit.prior.random else "",
-        ONE_PRIOR if has_prior and known.label is not None else "",
+        "" if known.label is None else f"{ONE_PRIOR} {NOT_BY_ESTIMATES}" if has_prior else NOT_BY_ESTIMATES,
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [
@@ -336,6 +349,73 @@ def reliability_section(opened: Opened) -> dict[str, Any]:
         table="reliability-table",
     )
     return section("reliability", title, said, tables=[shown], figures=[drawn])
+
+
+# ---------------------------------------------------------------------- groups
+
+
+def groups_section(opened: Opened) -> dict[str, Any]:
+    """Return how groups differ, as the study's kept comparison has it, or how to make one."""
+    title, known, label = "Groups", opened.known, opened.known.label
+    found = opened.study.find_comparison()
+    if found is None:
+        how = f"fidm compare STUDY --by {label or 'COLUMN'}"
+        why = f"No comparison of groups is kept with these data. Make one ({how}), then the report again."
+        return section("comparison", title, [why])
+    if known.is_deidentified and found.by not in (label, "split"):
+        why = (
+            f"The study's comparison is not by {opened.asked.label}, and left out of a de-identified report."
+        )
+        return section("comparison", title, [why])
+    contrasts = list(found.by_contrast())
+    adjusted = f", adjusted for {listed(map(column_words, found.adjust))}" if found.adjust else ""
+    said = [
+        f"People compared by {column_words(found.by)}{adjusted}. {COMPARED}",
+        *(in_one_way(" ".join(map(sentence, texts))) for _, _, texts in contrasts),
+        *(in_one_way(sentence(text)) for text in found.notes),
+    ]
+    tables = [
+        table_of(
+            "compared",
+            "What each group rests on",
+            [text_column("group"), column("people"), column("actions", "actions each (median)"),
+             column("segments", "segments each (median)"),
+             column("inferred", "moves inferred", unit=PERCENT)],
+            found.groups,
+        ),
+        *(_contrast_table(found, i, name, rows) for i, (name, rows, _) in enumerate(contrasts)),
+    ]  # fmt: skip
+    drawn = figure(
+        "forest",
+        "How many times as high each parameter is",
+        plot.forest(found),
+        alt="A dot per parameter and contrast with its interval; 1 is no difference.",
+        table="contrast-0",
+    )
+    return section("comparison", title, said, tables=tables, figures=[drawn])
+
+
+def _contrast_table(found: Comparison, i: int, name: str, rows: pl.DataFrame) -> dict[str, Any]:
+    plain = [column("unadjusted", "factor, unadjusted"), column("auc_unadjusted", "AUC, unadjusted")]
+    measure = with_interval("auc", "AUC")
+    how = "AUC: how well the parameter itself, if it were known without error, would tell the groups apart."
+    if found.correlations.height:
+        rows = rows.drop("low", "high").join(found.correlations, on="parameter", maintain_order="left")
+        measure = with_interval("r", "r", low="low", high="high")
+        measure.append(column("r_estimates", "r of estimates"))
+        plain = plain[:1]
+        how = "r: the correlation of the parameter itself; the error of people's estimates lowers theirs."
+    return table_of(
+        f"contrast-{i}",
+        name,
+        [text_column("parameter"), *with_interval("factor", "factor, times"),
+         column("p_holm", "p (Holm)"), *measure, *(plain if found.adjust else []),
+         column("n_people", "people")],
+        rows.with_columns(pl.col("parameter").map_elements(parameter_words, return_dtype=pl.String)),
+        brackets=f"{found.level * 100:g} % intervals",
+        note="Factor: how many times as high the parameter is; of pause presence the odds. p holds for all "
+        f"parameters and contrasts together. {how}",
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------------- localisation

@@ -132,7 +132,7 @@ def _session(path: Path, person, age, *, cut=False) -> None:
             array[7, first:] = np.nan
     data = {
         "Age": age,
-        "Gender": np.nan if np.isnan(age) else 1,
+        "Gender": np.nan if np.isnan(age) else int(1000 * person["rt"][0][0]) % 2,
         "Group": 0,
         "Responses": {"RT": arrays["rt"], "Keys": arrays["keys"]},
         "States": arrays["states"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +14,16 @@ from rich.console import Console
 from scipy import special
 
 import fidm
+import fidm.study
+from fidm.experiments.compare import Comparison
+from fidm.fit.common import Data
+from fidm.fit.regression import regress_sensitivity
 from fidm.model.effort import paper_channels
 from fidm.plot import forest
 from fidm.present.experiments import show_comparison
 from fidm.record import to_json
 from fidm.simulate.cohort import People
+from fidm.tasks.stack import TaskSet
 
 
 @functools.cache
@@ -63,7 +69,12 @@ def test_a_difference_is_found_where_it_is_and_nowhere_else():
 
 def test_what_is_adjusted_for_has_slopes_and_changes_little_here():
     assert keen().terms["term"].n_unique() == 4
-    assert keen().table["unadjusted"].to_numpy() == pytest.approx(keen().table["factor"].to_numpy(), rel=0.1)
+    table = keen().table
+    assert table["unadjusted"].to_numpy() == pytest.approx(table["factor"].to_numpy(), rel=0.1)
+    assert table["auc_unadjusted"].to_numpy() == pytest.approx(table["auc"].to_numpy(), abs=0.1)
+    alone = fidm.compare(*study(), by="keen", reference="no").table
+    assert table["unadjusted"].to_list() == alone["factor"].to_list()
+    assert table["auc_unadjusted"].to_list() == alone["auc"].to_list() == alone["auc_unadjusted"].to_list()
     explained = dict(keen().overall.select("parameter", "explained").iter_rows())
     assert explained["action_sensitivity"] > 0.3 > 0.1 > explained["duration"]
 
@@ -75,6 +86,28 @@ def test_it_is_told_in_sentences_and_drawn():
     assert "no clear difference; " in second
     assert forest(keen()).get_yticklabels()[0].get_text() == "action sensitivity η"
     assert json.loads(to_json(keen()))["experiment"] == "compare"
+
+
+def test_it_is_the_same_after_writing_and_reading():
+    said = json.loads(to_json(keen()))
+    again = Comparison.of(keen().record, said["result"])
+    assert again.to_dict() == keen().to_dict()
+    assert again.sentences == keen().sentences
+    assert again.table.schema == keen().table.schema
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_no_table_is_wider_than_the_terminal(width, capsys):
+    task, people = study()
+    several = people.participants.with_columns(site="a place far away in the north, clinic " + pl.col("site"))
+    found = fidm.compare(task, people.with_participants(several), by="site", adjust=["age", "keen"])
+    for one in (found, keen(), fidm.compare(task, people, by="age", adjust=["keen"])):
+        show_comparison(one, Console(width=width))
+        lines = capsys.readouterr().out.splitlines()
+        drawn = [line.rstrip() for line in lines if re.match(r" (parameter|group|──|η|pause presence)", line)]
+        assert len(drawn) >= 5 * one.table["contrast"].n_unique()
+        assert max(map(len, drawn)) <= width
+        assert all(contrast in lines for contrast in one.table["contrast"].unique())
 
 
 def test_a_number_is_compared_by_its_standard_deviation():
@@ -122,12 +155,33 @@ def test_the_order_of_people_changes_nothing():
     assert found.table.equals(again.table)
 
 
-def test_a_parameter_of_few_people_in_a_group_is_left_out():
+def test_groups_that_are_too_small_are_counted():
     task, people = study()
     yes = (people.participants["keen"] == "yes").to_numpy()
     few = np.concatenate([np.flatnonzero(yes)[:4], np.flatnonzero(~yes)])
-    with pytest.raises(fidm.FitError, match="4 people of the group 'yes' can be compared in it; at least 5"):
+    with pytest.raises(fidm.FitError, match="needed; there are 'no' 40, 'yes' 4"):
         fidm.compare(task, people[np.sort(few)], by="keen", channels=())
+
+
+def test_a_parameter_of_few_people_is_left_out():
+    task, people = study()
+    yes = np.flatnonzero((people.participants["keen"] == "yes").to_numpy())
+    owner = np.repeat(np.arange(80), np.diff(people.segment_offsets[people.episode_offsets]))
+    mute = pl.Series(np.isin(owner, yes[4:]))
+    quiet = people.segments.with_columns(duration_s=pl.when(mute).then(None).otherwise(pl.col("duration_s")))
+    found = fidm.compare(task, replace(people, segments=quiet), by="keen", channels=paper_channels()[:1])
+    assert found.table["parameter"].to_list() == ["action_sensitivity"]
+    assert any("duration is left out: 4 people of the group 'yes'" in said for said in found.notes)
+
+
+def test_people_of_a_small_group_are_left_out_if_two_groups_are_large():
+    task, people = study()
+    site = pl.when(pl.int_range(80) < 4).then(pl.lit("new")).otherwise(pl.col("site"))
+    found = fidm.compare(
+        task, people.with_participants(people.participants.with_columns(site=site)), by="site", channels=()
+    )
+    assert found.groups["group"].to_list() == ["x", "y", "z"]
+    assert "4 people of the group 'new' are left out: at least 5 are needed in each." in found.notes
 
 
 @pytest.mark.parametrize(
@@ -155,7 +209,7 @@ def test_people_without_data_are_named_and_not_counted():
     )
     found = fidm.compare(task, fidm.Cohort.concat([people, nobody]), by="keen", channels=())
     assert found.groups.equals(fidm.compare(task, people, by="keen", channels=()).groups)
-    assert "1 person without any data is left out: C06." in found.notes
+    assert found.gaps == ("1 person without any data is left out: C06.",)
 
 
 def test_what_is_said_of_the_data_in_a_fit_is_said_here():
@@ -165,8 +219,30 @@ def test_what_is_said_of_the_data_in_a_fit_is_said_here():
     found = fidm.compare(
         task, replace(people, segments=silent, inferred=marked), by="keen", channels=paper_channels()[:1]
     )
-    assert any("The files of 80 participants cannot show pauses" in said for said in found.notes)
+    assert any("The files of 80 participants cannot show pauses" in said for said in found.gaps)
     assert any("Inferred moves: 3" in said for said in found.notes)
+    assert not any("More moves were inferred" in said for said in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("inferred", "said"),
+    [(0.0, "effort is held against them.*counted"), (0.5, "they raise η there.*left out")],
+)
+def test_groups_of_whom_unequally_much_was_inferred_are_said_to(inferred, said):
+    task, people = study()
+    keen = (people.participants["keen"] == "yes").to_numpy()
+    owner = np.repeat(people.episode_owner(), np.diff(people.step_offsets))
+    marked = (np.arange(people.n_steps) % 3 == 0) & keen[owner]
+    found = fidm.compare(task, replace(people, inferred=marked), by="keen", channels=(), inferred=inferred)
+    shares = dict(found.groups.select("group", "inferred").iter_rows())
+    assert shares["no"] == 0
+    assert shares["yes"] == pytest.approx(1 / 3, abs=0.02)
+    (note,) = [
+        note
+        for note in found.notes
+        if note.startswith("More moves were inferred in yes (33%) than in no (0%)")
+    ]
+    assert re.search(said, note)
 
 
 def test_the_auc_is_as_uncertain_as_difference_and_spread_together():
@@ -191,6 +267,183 @@ def test_there_is_no_auc_where_people_may_not_differ(capsys):
     assert "turn count" in said
     show_comparison(found, Console(width=120))
     assert " – " in capsys.readouterr().out
+
+
+def test_terms_are_called_by_their_columns():
+    assert keen().terms["term"][:4].to_list() == ["yes / no", "age", "site y", "site z"]
+
+
+def test_a_difference_at_chosen_ages_is_the_slope_of_people_of_that_age():
+    """Its error comes from the covariance of slopes; the same slope can be learned, with age counted from there."""
+    task, people = study()
+    found = fidm.compare(
+        task,
+        people,
+        by="keen",
+        adjust=["age"],
+        interact=["age"],
+        at={"age": [60, 75]},
+        reference="no",
+        channels=(),
+    )
+    assert found.table["contrast"].to_list() == ["yes / no at age 60", "yes / no at age 75"]
+    yes = (people.participants["keen"] == "yes").to_numpy().astype(float)
+    choices = Data.of(
+        TaskSet.of(task),
+        TaskSet.of(task).values([fidm.solve(task)]),
+        (),
+        {},
+        people,
+        need_columns=True,
+        inferred=0.0,
+    ).choices
+    for row, age in zip(found.table.iter_rows(named=True), (60, 75), strict=True):
+        from_there = people.participants["age"].to_numpy() - age
+        known = np.column_stack([yes, from_there, yes * from_there])
+        alone = regress_sensitivity(choices, known - known.mean(axis=0), lapse=None)
+        assert row["difference"] == pytest.approx(alone.slopes[0], abs=1e-4)
+        assert row["se"] == pytest.approx(alone.se[0], rel=0.15)  # errors are widened slope by slope
+    terms = found.terms.filter(term="yes / no × age")
+    assert found.overall["p_interaction"].to_list() == terms["p"].to_list()
+
+
+def test_without_chosen_values_it_is_the_mean_or_every_group():
+    task, people = study()
+    found = fidm.compare(
+        task, people, by="keen", adjust=["age", "site"], interact=["age", "site"], reference="no", channels=()
+    )
+    mean = f"{people.participants['age'].mean():.4g}"
+    assert found.table["contrast"].to_list() == [f"yes / no at age {mean}, site {site}" for site in "xyz"]
+    assert 0 < found.overall["p_interaction"][0] < 1
+
+
+def test_values_beyond_those_observed_are_said():
+    task, people = study()
+    found = fidm.compare(
+        task, people, by="keen", adjust=["age"], interact=["age"], at={"age": [70, 120]}, channels=()
+    )
+    assert any(note.endswith("120 lies outside.") for note in found.notes)
+
+
+def test_a_curve_is_adjusted_for():
+    task, people = study()
+    rng = np.random.default_rng(2)
+    eta = np.log(people.participants["true_action_sensitivity"].to_numpy())
+    bent = people.participants.with_columns(
+        age=pl.Series(70 + 10 * np.sqrt(np.abs(eta - eta.mean())) * rng.choice([-1, 1], 80))
+    )
+    found = fidm.compare(
+        task, people.with_participants(bent), by="keen", adjust=["bs(age, df=3)", "site"], channels=()
+    )
+    assert found.terms["term"].to_list()[1:4] == [f"bs(age, df=3)[{i}]" for i in (1, 2, 3)]
+    assert found.adjust == ("bs(age, df=3)", "site")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"interact": ["age"]}, "age cannot interact with keen"),
+        ({"adjust": ["age"], "at": {"age": [60]}}, "age cannot interact with keen"),
+        ({"adjust": ["bs(age, df=3)"], "interact": ["bs(age, df=3)"]}, "cannot interact"),
+        ({"adjust": ["site"], "interact": ["site"], "at": {"site": ["w"]}}, "site has no value 'w'"),
+        ({"adjust": ["age"], "interact": ["age"], "at": {"age": ["old"]}}, "age has no value 'old'"),
+        ({"adjust": ["bs(height, df=3)"]}, "have no column 'height'"),
+        ({"missing": "guess"}, "missing is 'guess'"),
+        ({"adjust": ["age", "place"]}, "place of the formula 'keen + age + place' is the same for everybody"),
+        ({"adjust": ["age", "months"]}, "The columns yes / no, age, months of the formula"),
+        ({"imputations": 1}, "imputations"),
+    ],
+)
+def test_what_cannot_be_adjusted_for_is_named(asked, said):
+    task, people = study()
+    about = people.participants.with_columns(place=pl.lit("here"), months=12 * pl.col("age"))
+    asked = {"reference": "no", **asked}
+    with pytest.raises(fidm.FidmError, match=re.escape(said)):
+        fidm.compare(task, people.with_participants(about), by="keen", channels=(), **asked)
+
+
+def lacking():
+    """The study with ages of a third of the people and sites of some missing."""
+    task, people = study()
+    place = pl.int_range(80)
+    return task, people.with_participants(
+        people.participants.with_columns(
+            age=pl.when(place % 3 == 0).then(None).otherwise(pl.col("age")),
+            site=pl.when(place % 9 == 0).then(None).otherwise(pl.col("site")),
+        )
+    )
+
+
+def test_missing_covariates_are_imputed_where_asked():
+    asked = {"by": "keen", "adjust": ["age", "site"], "reference": "no", "channels": ()}
+    dropped = fidm.compare(*lacking(), **asked)
+    found = fidm.compare(*lacking(), **asked, missing="impute", imputations=5)
+    again = fidm.compare(*lacking(), **asked, missing="impute", imputations=5)
+    assert found.table.equals(again.table)
+    assert (dropped.groups["people"].sum(), found.groups["people"].sum()) == (53, 80)
+    assert found.table["se"][0] < dropped.table["se"][0]
+    assert found.table["difference"][0] == pytest.approx(keen().table["difference"][0], abs=0.05)
+    assert any(
+        "Imputed 5 times" in note and "age of 27 people and site of 9 people" in note for note in found.notes
+    )
+    assert (found.record.seed, found.record.settings["imputations"]) == (1, 5)
+    several = fidm.compare(
+        *lacking(), by="site", adjust=["age"], channels=(), missing="impute", imputations=3
+    )
+    assert several.groups["people"].sum() == 71
+    assert 0 < several.overall["p"][0] <= 1
+
+
+def test_nothing_is_imputed_where_nothing_is_missing():
+    asked = {"by": "keen", "adjust": ["age"], "channels": ()}
+    found = fidm.compare(*study(), **asked, missing="impute")
+    assert found.table.equals(fidm.compare(*study(), **asked).table)
+    assert found.record.settings["imputations"] == 0
+
+
+def scored():
+    task, people = study()
+    rng = np.random.default_rng(4)
+    eta = people.participants["log_eta"].to_numpy()
+    score = 0.5 * (eta - eta.mean()) / eta.std() + np.sqrt(0.75) * rng.normal(size=80)
+    about = people.participants.with_columns(moca=pl.Series(24 + 3 * score), diagnosis=pl.Series(score))
+    return task, people.with_participants(about)
+
+
+def test_a_score_is_correlated_with_the_parameter_itself():
+    task, people = scored()
+    found = fidm.compare(task, people, by="moca", channels=paper_channels()[:1])
+    row, slope = found.correlations.row(0, named=True), found.table.row(0, named=True)
+    spread = found.overall["sd"][0]
+    assert row["r"] == pytest.approx(slope["difference"] / np.hypot(slope["difference"], spread))
+    assert row["low"] < row["r_estimates"] < row["r"] < row["high"]
+    true = np.corrcoef(people.participants["log_eta"], people.participants["moca"])[0, 1]
+    assert row["low"] < true < row["high"]
+    assert "; r = 0." in found.sentences[0]
+    assert not keen().correlations.height
+    partial = fidm.compare(task, people, by="moca", adjust=["log_eta"], channels=())
+    assert any(note.startswith("No correlation of action sensitivity") for note in partial.notes)
+    assert partial.correlations["r"].to_list() == [None]
+
+
+def test_several_scores_are_correlated_at_once():
+    task, people = scored()
+    found = fidm.study.correlate(task, people, scores=["moca", "age"], channels=())
+    assert found.select("score", "parameter").rows() == [
+        ("moca", "action_sensitivity"),
+        ("age", "action_sensitivity"),
+    ]
+    assert (found["p_holm"] >= found["p"]).all()
+    with pytest.raises(fidm.DataError, match="site holds texts"):
+        fidm.study.correlate(task, people, scores=["moca", "site"])
+    with pytest.raises(fidm.DataError, match="No score"):
+        fidm.study.correlate(task, people, scores=[])
+
+
+def test_a_number_that_is_classified_may_reuse_the_data():
+    found = fidm.compare(*scored(), by="diagnosis", channels=())
+    assert any("predicted from these data" in note for note in found.notes)
+    assert not any("predicted from these data" in note for note in keen().notes)
 
 
 def test_one_contrast_has_one_p_value():

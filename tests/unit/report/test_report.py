@@ -20,6 +20,7 @@ from fidm.channels import parameter_words
 from fidm.cohort import PROBLEM_SCHEMA
 from fidm.errors import DataError
 from fidm.fit.profile import STATUSES
+from fidm.folder import StudyFolder
 from fidm.grounding.ground import ground
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import sample_audit
@@ -53,6 +54,7 @@ from fidm.report.people import people_parts, places_among, shared_part
 from fidm.report.report import build_report, laid_out, write_report
 from fidm.report.sections_model import (
     classification_section,
+    groups_section,
     localisation_section,
     parameters_section,
     reliability_section,
@@ -1024,6 +1026,69 @@ def test_what_an_interval_of_sensitivity_cannot_say_is_said(opened):
     for own, is_told in ((known, True), (by_likelihood, False), (some_at_random, False), (alone, False)):
         said = parameters_section(replace(opened, known=own))["paragraphs"]
         assert any("never reaches 0" in text for text in said) == is_told
+
+
+def compared(by, adjust=()):
+    """A comparison of made-up people in three groups, one of which did less."""
+    task = fidm.load_task("errands")
+    people = fidm.Cohort.concat(
+        [
+            fidm.simulate_cohort(task, 24, seed=5),
+            fidm.simulate_cohort(task, 12, seed=5, first=24, max_steps=9),
+        ]
+    )
+    about = people.participants.with_columns(
+        pl.Series(by, ["mci", "normal"] * 12 + ["a dementia of any kind"] * 12),
+        age=pl.Series(np.random.default_rng(1).normal(70, 7, 36)),
+    )
+    return fidm.compare(
+        task, people.with_participants(about), by=by, adjust=adjust, reference="normal", channels=()
+    )
+
+
+def test_groups_are_those_of_the_comparison_that_is_kept(opened, monkeypatch):
+    found = compared("diagnosis", ["age"])
+    monkeypatch.setattr(StudyFolder, "find_comparison", lambda self: found)
+    made = groups_section(opened)
+    said = " ".join(made["paragraphs"])
+    assert made["title"] == "Groups"
+    assert "by diagnosis, adjusted for age." in said
+    assert "The groups did not do equally much" in said
+    assert said.count("as high in") == found.table.height == 2
+    rests, first, second = made["tables"]
+    assert rests["rows"] == [list(row) for row in found.groups.iter_rows()]
+    assert [first["title"], second["title"]] == found.table["contrast"].to_list()
+    names = [column["name"] for column in first["columns"]]
+    row = dict(zip(names, first["rows"][0], strict=True))
+    for name in ("factor_low", "p_holm", "auc", "unadjusted", "auc_unadjusted", "n_people"):
+        assert row[name] == pytest.approx(found.table[name][0], rel=1e-5)
+    (drawn,) = made["figures"]
+    assert drawn["table"] == first["id"]
+
+
+def test_groups_that_were_not_compared_can_be(opened):
+    (said,) = groups_section(opened)["paragraphs"]
+    assert "fidm compare STUDY --by diagnosis" in said
+
+
+def test_a_deidentified_report_compares_people_by_their_status_alone(opened, monkeypatch):
+    known = replace(opened.known, is_deidentified=True, label="diagnosis")
+    for by, is_shown in (("diagnosis", True), ("clinic", False)):
+        found = replace(compared(by), gaps=("Ann-Lee has no data.",))
+        monkeypatch.setattr(StudyFolder, "find_comparison", lambda self, found=found: found)
+        made = groups_section(replace(opened, known=known))
+        assert bool(made["tables"]) == is_shown
+        assert "Ann-Lee" not in json.dumps(made)
+        assert ("clinic" in json.dumps(made)) is False
+
+
+def test_nobody_is_told_to_compare_groups_by_estimates(opened):
+    for method, is_drawn in (("eb", True), ("mle", False)):
+        profile = replace(opened.known.profile, method=method)
+        known = replace(opened.known, profile=profile, label="split")
+        said = " ".join(parameters_section(replace(opened, known=known))["paragraphs"])
+        assert "Do not compare groups by these estimates" in said
+        assert ("come out too small" in said) == is_drawn
 
 
 # ---------------------------------------------------------------------- odd studies

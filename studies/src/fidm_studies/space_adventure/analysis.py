@@ -14,8 +14,10 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
+import fidm
 from fidm.classify.classify import classify
 from fidm.classify.result import Classification
+from fidm.cohort import Cohort
 from fidm.experiments.reliability import reliability
 from fidm.fit.profile import SENSITIVITY
 from fidm.record import Record
@@ -35,6 +37,7 @@ from fidm_studies.space_adventure.people import (
     FIRST,
     IN_TIME,
     LATER,
+    TESTS,
     THETA,
     TIME,
     TWO_TIMES,
@@ -64,6 +67,9 @@ HALVES: tuple[Literal["episodes", "segments"], ...] = ("episodes", "segments")
 
 FEWEST_DRAWS = 20
 STEPS = 6
+
+ADJUSTMENTS = {"nothing": (), "gender": ("gender",), "gender and other tests": ("gender", *TESTS)}
+"""What the comparison of ages is adjusted for."""
 
 
 def analyse(
@@ -103,6 +109,7 @@ def analyse(
         "two_kinds_of_time": times,
         "medians": medians(found.people),
         "groups": groups,
+        "latent": _latent(loaded, found, workers),
         "ablation": told.scores.select(
             "representation", "metric", "n_features", "n", "value", "se", "low", "high"
         ),
@@ -207,6 +214,31 @@ def _groups(adults: pl.DataFrame, published: pl.DataFrame, draws: dict[str, int]
     )
 
 
+def _latent(loaded: Loaded, found: Estimates, workers: int | None) -> pl.DataFrame:
+    """Older against younger in the latent parameters themselves, adjusted for less and for more."""
+    tasks, aged = _aged(loaded.tasks, found)
+    tables = []
+    for words, adjust in ADJUSTMENTS.items():
+        compared = fidm.compare(
+            tasks,
+            aged,
+            by=AGE.column,
+            adjust=adjust,
+            reference=AGE.second,
+            channels=(TIME, *TWO_TIMES),
+            workers=workers,
+        )
+        tables.append(compared.table.select(pl.lit(words).alias("adjusted"), pl.all()))
+    return pl.concat(tables).with_columns(pl.col("parameter").replace({SENSITIVITY: ETA, TIME.name: THETA}))
+
+
+def _aged(tasks: Sequence[TaskModel], found: Estimates) -> tuple[tuple[TaskModel, ...], Cohort]:
+    """The people of the study of ageing, and the tasks they did."""
+    aged = found.adults[np.flatnonzero(found.adults.participants[AGE.column].is_not_null().to_numpy())]
+    played = set(aged.tasks)
+    return tuple(task for task in tasks if task.name in played), aged
+
+
 def _two_kinds(adults: pl.DataFrame, draws: dict[str, int]) -> pl.DataFrame:
     """How the times of first and of later choices go with each other, with η and with age."""
     pairs = [(FIRST, LATER), (FIRST, ETA), (LATER, ETA), (THETA, ETA), (FIRST, "age"), (LATER, "age")]
@@ -221,13 +253,8 @@ def _older_or_younger(
     loaded: Loaded, found: Estimates, values: Sequence[Values], seed: int, workers: int | None
 ) -> Classification:
     """The paper's ablation on a real question: older or younger, from choices, from times, and from both."""
-    aged = found.adults[np.flatnonzero(found.adults.participants["age_group"].is_not_null().to_numpy())]
-    played = set(aged.tasks)
-    chosen: list[tuple[TaskModel, Values]] = [
-        pair for pair in zip(loaded.tasks, values, strict=True) if pair[0].name in played
-    ]
-    tasks = tuple(task for task, _ in chosen)
-    solved = tuple(one for _, one in chosen)
+    tasks, aged = _aged(loaded.tasks, found)
+    solved = tuple(one for task, one in zip(loaded.tasks, values, strict=True) if task in tasks)
     return classify(
         tasks,
         aged,

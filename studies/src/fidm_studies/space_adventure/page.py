@@ -79,6 +79,7 @@ def _shown(tables: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
         "times": tables["reaction_times"],
         "two-kinds": in_words(tables["two_kinds_of_time"], "one", "other"),
         "age": groups.filter(comparison="age"),
+        "latent": in_words(tables["latent"], "parameter"),
         "ablation": ablation.with_columns(pl.col("metric").replace(METRICS)),
         "relations": in_words(tables["relations"], "parameter", "test"),
         "with-age": in_words(tables["age"], "measure"),
@@ -159,6 +160,11 @@ def _of_age(findings: Findings) -> dict[str, Any]:
         one_row(tables["groups"], comparison="age", parameter=name)
         for name in ("first_choice", "later_choices")
     )
+    latent = {
+        f"latent_{name}": one_row(tables["latent"], adjusted="gender", parameter=name)
+        for name in ("eta", "theta")
+    }
+    tested = one_row(tables["latent"], adjusted="gender and other tests", parameter="eta")
     differences = tables["ablation_differences"].filter(metric="auc").iter_rows(named=True)
     return {
         "age_eta_side": side(numbers["age_eta"], 0.5),
@@ -166,6 +172,10 @@ def _of_age(findings: Findings) -> dict[str, Any]:
         "by_action": one_row(auc, representation="action"),
         "by_effort": one_row(auc, representation="effort"),
         "by_both": one_row(auc, representation="fidm"),
+        **latent,
+        "latent_eta_side": side(latent["latent_eta"], 1.0, "factor"),
+        "latent_theta_side": side(latent["latent_theta"], 1.0, "factor"),
+        "tested_eta": tested,
         "first": first,
         "later": later,
         "first_side": side(first, 0.5, "auc"),
