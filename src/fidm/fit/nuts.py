@@ -45,7 +45,7 @@ from fidm.errors import FitError, at_least, count, few
 from fidm.files import whole_file
 from fidm.fit.common import Data, threads
 from fidm.fit.draws import Draws, by_chain
-from fidm.fit.plausible import OFFSET_SCALE, SENSITIVITY_SCALE, SLOPE_SCALE
+from fidm.fit.plausible import OFFSET_SCALE, SENSITIVITY_SCALE
 from fidm.fit.profile import SENSITIVITY
 from fidm.fit.sensitivity import LAPSE_PRIOR, MIDDLE_SD, middle_of_range
 from fidm.model.action import Choices
@@ -411,7 +411,8 @@ def log_posterior(plan: Plan, free: Free, laid: Laid) -> Array:
     lapse = plan.lapse if plan.lapse is not None else jax.nn.sigmoid(free["logit_lapse"])
     for k, name in enumerate(plan.parameters):
         if plan.slopes[k]:
-            total += _slopes_beforehand(free[f"slopes of {name}"], laid.known[k], laid.observed[:, k])
+            scale = OFFSET_SCALE if k else SENSITIVITY_SCALE
+            total += _slopes_beforehand(free[f"slopes of {name}"], laid.known[k], laid.observed[:, k], scale)
     total += jnp.sum(of_choices(laid.choices, at.people[:, 0], lapse))
     for k, (name, kind, seen) in enumerate(zip(plan.parameters[1:], plan.kinds, laid.effort, strict=True)):
         shape = jnp.exp(free.get(f"log_shape of {name}", 0.0))
@@ -461,14 +462,14 @@ def beforehand(plan: Plan, free: Free, at: Latent, middle: Array) -> Array:
     return total
 
 
-def _slopes_beforehand(slopes: Array, known: Array, observed: Array) -> Array:
+def _slopes_beforehand(slopes: Array, known: Array, observed: Array, scale: float) -> Array:
     """The log-density of slopes [C] of covariates [P, C], as :func:`fidm.fit.plausible.log_slopes_prior`."""
     import jax.numpy as jnp
 
     share = (observed / jnp.sum(observed))[:, None]
-    away = known - jnp.sum(share * known, axis=0)
-    square = jnp.sum(share * away**2, axis=0) * slopes**2 / SLOPE_SCALE**2
-    return -2.5 * jnp.sum(jnp.log1p(square / 4))
+    away = (known - jnp.sum(share * known, axis=0)) @ slopes
+    square = jnp.sum(share[:, 0] * away**2) / scale**2
+    return -0.5 * (4 + len(slopes)) * jnp.log1p(square / 4)
 
 
 def _correlated(free: Array) -> tuple[Array, Array]:

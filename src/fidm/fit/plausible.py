@@ -17,8 +17,8 @@ is the average of those under each point. It is the same every time: nothing is 
 
 The hyperpriors are weak and keep a vanishing spread away: the sd of people has a half-t with four degrees of
 freedom, of scale 1 for offsets and ½ for log η (people differ by 0.2 to 0.8 in either), 1/√κ of counts a
-half-normal of scale 1; slopes of covariates, times the sd of the covariate, a t with four degrees of freedom
-of scale 1; everything else is flat.
+half-normal of scale 1; what covariates do to people, a multivariate t with four degrees of freedom and the
+scale of the sd of people; everything else is flat.
 """
 
 from __future__ import annotations
@@ -56,10 +56,7 @@ NEGLIGIBLE = 0.02
 """Where doubt about the population adds less than this to the variance of estimates, it is left out."""
 
 OFFSET_SCALE, SENSITIVITY_SCALE = 1.0, 0.5
-"""The scales of the hyperpriors of people's sd, of offsets and of log η."""
-
-SLOPE_SCALE = 1.0
-"""The scale of the hyperprior of slopes: a covariate's sd may well move people by so much."""
+"""The scales of the hyperpriors of people's sd, and of the sd that covariates make: of offsets, of log η."""
 
 Posterior = Callable[[Floats], Floats]
 """From points [R, F] to the logarithms of their posterior [R], up to a constant."""
@@ -71,12 +68,15 @@ def log_sd_prior(log_sd: float, scale: float) -> tuple[float, float]:
     return log_sd - 2.5 * math.log1p(square / 4), 1 - 5 * square / (4 + square)
 
 
-def log_slopes_prior(slopes: Floats, spread: Floats) -> tuple[float, Floats]:
-    """Return the log-density of slopes of covariates that vary by ``spread``, and its slopes: t of four."""
-    square = np.square(slopes * spread / SLOPE_SCALE)
-    return -2.5 * float(np.log1p(square / 4).sum()), -5 * square / (4 + square) / np.where(
-        slopes, slopes, 1.0
-    )
+def log_slopes_prior(slopes: Floats, covariance: Floats, scale: float) -> tuple[float, Floats]:
+    """Return the log-density of slopes [C] of covariates of this covariance [C, C], and its slopes.
+
+    It is a multivariate t with four degrees of freedom in what the covariates do together, so that it does
+    not matter from where an age is counted, or which group is the reference.
+    """
+    moved, free = covariance @ slopes / scale**2, 4 + len(slopes)
+    square = float(slopes @ moved)
+    return -0.5 * free * math.log1p(square / 4), -free * moved / (4 + square)
 
 
 def log_count_shape_prior(log_shape: float) -> tuple[float, float]:

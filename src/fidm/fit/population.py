@@ -173,7 +173,7 @@ def pooled_prior(
     search = _Search(channel, data, free, free.hyperprior(channel, data), workers, clusters)
     best, se = search.maximise(free.numbers(start))
     found, (others, spread) = free(best), search.plausible(best)
-    covariance = search.of_slopes(np.fmax(1.0, spread / se))
+    covariance = search.of_slopes(others)
     se = np.fmax(se, spread)
     errors = {"mean": se[0], "sd": se[-1] * found.sd}
     return Learned(found, errors, _alike(channel, data, found), others, covariance=covariance)
@@ -215,17 +215,16 @@ def random_intercepts(
     shared = free(best)
     if not errors:
         return Learned(shared, {}, _alike(channel, data, shared))
-    others, wider = None, np.ones(len(best))
+    others = None
     if plausible:
         others, spread = search.plausible(best)
-        wider = np.fmax(1.0, spread / found)
         found = np.fmax(found, spread)
     se = dict(zip(names, found[:width], strict=True))
     if free.has_shape and shared.shape < HUGE_SHAPE:
         se[channel.shape_name] = found[free.shape_at] * shared.shape
     # at the floor the curvature says nothing of how much people may differ
     se["sd"] = found[-1] * shared.sd if shared.sd > AT_FLOOR else math.nan
-    covariance = search.of_slopes(wider)
+    covariance = search.of_slopes(others)
     return Learned(shared, se, _alike(channel, data, shared), others, search.value, covariance=covariance)
 
 
@@ -485,12 +484,12 @@ Gradients = Callable[[Floats], tuple[Floats, Floats]]
 class _Hyperprior:
     """What is thought of the free numbers beforehand: log sd is the last, log κ at ``count_shape``.
 
-    Slopes of covariates that vary by ``spread`` begin at ``first_slope``.
+    Slopes of covariates, which have the covariance ``known``, begin at ``first_slope``.
     """
 
     count_shape: int | None
     first_slope: int = 0
-    spread: Floats = field(default_factory=lambda: np.zeros(0))
+    known: Floats = field(default_factory=lambda: np.zeros((0, 0)))
 
     def __call__(self, free: Floats) -> tuple[float, Floats]:
         slope = np.zeros(len(free))
@@ -498,9 +497,9 @@ class _Hyperprior:
         if self.count_shape is not None:
             more, slope[self.count_shape] = plausible.log_count_shape_prior(float(free[self.count_shape]))
             value += more
-        if len(self.spread):
-            own = slice(self.first_slope, self.first_slope + len(self.spread))
-            more, slope[own] = plausible.log_slopes_prior(free[own], self.spread)
+        if len(self.known):
+            own = slice(self.first_slope, self.first_slope + len(self.known))
+            more, slope[own] = plausible.log_slopes_prior(free[own], self.known, plausible.OFFSET_SCALE)
             value += more
         return value, slope
 
@@ -557,8 +556,8 @@ class _Free:
     def hyperprior(self, channel: Channel, data: Observed) -> _Hyperprior:
         """What is thought of them beforehand."""
         counts = self.learn == "all" and self.has_shape and channel.lowest is not None
-        spread = np.zeros(0) if data.known is None else data.known[data.counts > 0].std(axis=0)
-        return _Hyperprior(self.shape_at if counts else None, self.slopes.start, spread)
+        known = np.zeros((0, 0)) if data.known is None else covariance_of(data.known[data.counts > 0])
+        return _Hyperprior(self.shape_at if counts else None, self.slopes.start, known)
 
 
 @dataclass(slots=True)
@@ -635,12 +634,15 @@ class _Search:
         self.covariance = sandwich(slopes, whole, seen, self.clusters)
         return best, errors_of(self.covariance)
 
-    def of_slopes(self, wider: Floats) -> Floats | None:
-        """The covariance of the slopes of covariates, with errors so many times as wide, [C, C]."""
+    def of_slopes(self, others: Plausible | None) -> Floats | None:
+        """The covariance of the slopes of covariates, no less than plausible ones differ, [C, C]."""
         if self.at.like.slopes is None or self.covariance is None:
             return None
-        own = self.at.slopes
-        return np.asarray(self.covariance[own, own] * np.outer(wider[own], wider[own]))
+        own = np.asarray(self.covariance[self.at.slopes, self.at.slopes])
+        if others is None or others.slopes is None:
+            return own
+        away = others.slopes - others.weight @ others.slopes
+        return no_less(own, (others.weight * away.T) @ away)
 
     def bend(self, free: Floats) -> Floats:
         """The second derivatives of the hyperprior, [F, F]."""
@@ -742,6 +744,24 @@ def degrees(seen: Flags, width: int, clusters: Integers | None) -> float:
     """Return the degrees of freedom of tests: people seen beyond numbers learned, or clusters less one."""
     beyond = max(int(seen.sum()) - width, 1)
     return float(beyond if clusters is None else min(beyond, max(len(np.unique(clusters[seen])) - 1, 1)))
+
+
+def covariance_of(known: Floats) -> Floats:
+    """Return the covariance of covariates [P, C] among people, [C, C]; in any order of people the same."""
+    away = known - [math.fsum(column) / len(known) for column in known.T]
+    return outer_product(away) / len(known)
+
+
+def no_less(covariance: Floats, other: Floats) -> Floats:
+    """Return a covariance under which no mixture of numbers varies less than under either of two, [F, F]."""
+    if not len(other) or not (np.isfinite(covariance).all() and np.isfinite(other).all()):
+        return covariance
+    values, vectors = linalg.eigh(other)
+    root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(values[-1], 1e-300)))
+    inverse = linalg.inv(root)
+    times, axes = linalg.eigh(inverse @ covariance @ inverse.T)
+    wide = root @ axes
+    return np.asarray((wide * np.maximum(times, 1.0)) @ wide.T)
 
 
 def errors_of(covariance: Floats) -> Floats:

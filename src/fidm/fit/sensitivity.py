@@ -53,10 +53,12 @@ from fidm.fit.population import (
     Gradients,
     around,
     bend_of,
+    covariance_of,
     curvature_at,
     degrees,
     errors_of,
     middle_of,
+    no_less,
     sandwich,
 )
 from fidm.model import kernels
@@ -785,8 +787,8 @@ class _Best:
     def of_slopes(self, width: int) -> Floats:
         """The covariance of the slopes of so many covariates, no less than the curvature gives, [C, C]."""
         own = slice(len(self.best) - width, None)
-        wider = np.fmax(1.0, self.doubt / self.se)[own]
-        return np.asarray(self.covariance[own, own] * np.outer(wider, wider))
+        doubt = np.asarray(linalg.pinv(-self.curvature), dtype=np.float64)
+        return no_less(self.covariance[own, own], doubt[own, own])
 
     @property
     def wide(self) -> Floats:
@@ -840,7 +842,7 @@ class _Learning:
         self.at_zero, self.known = scores[self._order, 1], known[self._order]
         self._told = (np.diff(choices.person_offsets) > 0)[self._order]
         self._clusters = None if clusters is None else clusters[self._order]
-        self._spread = self.known[self._told].std(axis=0)
+        self._covariance = covariance_of(self.known[self._told])
         self._last: tuple[float, Floats] = (math.nan, np.zeros((0, 0)))
         self._starts: dict[bool, Floats] = {}
         self._found: dict[tuple[float, bool], _Best] = {}
@@ -919,8 +921,9 @@ class _Learning:
             rho = float(special.expit(free[2]))
             value += 9 * math.log1p(-rho)
             slope[2] = -9 * rho
-        if len(self._spread):
-            more, slope[-len(self._spread) :] = log_slopes_prior(free[-len(self._spread) :], self._spread)
+        if width := len(self._covariance):
+            own = slice(len(free) - width, None)
+            more, slope[own] = log_slopes_prior(free[own], self._covariance, SENSITIVITY_SCALE)
             value += more
         return value, slope
 

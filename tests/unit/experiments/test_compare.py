@@ -302,7 +302,7 @@ def test_a_difference_at_chosen_ages_is_the_slope_of_people_of_that_age():
         known = np.column_stack([yes, from_there, yes * from_there])
         alone = regress_sensitivity(choices, known - known.mean(axis=0), lapse=None)
         assert row["difference"] == pytest.approx(alone.slopes[0], abs=1e-4)
-        assert row["se"] == pytest.approx(alone.se[0], rel=0.15)  # errors are widened slope by slope
+        assert row["se"] == pytest.approx(alone.se[0], rel=1e-3)
     terms = found.terms.filter(term="yes / no × age")
     assert found.overall["p_interaction"].to_list() == terms["p"].to_list()
 

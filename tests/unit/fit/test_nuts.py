@@ -193,8 +193,8 @@ def test_slopes_have_the_hyperprior_of_a_fit():
     known, slopes = RNG.normal(3, [10, 1], (len(data), 2)), np.array([0.05, -1.2])
     seen = data.effort[0].counts > 0
     assert 0 < seen.sum() < len(data)
-    found = nuts._slopes_beforehand(slopes, known, seen.astype(np.float64))
-    expected = plausible.log_slopes_prior(slopes, known[seen].std(axis=0))[0]
+    found = nuts._slopes_beforehand(slopes, known, seen.astype(np.float64), 0.5)
+    expected = plausible.log_slopes_prior(slopes, np.cov(known[seen].T, ddof=0), 0.5)[0]
     np.testing.assert_allclose(found, expected, **CLOSE)
 
 

@@ -14,7 +14,8 @@ from scipy import integrate, stats
 import fidm
 from fidm.evidence.evidence import find_evidence, find_surprisal
 from fidm.fit import offsets, sensitivity
-from fidm.fit.population import _Free, _Search, random_intercepts, sandwich
+from fidm.fit.plausible import log_slopes_prior
+from fidm.fit.population import _Free, _Search, covariance_of, no_less, random_intercepts, sandwich
 from fidm.fit.regression import Layout
 from fidm.model.effort import design_names
 from fidm.tasks.stack import follow
@@ -250,6 +251,16 @@ def test_clusters_add_up_before_they_are_squared():
     assert sandwich(slopes, curvature, seen, clusters)[0, 0] == pytest.approx(2 / 1 * 3 / 3 * 18 / 4)
 
 
+def test_of_two_covariances_no_mixture_varies_less():
+    rng = np.random.default_rng(2)
+    one, other = (a @ a.T for a in rng.normal(size=(2, 3, 3)))
+    both = no_less(one, other)
+    for way in rng.normal(size=(200, 3)):
+        assert way @ both @ way >= max(way @ one @ way, way @ other @ way) * (1 - 1e-9)
+    assert no_less(one, 0.01 * one) == pytest.approx(one)
+    assert no_less(one[:1, :1], other[:1, :1]) == pytest.approx(np.maximum(one, other)[:1, :1])
+
+
 def test_a_cluster_of_one_each_is_nearly_no_cluster():
     own = cohort().with_participants(cohort().participants.with_columns(own=pl.col("participant")))
     each = fidm.Model(task(), regress="age", cluster="own").fit(own).regression_table()
@@ -262,6 +273,27 @@ def test_clusters_bound_the_degrees_of_freedom():
     fit = fidm.Model(task(), regress="age", cluster="site").fit(cohort())
     assert fit.prior.freedom == 5
     assert fit.populations["duration"].freedom == 5
+
+
+def test_the_hyperprior_of_slopes_is_the_same_from_any_age_on():
+    """Slopes of group, age and their product change with where age is counted from; what they say does not."""
+    rng = np.random.default_rng(3)
+    group, age = rng.integers(0, 2, 40).astype(float), rng.normal(70, 8, 40)
+    found = []
+    for origin in (0.0, 70.0):
+        x = np.column_stack([group, age - origin, group * (age - origin)])
+        slopes = np.linalg.lstsq(x - x.mean(axis=0), 0.1 * group * (age - 65) + 0.02 * age)[0]
+        found.append(log_slopes_prior(slopes, covariance_of(x), 0.5)[0])
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+
+
+def test_the_slopes_of_that_hyperprior_are_its_derivatives():
+    covariance = np.array([[2.0, 0.3], [0.3, 0.5]])
+    at = np.array([0.4, -0.7])
+    _, slopes = log_slopes_prior(at, covariance, 0.5)
+    for k, unit in enumerate(np.eye(2)):
+        ahead, behind = (log_slopes_prior(at + step * unit, covariance, 0.5)[0] for step in (1e-6, -1e-6))
+        assert slopes[k] == pytest.approx((ahead - behind) / 2e-6, rel=1e-6)
 
 
 # ---------------------------------------------------------------------- layouts
