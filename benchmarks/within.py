@@ -8,7 +8,7 @@ People do the built-in task ``grocery`` at two visits, for so many actions each 
 has an own log η and an own change of it, drawn here: N(0, 0.42²) and N(effect, slope sd²); with ``--effort``
 so has the duration of segments, N(0, 0.35²) and the same change. A line per parameter: how often p < .05, how
 often the 95 % interval holds the mean change, the mean error with its Monte-Carlo error, the sd of estimates
-over the mean standard error, and how often people were said to change differently. The same of episodes
+over the mean standard error, and how often people are said to change differently. The same of episodes
 treated as independent people. The lapse rate is held at 0. Seeds are 0, 1, 2 and on.
 """
 
@@ -108,7 +108,7 @@ def summary(found: list[Regressed], effect: float) -> str:
     slope, se = (np.array([getattr(one, name)[0] for one in found]) for name in ("slopes", "se"))
     ends = np.array([one.intervals(0.95) for one in found])[:, :, 0]
     p = np.array([one.p_values()[0] for one in found])
-    differ = [getattr(one, "slope_sd", np.nan) > 0 for one in found]
+    differ = [getattr(one, "differs", False) for one in found]
     return (
         f"{np.mean(p < 0.05):>9.1%}{np.mean((ends[:, 0] <= effect) & (effect <= ends[:, 1])):>9.1%}"
         f"{slope.mean() - effect:>+12.3f} ± {slope.std() / np.sqrt(len(slope)):.3f}"

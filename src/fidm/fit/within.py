@@ -15,11 +15,13 @@ placed at its mode and then at its mean, scaled to its covariance. Its gradient 
 of the complete-data gradient (Fisher's identity). The hyperpriors of both sds are those of
 :mod:`fidm.fit.plausible`; the correlation of a and b has a density proportional to 1 − r².
 
-Whether people change differently (sd of b above 0) is only asked where there are one contrast and enough
-people, and is taken to be so where the likelihood clearly says it (:data:`CLEARLY`). Otherwise b = 0. Either
-way standard errors are those of the sandwich by person, which hold if people change differently all the same,
-or the model's own where these are larger. As with paired differences, tests take Student's t with the people
-who were observed under several conditions, less the contrasts, as degrees of freedom.
+With one contrast people may change differently, unless the likelihood is no higher for it; then, and with
+several contrasts, b = 0. Leaving b out whenever it is not clearly there would be wrong: where people change
+differently and did less in one condition, γ of log η is then biased, and its intervals hold it too seldom.
+That people differ in their change is only *said* where it is clear (:data:`CLEARLY`). Standard errors are
+those of the sandwich by person, or the model's own where these are larger. As with paired differences, tests
+take Student's t with the people who were observed under several conditions, less the contrasts, as degrees
+of freedom.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ from fidm.model.effort import Levels, Observed, design_names
 from fidm.types import Floats, Integers
 
 CLEARLY = 5.14
-"""Twice the log-likelihood that random slopes must gain: 5 % of studies of people who change alike do.
+"""Twice the log-likelihood that b must gain to be clearly there: the upper 5 % where all change alike.
 
 The sd of b at its edge and its correlation with a are two numbers: a mixture of χ² with one and two degrees.
 """
@@ -75,9 +77,6 @@ MOST_STEPS, LEAST_GAIN = 60, 1e-6
 
 LARGEST_SD, FARTHEST, LARGEST_ATANH = 6.0, 40.0, 3.0
 """Where searches turn back: sds of people, how far fixed numbers go, and the atanh of the correlation."""
-
-FEWEST_FOR_SLOPES = 10
-"""Whether people change differently is not asked of fewer people with several conditions."""
 
 FIRST_SD = 0.3
 """Where the search for the sd of changes begins."""
@@ -107,8 +106,8 @@ class Changed(Regressed):
     covariance : float array [C, C]
         Of the slopes.
     slope_sd, log_slope_sd_se : float
-        How much people differ in their change, and the standard error of its logarithm; 0 and NaN where it is
-        taken to be the same for all.
+        How much people may differ in their change, and the standard error of its logarithm; 0 and NaN where
+        it is taken to be the same for all.
     correlation : float
         Of a and b; NaN where b is 0.
     gain : float
@@ -123,6 +122,11 @@ class Changed(Regressed):
     correlation: float = math.nan
     gain: float = math.nan
     n_paired: int = 0
+
+    @property
+    def differs(self) -> bool:
+        """Whether people clearly differ in their change."""
+        return self.gain > CLEARLY
 
     @property
     def freedom(self) -> int:
@@ -544,10 +548,10 @@ class _Search:
         """Return the changes, which stand at ``own`` among the fixed numbers; the search begins at these."""
         log_sd = min(max(log_sd, math.log(SMALLEST_SD) + 1), math.log(LARGEST_SD) - 1)
         best, width, gain = self.maximise(np.append(fixed, log_sd), 1), 1, math.nan
-        if own.stop - own.start == 1 and self.people.n_paired >= FEWEST_FOR_SLOPES:
+        if own.stop - own.start == 1:
             wider = self.maximise(np.array([*best.free, math.log(FIRST_SD), 0.0]), 2)
             gain = 2 * (wider.log_likelihood - best.log_likelihood)
-            best, width = (wider, 2) if gain > CLEARLY else (best, 1)
+            best, width = (wider, 2) if gain > 0 else (best, 1)
         fixed, sd, r = _parts(best.free, width)
         paired = self.people.n_paired
         covariance = best.covariance(paired / (paired - (own.stop - own.start)))
