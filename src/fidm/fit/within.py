@@ -199,7 +199,8 @@ def offsets_within(
     search = _Search(channel.name, units, people, plausible.OFFSET_SCALE)
     shape = [math.log(shared.shape)] if units.has_shape else []
     begin = np.array([*shared.coefficients, *shape])
-    return search.changed(begin, math.log(shared.sd), slice(len(seen.x), len(names)))
+    found = search.changed(begin, math.log(shared.sd), slice(len(seen.x), len(names)))
+    return replace(found, warnings=learned.warnings)
 
 
 # ---------------------------------------------------------------------- people and their units
