@@ -19,7 +19,7 @@ from fidm.classify.result import Classification, Flow
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FidmError, FitError, count
 from fidm.evidence.localization import Localization, table_schema
-from fidm.experiments.compare import Comparison, hash_columns
+from fidm.experiments.compare import Comparison, hash_columns, hash_conditions
 from fidm.experiments.contrasts import asked_for
 from fidm.experiments.reliability import Reliability, learned_numbers
 from fidm.experiments.shared import fit_learnable
@@ -211,12 +211,15 @@ class StudyFolder:
         record, said = self._saved("compare")
         if record is None:
             return None
-        try:
-            asked = asked_for(self.cohort.participants, record.settings["by"], record.settings["adjust"])
-        except FidmError:
-            return None
-        same = record.settings.get("known") == hash_columns(self.cohort, asked)
-        return Comparison.of(record, said) if same else None
+        by, adjust = record.settings["by"], record.settings["adjust"]
+        if record.settings.get("within_people"):
+            known = hash_conditions(self.cohort, by) if by in self.cohort.episodes.columns else None
+        else:
+            try:
+                known = hash_columns(self.cohort, asked_for(self.cohort.participants, by, adjust))
+            except FidmError:
+                return None
+        return Comparison.of(record, said) if record.settings.get("known") == known else None
 
     def find_classification(self, *, label: str, normal: str) -> Classification | None:
         """Return the study's classification, if it is of these data and labels."""

@@ -35,7 +35,7 @@ from fidm.folder import RESULTS, StudyFolder, is_older
 from fidm.gaps import segment_uses
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
-from fidm.grounding.store import FOLDER, ORIGINAL
+from fidm.grounding.store import FOLDER, ORIGINAL, ORIGINAL_EPISODES
 from fidm.io.study import TABLES, read_manifest
 from fidm.languages import WORDS, languages_with
 from fidm.line import classify_study, fit_study, ground_study, silent
@@ -142,9 +142,11 @@ class _Line:
     def inputs(self, name: str) -> list[Path]:
         """The files and folders that a step is made from."""
         study = [self.folder / "study.toml", self.folder / "tasks"]
-        tables = [path for one in TABLES for path in self.folder.glob(f"{one}*") if path.name != ORIGINAL]
+        found = [path for one in TABLES for path in self.folder.glob(f"{one}*")]
+        tables = [path for path in found if path.name not in (ORIGINAL, ORIGINAL_EPISODES)]
         if name == "ground":
             people = [*self.folder.glob("participants.csv"), self.folder / ORIGINAL]
+            people += self.folder.glob("episodes*.csv")
             return [*study, *people, self.folder / "grounding.toml", self._talks()]
         channels = make_channels(read_manifest(self.folder)[1], source=str(self.folder / "study.toml"))
         tables += [Path(inspect.getfile(type(one))) for one in channels]  # a class may be the study's own

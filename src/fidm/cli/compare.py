@@ -44,7 +44,8 @@ def compare(
     study
         The study folder.
     by
-        The column of the participants that holds the groups, or a number.
+        The column of the participants that holds the groups, or a number. A column of the episodes, such as a
+        visit, compares people with themselves.
     adjust
         A column to adjust for, several with commas between them, or a term of a formula such as
         "bs(age, df=3)". May be repeated.

@@ -51,8 +51,8 @@ from fidm.talk import Transcript, Turn
 from fidm.tasks.model import TaskModel
 
 FOLDER, LOCK = "grounding", ".grounding.lock"
-ORIGINAL = "participants.original.csv"
-"""What a table of participants that was given as CSV is kept as; its columns are in the study's own table."""
+ORIGINAL, ORIGINAL_EPISODES = "participants.original.csv", "episodes.original.csv"
+"""What tables that were given as CSV are kept as; their columns are in the study's own tables."""
 
 ANSWERS = "answers.sqlite"
 VECTORS = "language.sqlite"
@@ -107,7 +107,7 @@ def write_grounding(
     """Write a grounding into a study folder: its tables, and the folder ``grounding``.
 
     A table of participants that is already there is kept: its columns are joined, and people without a dialog
-    stay in it.
+    stay in it. So are further columns of a table of episodes, such as a visit, for episodes with a dialog.
 
     Parameters
     ----------
@@ -124,15 +124,16 @@ def write_grounding(
         grounding takes the place of the old proposals.
     """
     folder = private_folder(study)
-    cohort = _with_everybody(grounded.cohort, known_participants(study))
+    cohort = _with_everybody(_with_conditions(grounded.cohort, study), known_participants(study))
     wrong = grounded.checks if problems is None else pl.concat([problems, grounded.checks])
     gone = ["problems.csv", *([] if keep_proposals else [PROPOSALS, PROPOSED_MOVES, PROPOSED])]
     whole = StudyWriter(study, tasks=tasks, overwrite=True, gone=[f"{FOLDER}/{name}" for name in gone])
     with writing(folder), whole as writer:
         writer.add(cohort)
-        given, part = Path(study) / "participants.csv", writer.place / FOLDER
-        if given.exists():  # a table of its own takes its place
-            shutil.copyfile(given, writer.place / ORIGINAL)
+        part = writer.place / FOLDER
+        for given, kept in (("participants.csv", ORIGINAL), ("episodes.csv", ORIGINAL_EPISODES)):
+            if (Path(study) / given).exists():  # a table of its own takes its place
+                shutil.copyfile(Path(study) / given, writer.place / kept)
         part.mkdir(mode=0o700)
         grounded.segments.write_parquet(part / "segments.parquet")
         grounded.moves.write_parquet(part / "moves.parquet")
@@ -164,6 +165,21 @@ def put_by_proposals(study: str | Path) -> None:
     for source, target in kept.items():
         with whole_file(folder / target, mode=0o600) as part:
             shutil.copyfile(folder / source, part)
+
+
+def _with_conditions(cohort: Cohort, study: str | Path) -> Cohort:
+    """The cohort with the further columns of a table of episodes in a study folder, if there is one."""
+    table, source = _given(study, "episodes")
+    if table is None:
+        return cohort
+    if "episode" not in table.columns:
+        table = table.with_columns(episode=pl.lit("1"))
+    keys = ["participant", "episode"]
+    known = table.drop("task", "end_state", strict=False).with_columns(natural(pl.col("episode")))
+    if known.select(pl.struct(keys).is_duplicated().any()).item():
+        raise DataError("names an episode twice.", source=source)
+    own = cohort.episode_keys().select(keys).join(known, on=keys, how="left", maintain_order="left")
+    return replace(cohort, episodes=pl.concat([cohort.episodes, own.drop(keys)], how="horizontal"))
 
 
 def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
@@ -207,21 +223,27 @@ def study_draws(study: str | Path, task: TaskModel, n: int, *, seed: int) -> Ite
 
 def known_participants(study: str | Path) -> pl.DataFrame | None:
     """Return the table of participants in a study folder, if there is one; a CSV file comes first."""
-    folder = Path(study)
-    parts = [path for name in ("csv", "parquet") if (path := folder / f"participants.{name}").exists()][:1]
-    parts = parts or sorted((folder / "participants").glob("*.parquet"))
-    if not parts:
+    people, source = _given(study, "participants")
+    if people is None:
         return None
-    people = pl.concat([read_table(path) for path in parts], how="diagonal_relaxed")
-    if "participant" not in people.columns:
-        raise DataError("has no column 'participant'.", source=str(parts[0]))
-    people = people.with_columns(natural(pl.col("participant"))).drop_nulls("participant")
-    names = people["participant"]  # dialogs are named in this normal form
-    plain = [unicodedata.normalize("NFC", name).strip() for name in names]
-    people = people.with_columns(participant=pl.Series(plain, dtype=pl.String))
     if people["participant"].is_duplicated().any():
-        raise DataError("names a participant twice.", source=str(parts[0]))
+        raise DataError("names a participant twice.", source=source)
     return people.select("participant", pl.exclude("participant"))
+
+
+def _given(study: str | Path, name: str) -> tuple[pl.DataFrame | None, str]:
+    """A table of a study folder, people named as in dialogs, and its file; a CSV file comes first."""
+    folder = Path(study)
+    parts = [path for kind in ("csv", "parquet") if (path := folder / f"{name}.{kind}").exists()][:1]
+    parts = parts or sorted((folder / name).glob("*.parquet"))
+    if not parts:
+        return None, ""
+    table = pl.concat([read_table(path) for path in parts], how="diagonal_relaxed")
+    if "participant" not in table.columns:
+        raise DataError("has no column 'participant'.", source=str(parts[0]))
+    table = table.with_columns(natural(pl.col("participant"))).drop_nulls("participant")
+    plain = [unicodedata.normalize("NFC", who).strip() for who in table["participant"]]
+    return table.with_columns(participant=pl.Series(plain, dtype=pl.String)), str(parts[0])
 
 
 @contextmanager

@@ -236,6 +236,25 @@ def test_the_table_of_participants_is_kept(tmp_path: Path) -> None:
     assert not (tmp_path / "participants.csv").exists()
 
 
+def test_conditions_of_episodes_are_kept(tmp_path: Path) -> None:
+    text = "participant,episode,task,visit\nP1,2,grocery,late\nP1,1,grocery,early\nP9,1,grocery,early\n"
+    (tmp_path / "episodes.csv").write_text(text, "utf-8")
+    dialogs = talk("MOVE left 1"), talk("MOVE left 2", episode="2"), talk("NONE", who="P2")
+    for _ in range(2):  # the second time they are read from the study's own table
+        write_grounding(tmp_path, made(*dialogs), tasks=["grocery"])
+        episodes = read_cohort(tmp_path).episodes
+        assert episodes.select("episode", "visit").rows() == [("1", "early"), ("2", "late"), ("1", None)]
+    assert (tmp_path / "episodes.original.csv").read_text("utf-8") == text
+
+
+def test_a_table_of_episodes_that_names_one_twice_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "episodes.csv").write_text("participant,visit\nP1,1\nP1,2\n", "utf-8")
+    with pytest.raises(DataError, match="names an episode twice"):
+        write_grounding(tmp_path, made(talk("MOVE left 1")), tasks=["grocery"])
+    assert (tmp_path / "episodes.csv").exists()
+    assert not has_grounding(tmp_path)
+
+
 def test_people_without_dialogs_stay_when_it_is_written_again(tmp_path: Path) -> None:
     (tmp_path / "participants.csv").write_text("participant,age\nP1,66\nP9,50\n", "utf-8")
     for dialogs in (
