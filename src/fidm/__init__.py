@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from fidm.errors import DataError, FidmError, FitError, GroundingError, Problem, TaskError
     from fidm.evidence.evidence import Evidence, find_evidence
     from fidm.evidence.localization import Localization, localize
-    from fidm.experiments.compare import Comparison, compare
+    from fidm.experiments.compare import compare
+    from fidm.experiments.comparison import Comparison
     from fidm.fit.averaged import average_profiles, profile_draws
     from fidm.fit.choices import fit_choices
     from fidm.fit.draws import Draws
@@ -136,7 +137,8 @@ _HOMES = {
     "fidm.errors": ["DataError", "FidmError", "FitError", "GroundingError", "Problem", "TaskError"],
     "fidm.evidence.evidence": ["Evidence", "find_evidence"],
     "fidm.evidence.localization": ["Localization", "localize"],
-    "fidm.experiments.compare": ["Comparison", "compare"],
+    "fidm.experiments.compare": ["compare"],
+    "fidm.experiments.comparison": ["Comparison"],
     "fidm.fit.averaged": ["average_profiles", "profile_draws"],
     "fidm.fit.choices": ["fit_choices"],
     "fidm.fit.draws": ["Draws"],

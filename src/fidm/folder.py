@@ -19,7 +19,7 @@ from fidm.classify.result import Classification, Flow
 from fidm.cohort import Cohort
 from fidm.errors import DataError, FidmError, FitError, count
 from fidm.evidence.localization import Localization, table_schema
-from fidm.experiments.compare import Comparison, hash_columns, hash_conditions
+from fidm.experiments.comparison import Comparison, hash_columns, hash_conditions
 from fidm.experiments.contrasts import asked_for
 from fidm.experiments.reliability import Reliability, learned_numbers
 from fidm.experiments.shared import fit_learnable
@@ -216,8 +216,10 @@ class StudyFolder:
             known = hash_conditions(self.cohort, by) if by in self.cohort.episodes.columns else None
         else:
             try:
-                known = hash_columns(self.cohort, asked_for(self.cohort.participants, by, adjust))
-            except FidmError:
+                asked = asked_for(self.cohort.participants, by, adjust)
+                cluster = record.settings.get("cluster")
+                known = hash_columns(self.cohort, [*asked, *([] if cluster is None else [cluster])])
+            except (FidmError, pl.exceptions.ColumnNotFoundError):
                 return None
         return Comparison.of(record, said) if record.settings.get("known") == known else None
 

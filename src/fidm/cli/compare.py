@@ -26,6 +26,7 @@ def compare(
     missing: Literal["drop", "impute"] = "drop",
     imputations: int = 20,
     seed: int = 1,
+    cluster: str | None = None,
     lapse: float | None = None,
     inferred: float = 0.0,
     level: float = 0.95,
@@ -62,6 +63,8 @@ def compare(
         How often it is imputed.
     seed
         The same seed imputes the same.
+    cluster
+        A column of the participants whose values, such as sites, may go together.
     lapse
         The lapse rate of choices, a number; by default it is estimated.
     inferred
@@ -87,6 +90,7 @@ def compare(
             missing=missing,
             imputations=imputations,
             seed=seed,
+            cluster=cluster,
             channels=opened.channels,
             lapse=lapse,
             inferred=inferred,

@@ -1,6 +1,6 @@
 """Whether groups of people differ in how they decide and what it costs them, adjusted for what else is known.
 
-Pooled of single people are not compared: groups that did not do equally much differ in them without any
+Estimates of single people are not compared: groups that did not do equally much differ in them without any
 difference (see :mod:`fidm.fit.regression`). The mean of every latent parameter depends on the group and on
 what is adjusted for instead, and everybody's choices and segments tell how.
 
@@ -11,7 +11,7 @@ for the presence of pauses the ratio of odds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -23,162 +23,46 @@ from fidm.channels import parameter_words
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL
 from fidm.errors import DataError, FitError, at_least, count, listed
+from fidm.experiments.changes import compare_within
+from fidm.experiments.comparison import (
+    CORRELATIONS,
+    Comparison,
+    all_together,
+    each_group,
+    gaps_of,
+    hash_columns,
+    numbers_of,
+    say_moves_inferred,
+    say_unequal,
+    say_unequally_inferred,
+)
 from fidm.experiments.contrasts import BY, At, Contrasts, asked_for
 from fidm.experiments.imputation import Pooled, impute, pool, pool_test
 from fidm.experiments.shared import fit_learnable
 from fidm.fit.common import Data, default_lapse, plain_algebra, threads, valid_lapse, valid_level
-from fidm.fit.profile import SENSITIVITY, TOLD_APART, say_share_inferred
+from fidm.fit.profile import SENSITIVITY, TOLD_APART
 from fidm.fit.regression import (
     Covariates,
     Regressed,
+    clusters_of,
     regress_offsets,
     regress_sensitivity,
     without_missing,
 )
-from fidm.fit.within import Changed, offsets_within, sensitivity_within
-from fidm.gaps import Gaps, has_data, named
+from fidm.gaps import has_data
 from fidm.model.channels import Channel
 from fidm.model.effort import far_longer, paper_channels, text_levels
-from fidm.record import Record, hash_values
+from fidm.record import Record
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
-from fidm.types import Flags, Floats, Integers, Progress
-
-UNEQUAL = 1.25
-"""Groups whose medians differ by more than this factor did not do equally much."""
+from fidm.types import Flags, Floats, Progress
 
 SPREADS = 41
 """How many plausible spreads an interval of the AUC is averaged over."""
 
 FEWEST_PER_GROUP = 5
 """A parameter that was observed in fewer people of a group is not compared."""
-
-INFERRED_APART = 0.05
-"""Groups whose shares of inferred moves differ by more than this are said to."""
-
-
-CORRELATIONS = {
-    "parameter": pl.String,
-    **dict.fromkeys(("r", "low", "high", "r_estimates"), pl.Float64),
-    "n_people": pl.Int64,
-}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Comparison:
-    """The result of :func:`compare`.
-
-    Parameters
-    ----------
-    record : Record
-        How it came about.
-    table : DataFrame
-        A row per parameter and contrast: the ``difference`` on the scale of log η or θ with its standard
-        error and interval, the same as a ``factor``, the p-value (``p``), and those that hold for all
-        parameters together (``p_holm``, ``p_fdr``); ``auc`` says how well the parameter itself, known without
-        error, would tell the two groups apart, with an interval that carries the uncertainty of the
-        difference and of the spread within groups, and null where that spread cannot be told from 0;
-        ``unadjusted`` and ``auc_unadjusted`` are factor and AUC without what is adjusted for.
-    terms : DataFrame
-        A row per parameter and covariate: slope, standard error, interval and p-value.
-    overall : DataFrame
-        A row per parameter: the p-value of all contrasts together (``p``; of a single one that of the
-        table) and of their change with covariates (``p_interaction``), the sd of people with and without
-        covariates and the share of the variance that they explain, and how many people it rests on.
-    groups : DataFrame
-        A row per group: people with data, their median numbers of counted actions and of segments, and the
-        share of their moves that is inferred.
-    correlations : DataFrame
-        Where a number is compared, a row per parameter: its correlation with the number (``r``, ``low``,
-        ``high``), free of the error with which people are estimated, and that of people's estimates
-        (``r_estimates``), which is not. They are partial ones where something is adjusted for. Empty where
-        groups are compared.
-    by : str
-        What is compared.
-    adjust : tuple of str
-        What it is adjusted for.
-    level : float
-        The level of intervals.
-    notes : tuple of str
-        What is to be said besides.
-    gaps : tuple of str
-        What is to be said of people who lack data, with their names.
-    """
-
-    record: Record
-    table: pl.DataFrame
-    terms: pl.DataFrame
-    overall: pl.DataFrame
-    groups: pl.DataFrame
-    correlations: pl.DataFrame
-    by: str
-    adjust: tuple[str, ...]
-    level: float
-    notes: tuple[str, ...] = ()
-    gaps: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, record: Record, said: Mapping[str, Any]) -> Comparison:
-        """Make a comparison from what :meth:`to_dict` gave, and its record."""
-        tables = (
-            pl.DataFrame(rows, infer_schema_length=None, schema_overrides=_numbers_of(rows))
-            for rows in (said[name] for name in ("table", "terms", "overall", "groups"))
-        )
-        adjust, notes, gaps = (tuple(said[name]) for name in ("adjust", "notes", "gaps"))
-        table, terms, overall, groups = tables
-        correlations = pl.DataFrame(said["correlations"], schema=CORRELATIONS)
-        named = said["by"], adjust, said["level"], notes, gaps
-        return cls(record, table, terms, overall, groups, correlations, *named)
-
-    @property
-    def tables(self) -> Mapping[str, pl.DataFrame]:
-        """Its tables by name."""
-        found = {"": self.table, "terms": self.terms, "overall": self.overall, "groups": self.groups}
-        return found | ({"correlations": self.correlations} if self.correlations.height else {})
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """What was found, a sentence for each parameter and contrast."""
-        said = []
-        for row in self.table.iter_rows(named=True):
-            name, (one, _, other) = parameter_words(row["parameter"]), row["contrast"].partition(" / ")
-            ends = f"{row['factor']:.2f} times ({row['factor_low']:.2f} to {row['factor_high']:.2f})"
-            whose = f"in {one} as in {other}" if other else f"with {one}"
-            clear = row["p_holm"] < 1 - self.level
-            unclear = f"no clear {'difference' if other else 'relation'}; "
-            more = self._say_correlation(row["parameter"])
-            said.append(f"{name}: {'' if clear else unclear}{ends} as high {whose}{more}.")
-        return tuple(said)
-
-    def _say_correlation(self, parameter: str) -> str:
-        for row in self.correlations.filter(parameter=parameter).iter_rows(named=True):
-            if row["r"] is not None:
-                return f"; r = {row['r']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
-        return ""
-
-    def by_contrast(self) -> Iterator[tuple[str, pl.DataFrame, tuple[str, ...]]]:
-        """Give each contrast with its rows of the table and their sentences."""
-        said = self.table.select("contrast").with_columns(sentence=pl.Series(self.sentences))
-        for contrast in self.table["contrast"].unique(maintain_order=True):
-            rows = said.filter(contrast=contrast)
-            yield contrast, self.table.filter(contrast=contrast), tuple(rows["sentence"])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain numbers, texts and lists."""
-        return {
-            "by": self.by,
-            "adjust": list(self.adjust),
-            "level": self.level,
-            "notes": list(self.notes),
-            "gaps": list(self.gaps),
-            "correlations": [],
-            **{name or "table": table.to_dicts() for name, table in self.tables.items()},
-        }
-
-    def __repr__(self) -> str:
-        adjusted = f", adjusted for {', '.join(self.adjust)}" if self.adjust else ""
-        return f"Comparison({self.by}{adjusted}: {self.table.height} differences)"
 
 
 @plain_algebra
@@ -194,6 +78,7 @@ def compare(
     missing: Literal["drop", "impute"] = "drop",
     imputations: int = 20,
     seed: int = 1,
+    cluster: str | None = None,
     channels: Sequence[Channel] | None = None,
     lapse: float | Literal["estimate"] | None = None,
     inferred: float = 0.0,
@@ -228,6 +113,9 @@ def compare(
         (:mod:`fidm.experiments.imputation`).
     imputations, seed : int
         How often it is imputed; the same seed gives the same numbers.
+    cluster : str, optional
+        A column of the participants: people with the same value (a site, a family) may go together, and the
+        standard errors allow for it.
     channels, lapse, inferred
         As in :class:`fidm.Model`.
     level : float
@@ -251,12 +139,12 @@ def compare(
     """
     valid_level(level)
     if by in cohort.episodes.columns and by not in cohort.participants.columns:
-        if adjust or interact:
+        if adjust or interact or cluster:
             raise DataError(
-                f"{by} is a column of the episodes, so people are compared with themselves, and what is the "
-                "same in all of a person's episodes makes no difference. Leave adjust and interact out."
+                f"{by} is a column of the episodes, so people are compared with themselves. What is the same "
+                "in all of a person's episodes makes no difference: leave adjust, interact and cluster out."
             )
-        return _within(
+        return compare_within(
             task, cohort, by,
             reference=reference, channels=channels, lapse=lapse, inferred=inferred, level=level,
             workers=workers, on_progress=on_progress,
@@ -292,13 +180,17 @@ def compare(
         tables = _imputed(people, design, asked[1:], estimates, imputations, seed)
     laid_out = [_laid_out(design, table) for table in tables]
     plain = Covariates.of(design.frame(people).select(BY), design.plain)
-    group = _group(cohort, by)
+    group, clusters = _group(cohort, by), clusters_of(people, cluster)
 
     def regressed(parameter: str, known: Covariates) -> Regressed:
         if parameter == SENSITIVITY:
-            return regress_sensitivity(data.choices, known.values, lapse=rate, workers=threads_)
+            return regress_sensitivity(
+                data.choices, known.values, lapse=rate, clusters=clusters, workers=threads_
+            )
         place = [channel.name for channel in used].index(parameter)
-        return regress_offsets(used[place], data.effort[place], levels, known.values, workers=threads_)
+        return regress_offsets(
+            used[place], data.effort[place], levels, known.values, clusters=clusters, workers=threads_
+        )
 
     parts: list[_Part] = []
     notes: list[str] = []
@@ -335,16 +227,17 @@ def compare(
                 "at": {name: list(values) for name, values in (at or {}).items()},
                 "reference": reference,
                 "missing": missing,
+                "cluster": cluster,
                 "imputations": len(tables) if is_lost else 0,
                 "lapse": lapse,
                 "inferred": inferred,
                 "level": level,
                 "channels": list(parameters[1:]),
-                "known": hash_columns(whole, asked),
+                "known": hash_columns(whole, [*asked, *([] if cluster is None else [cluster])]),
             },
             cohort=whole,
         ),
-        table=_all_together(pl.DataFrame(rows, schema_overrides=_numbers_of(rows))),
+        table=all_together(pl.DataFrame(rows, schema_overrides=numbers_of(rows))),
         terms=pl.DataFrame([row for part in parts for row in part.terms(design, level)]),
         overall=pl.DataFrame(
             [part.overall() for part in parts], schema_overrides={"p_interaction": pl.Float64}
@@ -359,14 +252,14 @@ def compare(
             *too_few,
             *_said_imputed(people.select(asked[1:]), len(tables)),
             *_beyond(people, design),
-            *_unequal(described),
-            *_unequally_inferred(described, inferred),
-            *_inferred(data, inferred),
+            *say_unequal(described),
+            *say_unequally_inferred(described, inferred),
+            *say_moves_inferred(data, inferred),
             *notes,
             *_no_auc([parameter_words(part.parameter) for part in parts if part.may_be_alike], design),
             *_predicted(design),
         ),
-        gaps=_gaps(whole, cohort),
+        gaps=gaps_of(whole, cohort),
     )
 
 
@@ -532,14 +425,19 @@ class _Part:
         }
 
     def _test(self, columns: tuple[int, ...], smaller: Sequence[Regressed]) -> float:
-        """The p-value of some slopes together: by the ratio of likelihoods, or pooled."""
+        """The p-value of some slopes together: by the ratio of likelihoods, or pooled.
+
+        Where people of a cluster go together, likelihoods cannot be compared, but slopes can.
+        """
+        first = self.fits[0]
         if len(columns) == 1:
             return float(self.slopes.p[columns[0]])
         if len(self.fits) == 1:
-            return self.fits[0].against(smaller[0])
+            clustered = first.freedom < first.n_people - first.n_free
+            return first.wald(columns) if clustered else first.against(smaller[0])
         some = np.ix_(columns, columns)
         values = np.array([fit.slopes[list(columns)] for fit in self.fits])
-        return pool_test(values, [fit.covariance[some] for fit in self.fits], self.fits[0].freedom)
+        return pool_test(values, [fit.covariance[some] for fit in self.fits], first.freedom)
 
 
 def _beside(columns: Floats, own: Sequence[int]) -> Floats:
@@ -636,19 +534,6 @@ def _beyond(people: pl.DataFrame, design: Contrasts) -> list[str]:
     return said
 
 
-def hash_columns(cohort: Cohort, columns: Sequence[str]) -> str:
-    """Return a hash of what is known of everybody: a cohort's own hash leaves it out."""
-    texts = cohort.participants.select(pl.col(columns).cast(pl.String))
-    return hash_values(np.array([repr(row) for row in texts.iter_rows()]))
-
-
-def _numbers_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, type[pl.Float64]]:
-    """The columns of rows that hold no text, all of whose values may be missing."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    bare = (name for name in names if all(row[name] is None for row in rows))
-    return dict.fromkeys(bare, pl.Float64)
-
-
 def _large_enough(group: pl.Series, known: Flags) -> tuple[Flags, list[str]]:
     """Who is compared: everybody known, but of small groups nobody if two others are left."""
     sizes = group.filter(known).value_counts().sort("group")
@@ -695,19 +580,6 @@ def _latent_auc(found: Pooled, place: int, spread: _Spread, level: float) -> dic
     return dict(zip(names, (middle, *ends), strict=True))
 
 
-def _all_together(table: pl.DataFrame) -> pl.DataFrame:
-    """Add p-values that hold for all rows together: by Holm, and as false discovery rates."""
-    p = table["p"].to_numpy()
-    order = np.argsort(p, kind="stable")
-    holm = np.empty(len(p))
-    holm[order] = np.maximum.accumulate(np.minimum(1.0, p[order] * np.arange(len(p), 0, -1)))
-    fdr = stats.false_discovery_control(p)
-    after = table.columns.index("p") + 1
-    return table.insert_column(after, pl.Series("p_holm", holm)).insert_column(
-        after + 1, pl.Series("p_fdr", fdr)
-    )
-
-
 def _group(cohort: Cohort, by: str) -> pl.Series:
     """Everybody's group; one for all where a number is compared."""
     column = cohort.participants[by]
@@ -732,22 +604,7 @@ def _described(cohort: Cohort, by: str, data: Data) -> pl.DataFrame:
     segments = np.diff(cohort.segment_offsets[cohort.episode_offsets])
     did = {"actions": data.choices.n_choices, "segments": segments}
     moves = {"moves": data.n_steps, "inferred": data.n_inferred}
-    return _each_group(pl.DataFrame({**did, **moves}, nan_to_null=True).with_columns(_group(cohort, by)))
-
-
-def _each_group(did: pl.DataFrame) -> pl.DataFrame:
-    """How many people each group has, their medians, and the share of moves that is inferred."""
-    share = pl.col("inferred").sum() / pl.col("moves").sum()
-    return (
-        did.group_by("group")
-        .agg(
-            people=pl.len(),
-            actions=pl.col("actions").median(),
-            segments=pl.col("segments").median(),
-            inferred=share.fill_nan(None),
-        )
-        .sort("group")
-    )
+    return each_group(pl.DataFrame({**did, **moves}, nan_to_null=True).with_columns(_group(cohort, by)))
 
 
 def _left_out(known: Flags, asked: Sequence[str]) -> list[str]:
@@ -755,25 +612,6 @@ def _left_out(known: Flags, asked: Sequence[str]) -> list[str]:
     if not lost:
         return []
     return [f"{count(lost, 'person', 'people')} without {' or '.join(asked)} are left out."]
-
-
-def _gaps(whole: Cohort, cohort: Cohort) -> tuple[str, ...]:
-    """Who has no data, and what a fit of those who are compared would say of theirs."""
-    gaps = Gaps.of(whole)
-    lost = (*gaps.absent, *gaps.unread)
-    are = "is" if len(lost) == 1 else "are"
-    said = (
-        [f"{count(len(lost), 'person', 'people')} without any data {are} left out: {named(lost)}."]
-        if lost
-        else []
-    )
-    return (*said, *(f"{one[0].upper()}{one[1:]}." for one in Gaps.of(cohort).say("episode")))
-
-
-def _inferred(data: Data, inferred: float) -> list[str]:
-    """Which share of all moves is inferred, where any is."""
-    moves = say_share_inferred(data.n_inferred, data.n_steps, inferred)
-    return [f"{moves[0].upper()}{moves[1:]}."] if moves else []
 
 
 def _no_auc(alike: Sequence[str], design: Contrasts) -> list[str]:
@@ -792,37 +630,6 @@ def _predicted(design: Contrasts) -> list[str]:
     if design.levels or design.by != LABEL:
         return []
     return [f"If {design.by} was predicted from these data, by fidm classify or by hand, r says nothing."]
-
-
-def _unequal(groups: pl.DataFrame, who: str = "groups") -> list[str]:
-    """Say it if groups, or people in each condition, did not do equally much."""
-    said = []
-    for what in ("actions", "segments"):
-        values = groups[what].to_numpy()
-        if len(values) > 1 and values.min() > 0 and values.max() > UNEQUAL * values.min():
-            said.append(
-                f"The {who} did not do equally much: {values.min():g} to {values.max():g} {what} (medians). "
-                "Differences here allow for it; plain means of estimates would not."
-            )
-    return said
-
-
-def _unequally_inferred(groups: pl.DataFrame, inferred: float) -> list[str]:
-    """Say it if more was inferred in one group than in another."""
-    known = groups.filter(pl.col("inferred").is_not_null()).sort("inferred", "group")
-    if known.height < 2 or known["inferred"][-1] - known["inferred"][0] <= INFERRED_APART:
-        return []
-    least, most = (f"{row['group']} ({row['inferred']:.0%})" for row in known[[0, -1]].iter_rows(named=True))
-    why = (
-        "Inferred moves are mostly best actions, so they raise η there."
-        if inferred
-        else "They do not count in action sensitivity, but effort is held against them: a difference in "
-        "effort may come from how moves were filled in."
-    )
-    return [
-        f"More moves were inferred in {most} than in {least}. {why} See whether the result is the same with "
-        f"inferred moves {'left out (--inferred 0)' if inferred else 'counted (--inferred 1)'}."
-    ]
 
 
 def correlate(
@@ -885,228 +692,5 @@ def correlate(
         )  # fmt: skip
         own = one.correlations.join(one.table.select("parameter", "p"), on="parameter", maintain_order="left")
         found.append(own.select(pl.lit(score).alias("score"), pl.all()))
-    table = _all_together(pl.concat(found, how="vertical_relaxed")).drop("p_fdr")
+    table = all_together(pl.concat(found, how="vertical_relaxed")).drop("p_fdr")
     return table.select("score", "parameter", "r", "low", "high", "p", "p_holm", "r_estimates", "n_people")
-
-
-# ---------------------------------------------------------------------- within people
-
-
-def _within(
-    task: TaskModel | Iterable[TaskModel],
-    whole: Cohort,
-    by: str,
-    *,
-    reference: str | None,
-    channels: Sequence[Channel] | None,
-    lapse: float | Literal["estimate"] | None,
-    inferred: float,
-    level: float,
-    workers: int | None,
-    on_progress: Progress | None,
-) -> Comparison:
-    """Compare people with themselves: how parameters go with a column of the episodes."""
-    every = whole.by_episode()
-    stated = without_missing(whole.episodes.select(by))
-    units = every[np.flatnonzero(stated & has_data(every))]
-    known, contrasts, condition = _conditions(units.episodes[by], by, reference)
-    owner = units.participants["person"].rle_id().to_numpy().astype(np.int64)
-
-    tasks = TaskSet.of(task)
-    wanted = tuple(paper_channels() if channels is None else channels)
-    used = tuple(c for c in wanted if channels is not None or c.column in units.segments.columns)
-    levels = text_levels(used, units)
-    q = tasks.values(solve(one) for one in tasks.tasks)
-    data = Data.of(
-        tasks, q, used, levels, units, need_columns=True, inferred=inferred, longest=far_longer(whole)[1]
-    )
-    pool, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
-    say = on_progress or (lambda doing, done, of: None)
-    found: list[Changed] = []
-    notes: list[str] = []
-    parameters = (SENSITIVITY, *(channel.name for channel in used))
-    for done, parameter in enumerate(parameters):
-        say(parameter, done, len(parameters))
-        try:
-            if done == 0:
-                found.append(sensitivity_within(data.choices, owner, known, lapse=rate, workers=pool))
-            else:
-                seen = data.effort[done - 1]
-                found.append(offsets_within(used[done - 1], seen, levels, owner, known, workers=pool))
-        except FitError as error:
-            notes.append(f"{parameter} is left out: {error}")
-    if not found:
-        raise FitError(f"Nothing can be compared. {' '.join(notes)}")
-    described = _did(owner, condition, units, data)
-    return Comparison(
-        record=Record.of(
-            "compare",
-            tasks.tasks,
-            settings={
-                "by": by,
-                "within_people": True,
-                "adjust": [],
-                "reference": reference,
-                "lapse": lapse,
-                "inferred": inferred,
-                "level": level,
-                "channels": list(parameters[1:]),
-                "known": hash_conditions(whole, by),
-            },
-            cohort=whole,
-        ),
-        **_change_tables(found, contrasts, level),
-        groups=described,
-        correlations=pl.DataFrame(schema=CORRELATIONS),
-        by=by,
-        adjust=(),
-        level=level,
-        notes=(
-            *_unstated(int((~stated).sum()), by),
-            *_unequal(described, "conditions"),
-            *_unequally_inferred(described, inferred),
-            *_inferred(data, inferred),
-            *notes,
-            *(said for one in found for said in one.warnings),
-            *_of_changes(found, by),
-        ),
-        gaps=_gaps(whole, whole),
-    )
-
-
-def _conditions(column: pl.Series, by: str, reference: str | None) -> tuple[Floats, list[str], pl.Series]:
-    """What each episode is compared by [U, C], the names of the contrasts, and its condition in words.
-
-    A number of two values is two conditions, of which the lower is the reference.
-    """
-    is_number = column.dtype.is_numeric()
-    values = column.unique().sort().to_list()
-    if len(values) < 2:
-        raise DataError(f"{by} is the same in all episodes: there is nothing to compare.")
-    if is_number and len(values) > 2:
-        if reference is not None:
-            raise DataError(f"{by} is a number, so there is no condition {reference!r} to compare with.")
-        known = column.cast(pl.Float64).to_numpy()[:, None]
-        return known, [f"{by} + 1"], pl.Series(["all"] * len(column), dtype=pl.String)
-    condition = column.cast(pl.String)
-    names = _largest_first(condition)
-    if is_number:
-        condition = pl.Series([str(value).removesuffix(".0") for value in column.to_list()])
-        names = [str(value).removesuffix(".0") for value in values]
-    base = names[0] if reference is None else reference
-    if base not in names:
-        raise DataError(f"{by} has no condition {base!r}. It has: {', '.join(sorted(names))}.")
-    others = sorted(name for name in names if name != base)
-    known = np.column_stack([(condition == other).to_numpy() for other in others]).astype(np.float64)
-    told = {name: f"{by} {name}" if name.replace(".", "").isdigit() else name for name in names}
-    return known, [f"{told[other]} / {told[base]}" for other in others], condition
-
-
-def _largest_first(names: pl.Series) -> list[str]:
-    """Different names, those of most episodes first."""
-    sizes = names.alias("name").value_counts(name="n").sort(["n", "name"], descending=[True, False])
-    return sizes["name"].to_list()
-
-
-def _change_tables(found: Sequence[Changed], contrasts: Sequence[str], level: float) -> dict[str, Any]:
-    """The tables of a comparison; there is no AUC, and nothing is explained of how people differ."""
-    rows, terms, overall = [], [], []
-    for one in found:
-        (low, high), p = one.intervals(level), one.p_values()
-        for place, name in enumerate(contrasts):
-            ends = np.array([one.slopes[place], low[place], high[place]])
-            factors = np.exp(ends).tolist()
-            rows.append(
-                {
-                    "parameter": one.parameter,
-                    "contrast": name,
-                    "difference": ends[0],
-                    "se": one.se[place],
-                    "low": ends[1],
-                    "high": ends[2],
-                    **dict(zip(("factor", "factor_low", "factor_high"), factors, strict=True)),
-                    "p": p[place],
-                    **dict.fromkeys(("auc", "auc_low", "auc_high")),
-                    "unadjusted": factors[0],
-                    "auc_unadjusted": None,
-                    "n_people": one.n_people,
-                }
-            )
-            terms.append((one.parameter, name, *ends[:1], one.se[place], *ends[1:], p[place]))
-        spread = (None, one.spread, None, None, one.n_people, one.n_paired, one.slope_sd)
-        overall.append((one.parameter, one.together(), *spread))
-    number = dict.fromkeys(("p", "p_interaction", "sd", "sd_without", "explained"), pl.Float64)
-    return {
-        "table": _all_together(pl.DataFrame(rows, schema_overrides=_numbers_of(rows))),
-        "terms": pl.DataFrame(
-            terms, schema=["parameter", "term", "slope", "se", "low", "high", "p"], orient="row"
-        ),
-        "overall": pl.DataFrame(
-            overall,
-            schema={
-                "parameter": pl.String,
-                **number,
-                "n_people": pl.Int64,
-                "n_paired": pl.Int64,
-                "sd_change": pl.Float64,
-            },
-            orient="row",
-        ),
-    }
-
-
-def hash_conditions(cohort: Cohort, by: str) -> str:
-    """Return a hash of the condition of every episode."""
-    return hash_values(np.array([repr(one) for one in cohort.episodes[by].cast(pl.String).to_list()]))
-
-
-def _did(owner: Integers, condition: pl.Series, units: Cohort, data: Data) -> pl.DataFrame:
-    """How many people were observed in each condition, and how much they did."""
-    counted = pl.DataFrame(
-        {
-            "group": condition,
-            "person": owner,
-            "actions": data.choices.n_choices,
-            "segments": np.diff(units.segment_offsets),
-            "moves": data.n_steps,
-            "inferred": data.n_inferred,
-        },
-        nan_to_null=True,
-    )
-    did = counted.group_by("group", "person").agg(pl.exclude("group", "person").sum())
-    return _each_group(did)
-
-
-def _unstated(lost: int, by: str) -> list[str]:
-    return [f"{count(lost, 'episode')} without {by} {'is' if lost == 1 else 'are'} left out."] if lost else []
-
-
-def _of_changes(found: Sequence[Changed], by: str) -> list[str]:
-    """Say how many people are compared with themselves, and whether they change differently."""
-    most = max(found, key=lambda one: one.n_paired)
-    paired, people = most.n_paired, count(most.n_people, "person", "people")
-    said = [f"{paired} of {people} have data of several values of {by}, and are compared with themselves."]
-    if 2 * paired < most.n_people:
-        said.append(
-            f"Most people have data of one value of {by} alone: the change is largely a difference between "
-            "people."
-        )
-    differ = [f"{parameter_words(one.parameter)} (sd {one.slope_sd:.2f})" for one in found if one.differs]
-    if differ:
-        said.append(
-            f"People clearly differ in how they change in {', '.join(differ)}; given is the mean change."
-        )
-    unclear = [parameter_words(one.parameter) for one in found if one.slope_sd and not one.differs]
-    if unclear:
-        said.append(
-            f"Whether people differ in how they change is not clear in {', '.join(unclear)}; intervals allow "
-            "for it."
-        )
-    alike = [parameter_words(one.parameter) for one in found if not one.slope_sd]
-    if alike:
-        several = len(most.slopes) > 1
-        why = "there are several contrasts" if several else "the data give no reason to assume otherwise"
-        said.append(
-            f"People are assumed to change alike in {', '.join(alike)}: {why}. Standard errors are by person."
-        )
-    return said

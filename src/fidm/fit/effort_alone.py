@@ -43,7 +43,7 @@ from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
 from fidm.fit.population import Learned, effort_without_each, errors_of
 from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
-from fidm.fit.regression import Formulas, Layout, clusters_of, lay_out, variables, wald
+from fidm.fit.regression import Formulas, Layout, clusters_of, layouts_of, variables, wald
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
 from fidm.types import Floats, Progress
@@ -137,12 +137,13 @@ def fit_effort(
     levels = text_levels(found, learners)
     _, longest = far_longer(learners)
     data = Data.of_effort(found, levels, learners, need_columns=True, longest=longest)
-    layouts, known = lay_out(regress, [one.name for one in found], learners.participants, method)
+    names = [one.name for one in found]
+    layouts, known = layouts_of(regress, names, learners.participants, method, cluster)
     data = data.with_known(known, found)
     populations, notes = learn_populations(
         found, data, levels, by_name=channels is not None,
         method=method, population=population, workers=threads(workers), on_progress=on_progress,
-        clusters=clusters_of(learners.participants, cluster, layouts),
+        clusters=clusters_of(learners.participants, cluster),
     )  # fmt: skip
     if not populations:
         raise FitError(f"There is no effort channel that can be fitted. {' '.join(notes)}")

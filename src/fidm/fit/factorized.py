@@ -36,7 +36,7 @@ from fidm.fit.common import (
 from fidm.fit.fitted import Fit
 from fidm.fit.population import FEWEST_PEOPLE, enough_known
 from fidm.fit.profile import SENSITIVITY
-from fidm.fit.regression import Formulas, clusters_of, lay_out
+from fidm.fit.regression import Formulas, clusters_of, layouts_of
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
@@ -171,8 +171,8 @@ class Model:
         q = read_only(self.tasks.values(seen))
         levels, longest, data = self._lay_out(learners, channels, q)
         parameters = [SENSITIVITY, *(channel.name for channel in channels)]
-        layouts, known = lay_out(self.regress, parameters, learners.participants, method)
-        clusters = clusters_of(learners.participants, self.cluster, layouts)
+        layouts, known = layouts_of(self.regress, parameters, learners.participants, method, self.cluster)
+        clusters = clusters_of(learners.participants, self.cluster)
         data = data.with_known(known, channels)
 
         say("action sensitivity", 1, 2 + len(channels))
@@ -277,7 +277,7 @@ class Model:
         seen, _ = seen_values(self.tasks, self._values, self._believes)
         levels, _, data = self._lay_out(cohort, channels, read_only(self.tasks.values(seen)))
         named = [SENSITIVITY, *(channel.name for channel in channels)]
-        layouts, known = lay_out(self.regress, named, cohort.participants, "eb")
+        layouts, known = layouts_of(self.regress, named, cohort.participants, "eb")
         data = data.with_known(known, channels)
         channels, effort, notes = can_be_learned(channels, data, levels, by_name=self.channels is not None)
         parameters = (SENSITIVITY, *(channel.name for channel in channels))

@@ -706,7 +706,7 @@ class Kept:
             np.savez(file, of=np.array(self.of), done=np.array(done), **arrays)  # type: ignore[arg-type]
 
 
-def run(
+def advance(
     chains: Chains,
     n: int,
     *,
@@ -1044,7 +1044,7 @@ def sample_posterior(
         )  # fmt: skip
         of = {"plan": repr(plan), "data": _hash(laid), "on": jax.default_backend()}
         kept = Kept(keep, {**of, "seed": int(seed), "chains": chains, "warmup": warmup})
-        told = run(
+        told = advance(
             lines, chains, warmup=warmup, draws=draws, kept=kept, however_long=however_long,
             on_progress=on_progress,
         )  # fmt: skip

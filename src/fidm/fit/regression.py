@@ -306,11 +306,17 @@ Formulas = str | Mapping[str, str]
 """A formula for all parameters, or one for each that is named."""
 
 
-def lay_out(
-    formulas: Formulas | None, parameters: Sequence[str], participants: pl.DataFrame, method: str
+def layouts_of(
+    formulas: Formulas | None,
+    parameters: Sequence[str],
+    participants: pl.DataFrame,
+    method: str,
+    cluster: str | None = None,
 ) -> tuple[dict[str, Layout], dict[str, Floats]]:
     """Return how covariates of a training part are laid out, and their columns [P, C], by the parameter."""
     if formulas is None:
+        if cluster is not None:
+            raise FitError("cluster widens the standard errors of slopes; it needs regress.")
         return {}, {}
     if method != "eb":
         raise FitError("regress makes the prior depend on covariates; it needs method='eb'.")
@@ -330,14 +336,10 @@ def lay_out(
     )
 
 
-def clusters_of(
-    participants: pl.DataFrame, column: str | None, layouts: Mapping[str, Layout]
-) -> Integers | None:
+def clusters_of(participants: pl.DataFrame, column: str | None) -> Integers | None:
     """Return which cluster everybody belongs to, [P], or None where nothing is clustered."""
     if column is None:
         return None
-    if not layouts:
-        raise FitError("cluster widens the standard errors of slopes; it needs regress.")
     if column not in participants.columns:
         raise DataError(f"The participants have no column {column!r} to cluster by.")
     if participants[column].null_count():

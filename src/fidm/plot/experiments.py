@@ -15,7 +15,7 @@ from matplotlib.ticker import FuncFormatter
 
 from fidm.channels import channel_words, parameter_words
 from fidm.experiments.calibrate import Calibration, band
-from fidm.experiments.compare import Comparison
+from fidm.experiments.comparison import Comparison
 from fidm.experiments.families import Families
 from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
 from fidm.experiments.recover import Recovery, as_printed, label_of

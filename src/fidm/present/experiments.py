@@ -13,7 +13,7 @@ from rich.text import Text
 from fidm.errors import count, listed
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization
 from fidm.experiments.calibrate import Calibration
-from fidm.experiments.compare import Comparison
+from fidm.experiments.comparison import Comparison
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
 from fidm.experiments.recover import Recovery, as_printed, label_of

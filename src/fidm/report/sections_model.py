@@ -17,7 +17,7 @@ from fidm.classify.language import Language, Texts
 from fidm.classify.result import Classification, in_words
 from fidm.errors import FidmError, count, listed
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
-from fidm.experiments.compare import Comparison
+from fidm.experiments.comparison import Comparison
 from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.inferred import say_way

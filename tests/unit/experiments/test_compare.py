@@ -15,7 +15,7 @@ from scipy import special
 
 import fidm
 import fidm.study
-from fidm.experiments.compare import Comparison
+from fidm.experiments.comparison import Comparison
 from fidm.fit.common import Data
 from fidm.fit.regression import regress_sensitivity
 from fidm.model.effort import paper_channels
@@ -448,3 +448,25 @@ def test_a_number_that_is_classified_may_reuse_the_data():
 
 def test_one_contrast_has_one_p_value():
     assert keen().overall["p"].to_list() == keen().table["p"].to_list()
+
+
+def test_people_of_a_site_may_go_together():
+    """Twice the same people, as two of one cluster: they are no more than once."""
+    task = fidm.load_task("errands")
+    once = fidm.simulate_cohort(task, 30, seed=3, max_steps=30)
+    about = once.participants.with_columns(
+        group=pl.Series(["a", "b", "c"] * 10), family=pl.col("participant")
+    )
+    once = once.with_participants(about)
+    again = replace(once, participants=about.with_columns(participant=pl.col("participant") + "again"))
+    both = fidm.Cohort.concat([once, again])
+    alone, twice, clustered = (
+        fidm.compare(task, people, by="group", reference="a", channels=(), lapse=0, cluster=cluster)
+        for people, cluster in ((once, None), (both, None), (both, "family"))
+    )
+    assert clustered.table["difference"].to_list() == twice.table["difference"].to_list()
+    assert twice.table["se"][0] < 0.8 * alone.table["se"][0]
+    assert clustered.table["se"][0] == pytest.approx(alone.table["se"][0], rel=0.1)
+    assert clustered.overall["p"][0] == pytest.approx(alone.overall["p"][0], abs=0.15)
+    with pytest.raises(fidm.DataError, match="no column 'site' to cluster by"):
+        fidm.compare(task, once, by="group", channels=(), cluster="site")

@@ -152,7 +152,7 @@ def test_where_most_people_have_one_condition_it_is_said():
 
 def test_what_cannot_be_compared_is_refused():
     task, cohort = study()
-    with pytest.raises(DataError, match="Leave adjust and interact out"):
+    with pytest.raises(DataError, match="leave adjust, interact and cluster out"):
         compare(task, cohort, by="visit", adjust=["participant"])
     with pytest.raises(DataError, match=r"place has no condition 'ward'\. It has: home, lab"):
         compare(task, cohort, by="place", reference="ward")
