@@ -6,7 +6,7 @@ the right ones, since a covariate that goes with a latent parameter goes with it
 drawn from a linear regression whose coefficients and error are themselves drawn from their posterior,
 categories from a logistic regression learned from people drawn again; each column in turn, ten times, where
 several lack values (chained equations). Drawing coefficients once for all people is what scikit-learn's
-``IterativeImputer`` leaves out: it draws for each person alone, and intervals come out too narrow.
+``IterativeImputer`` leaves out: it draws for each person alone.
 
 Results are pooled by Rubin's rules, with the degrees of freedom of Barnard and Rubin (1999), several numbers
 together by Li, Raghunathan and Rubin (1991).
