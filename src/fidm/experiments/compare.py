@@ -47,6 +47,7 @@ from fidm.fit.regression import (
     clusters_of,
     regress_offsets,
     regress_sensitivity,
+    say_clusters,
     without_missing,
 )
 from fidm.gaps import has_data
@@ -250,6 +251,7 @@ def compare(
         notes=(
             *_left_out(known[has_any], asked if missing == "drop" else [by]),
             *too_few,
+            *([] if clusters is None else [say_clusters(clusters, cluster)]),
             *_said_imputed(people.select(asked[1:]), len(tables)),
             *_beyond(people, design),
             *say_unequal(described),

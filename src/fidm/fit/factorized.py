@@ -36,7 +36,7 @@ from fidm.fit.common import (
 from fidm.fit.fitted import Fit
 from fidm.fit.population import FEWEST_PEOPLE, enough_known
 from fidm.fit.profile import SENSITIVITY
-from fidm.fit.regression import Formulas, clusters_of, layouts_of
+from fidm.fit.regression import Formulas, clusters_of, layouts_of, say_clusters
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
@@ -115,6 +115,11 @@ class Model:
         self.inferred = valid_inferred(inferred)
         self._values = None if values is None else own_values(self.tasks, values)
         self._believes = name_beliefs(self.tasks, believes)
+        if not (regress is None or isinstance(regress, str | Mapping)):
+            raise FitError(
+                f"regress is {regress!r}; it must be a formula, or one for each of some parameters: "
+                "{'duration': 'age'}."
+            )
         self.regress = regress if regress is None or isinstance(regress, str) else dict(regress)
         self.cluster = cluster
 
@@ -174,11 +179,11 @@ class Model:
         layouts, known = layouts_of(self.regress, parameters, learners.participants, method, self.cluster)
         clusters = clusters_of(learners.participants, self.cluster)
         data = data.with_known(known, channels)
+        notes: list[str] = [] if clusters is None else [say_clusters(clusters, self.cluster)]
 
         say("action sensitivity", 1, 2 + len(channels))
         asked = default_lapse(self.lapse, method)
         wants_prior = method == "eb" or asked == "estimate"
-        notes: list[str] = []
         prior, lapse, lapse_se = learn_sensitivity(
             data, asked, pool, wanted=wants_prior, notes=notes, clusters=clusters
         )

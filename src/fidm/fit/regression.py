@@ -89,8 +89,10 @@ class Layout:
                 raise DataError(
                     f"The formula {formula!r} must have no outcome: what is explained is η and θ."
                 )
-        except FormulaicError as error:
+        except (FormulaicError, SyntaxError) as error:
             raise DataError(f"The formula {formula!r} cannot be read: {error}") from None
+        if not variables(formula):
+            raise DataError(f"The formula {formula!r} names no column of the participants.")
         used, complete = _used(participants, formula)
         if not complete.any():
             raise DataError(f"Nobody has all of what the formula {formula!r} names.")
@@ -109,7 +111,7 @@ class Layout:
             raise DataError(f"{', '.join(empty)} of the formula {formula!r} is the same for everybody.")
         categories = _categories(formula, spec.encoder_state)
         numbers = used.filter(complete).select(pl.exclude(list(categories)))
-        matrix = np.asarray(made, dtype=np.float64)[:, kept]
+        matrix = _finite(formula, np.asarray(made, dtype=np.float64)[:, kept], participants.filter(complete))
         found = cls(
             formula,
             names,
@@ -149,6 +151,7 @@ class Layout:
                 f"{count(len(lost), 'participant')} without {' or '.join(used.columns)}, which the prior "
                 f"depends on: {few(lost)}. Fill it in, or leave them out."
             )
+        self._check_types(used)
         for name, known in self.categories.items():
             unseen = ~used[name].is_in(pl.Series(known).implode())
             if unseen.any():
@@ -164,7 +167,17 @@ class Layout:
         below = [pl.Series(name, every[name], strict=False).cast(used.schema[name]) for name in used.columns]
         made = _matrix(self.formula, pl.concat([used, pl.DataFrame(below)]), self.state)
         order = [made.model_spec.column_names.index(name) for name in self.names]
-        return np.asarray(made, dtype=np.float64)[: used.height, order] - self.centre
+        matrix = np.asarray(made, dtype=np.float64)[: used.height, order]
+        return _finite(self.formula, matrix, participants) - self.centre
+
+    def _check_types(self, used: pl.DataFrame) -> None:
+        """Raise where a text stands for a number, or a number for a text."""
+        texts = {name for name, known in self.categories.items() if isinstance(known[0], str)}
+        for name, kind in used.schema.items():
+            is_text = not (kind.is_numeric() or kind == pl.Boolean)
+            if is_text != (name in texts):
+                now, then = ("text", "a number") if is_text else ("a number", "text")
+                raise DataError(f"{name} is {now} here, and was {then} in the training part.")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, as plain values."""
@@ -217,14 +230,28 @@ def _matrix(formula: str, used: pl.DataFrame, state: Mapping[str, Any] | None = 
         spec = ModelSpec.from_spec(formula, na_action="ignore", output="numpy")
         if state is not None:
             spec = spec.update(transform_state=copy.deepcopy(dict(state)))
-        return spec.get_model_matrix(used)
-    except FormulaicError as error:
+        with np.errstate(all="ignore"):
+            return spec.get_model_matrix(used)
+    except (FormulaicError, SyntaxError) as error:
         if "extrapolation" in str(error):
             raise DataError(
                 f"The formula {formula!r}: somebody lies beyond the range that its spline was learned in. "
                 "bs(…, extrapolation='clip') takes them for the nearest in it, 'extend' goes on as it ends."
             ) from None
         raise DataError(f"The formula {formula!r} does not suit these people: {error}") from None
+
+
+def _finite(formula: str, matrix: Floats, participants: pl.DataFrame) -> Floats:
+    """The columns [P, C] as they are, if all of them are finite."""
+    odd = pl.Series(~np.isfinite(matrix).all(axis=1))
+    if odd.any():
+        who = (
+            f" of {few(participants['participant'].filter(odd))}"
+            if "participant" in participants.columns
+            else ""
+        )
+        raise DataError(f"The formula {formula!r} gives no finite number{who}.")
+    return matrix
 
 
 def _categories(formula: str, encoded: Mapping[str, Any]) -> dict[str, list[Any]]:
@@ -299,8 +326,8 @@ class Covariates:
         return Covariates(self.formula, names, terms, self.values[:, kept], self.complete)
 
 
-FEWEST_CLUSTERS = 5
-"""How people of a cluster go together cannot be told from fewer clusters."""
+FEWEST_CLUSTERS, ENOUGH_CLUSTERS = 5, 20
+"""How people of a cluster go together is not told by fewer clusters, nor well by fewer than the second."""
 
 Formulas = str | Mapping[str, str]
 """A formula for all parameters, or one for each that is named."""
@@ -350,6 +377,13 @@ def clusters_of(participants: pl.DataFrame, column: str | None) -> Integers | No
             f"into the formula instead, as C({column})."
         )
     return participants[column].rank("dense").cast(pl.Int64).to_numpy() - 1
+
+
+def say_clusters(clusters: Integers, column: str | None) -> str:
+    """Return that standard errors allow for clusters, and whether these are many enough."""
+    n = len(np.unique(clusters))
+    few_ones = f" With fewer than {ENOUGH_CLUSTERS} they may be too small." if n < ENOUGH_CLUSTERS else ""
+    return f"Standard errors of slopes allow for {count(n, 'cluster')} ({column}).{few_ones}"
 
 
 def variables(formula: str) -> set[str]:

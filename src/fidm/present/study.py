@@ -372,7 +372,7 @@ def show_regression(fit: Fit, console: Console) -> None:
         return
     rows = []
     for row in table.iter_rows(named=True):
-        factor, low, high = (number(math.exp(row[name]), places=3) for name in ("slope", "low", "high"))
+        factor, low, high = (f"{math.exp(row[name]):.4g}" for name in ("slope", "low", "high"))
         share = f"{row['explained']:.0%}"
         rows.append(
             [row["parameter"], row["column"], f"{factor} ({low} to {high})", probability(row["p"]), share]

@@ -22,6 +22,7 @@ from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, reliability
 from fidm.fit.inferred import say_way
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
+from fidm.fit.regression import variables
 from fidm.fit.sensitivity import NO_LAPSE
 from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.findings import (
@@ -105,6 +106,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     profile, fit = known.profile, known.fit
     summary = profile.summary()
     has_prior = profile.method == "eb" and np.isfinite(fit.prior.sd)
+    one_prior = has_prior and not any(known.label in variables(own.formula) for own in fit.regress.values())
     said = [
         "Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
         "offset θ per channel of speech (0: as much as the moves explain). Estimated by "
@@ -112,7 +114,7 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
         f"{opened.source}.",
         *_learned_from(opened),
         NEVER_ZERO if has_prior and not fit.prior.random else "",
-        "" if known.label is None else f"{ONE_PRIOR} {NOT_BY_ESTIMATES}" if has_prior else NOT_BY_ESTIMATES,
+        "" if known.label is None else f"{ONE_PRIOR} {NOT_BY_ESTIMATES}" if one_prior else NOT_BY_ESTIMATES,
         *(in_one_way(sentence(_in_words(note))) for note in (*summary.notes, *fit.warnings)),
     ]
     tables = [

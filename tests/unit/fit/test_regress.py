@@ -395,3 +395,38 @@ def test_a_channel_whose_people_are_alike_in_a_covariate_is_left_out():
 def test_a_few_clusters_are_refused():
     with pytest.raises(fidm.DataError, match="group makes 2 clusters; standard errors need 5 or more"):
         fidm.Model(task(), regress="age", cluster="group").fit(cohort())
+
+
+@pytest.mark.parametrize("formula", ["", "1", "__import__('os').getcwd()", "age +"])
+def test_formulas_of_nothing_are_refused(formula):
+    with pytest.raises(fidm.DataError):
+        fidm.Model(task(), regress=formula).fit(cohort())
+
+
+def test_numbers_that_are_not_finite_are_named():
+    odd = cohort().participants.with_columns(
+        age=pl.when(pl.col("participant") == cohort().ids[2]).then(float("inf")).otherwise("age")
+    )
+    with pytest.raises(fidm.DataError, match=f"no finite number of {cohort().ids[2]}"):
+        fidm.Model(task(), regress="age").fit(cohort().with_participants(odd))
+    with pytest.raises(fidm.DataError, match=f"no finite number of {cohort().ids[2]}"):
+        fitted("age").profile(cohort().with_participants(odd))
+
+
+def test_text_where_a_number_was_learned_is_refused():
+    text = cohort().with_participants(cohort().participants.with_columns(pl.col("age").cast(pl.String)))
+    with pytest.raises(fidm.DataError, match="age is text here, and was a number in the training part"):
+        fitted("age").profile(text)
+    numbers = cohort().with_participants(cohort().participants.with_columns(group=pl.lit(1)))
+    with pytest.raises(fidm.DataError, match="group is a number here, and was text"):
+        fitted().profile(numbers)
+
+
+def test_a_list_is_no_formula():
+    with pytest.raises(fidm.FitError, match="it must be a formula"):
+        fidm.Model(task(), regress=["age"])
+
+
+def test_clusters_are_said():
+    notes = fidm.Model(task(), regress="age", cluster="site").fit(cohort()).notes
+    assert any("allow for 6 clusters (site). With fewer than 20" in note for note in notes)
