@@ -21,6 +21,7 @@ from fidm.experiments.comparison import (
     each_group,
     gaps_of,
     hash_conditions,
+    lay_out_for,
     numbers_of,
     say_moves_inferred,
     say_unequal,
@@ -32,10 +33,9 @@ from fidm.fit.regression import without_missing
 from fidm.fit.within import Changed, offsets_within, sensitivity_within
 from fidm.gaps import has_data
 from fidm.model.channels import Channel
-from fidm.model.effort import far_longer, paper_channels, text_levels
+from fidm.model.effort import far_longer
 from fidm.record import Record
 from fidm.tasks.model import TaskModel
-from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
 from fidm.types import Floats, Integers, Progress
 
@@ -61,13 +61,7 @@ def compare_within(
     owner = units.participants["person"].rle_id().to_numpy().astype(np.int64)
 
     tasks = TaskSet.of(task)
-    wanted = tuple(paper_channels() if channels is None else channels)
-    used = tuple(c for c in wanted if channels is not None or c.column in units.segments.columns)
-    levels = text_levels(used, units)
-    q = tasks.values(solve(one) for one in tasks.tasks)
-    data = Data.of(
-        tasks, q, used, levels, units, need_columns=True, inferred=inferred, longest=far_longer(whole)[1]
-    )
+    used, levels, data = lay_out_for(tasks, units, channels, inferred, far_longer(whole)[1])
     pool, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
     say = on_progress or (lambda doing, done, of: None)
     found: list[Changed] = []

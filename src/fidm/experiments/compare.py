@@ -31,6 +31,7 @@ from fidm.experiments.comparison import (
     each_group,
     gaps_of,
     hash_columns,
+    lay_out_for,
     numbers_of,
     say_moves_inferred,
     say_unequal,
@@ -52,10 +53,9 @@ from fidm.fit.regression import (
 )
 from fidm.gaps import has_data
 from fidm.model.channels import Channel
-from fidm.model.effort import far_longer, paper_channels, text_levels
+from fidm.model.effort import far_longer
 from fidm.record import Record
 from fidm.tasks.model import TaskModel
-from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
 from fidm.types import Flags, Floats, Progress
 
@@ -162,13 +162,7 @@ def compare(
     design = Contrasts.of(people, by, adjust, reference=reference, interact=interact, at=at)
 
     tasks = TaskSet.of(task)
-    wanted = tuple(paper_channels() if channels is None else channels)
-    used = tuple(c for c in wanted if channels is not None or c.column in cohort.segments.columns)
-    levels = text_levels(used, cohort)
-    q = tasks.values(solve(one) for one in tasks.tasks)
-    data = Data.of(
-        tasks, q, used, levels, cohort, need_columns=True, inferred=inferred, longest=far_longer(cohort)[1]
-    )
+    used, levels, data = lay_out_for(tasks, cohort, channels, inferred, far_longer(cohort)[1])
     threads_, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
     say = on_progress or (lambda doing, done, of: None)
     estimates = None

@@ -16,7 +16,11 @@ from fidm.errors import count
 from fidm.fit.common import Data
 from fidm.fit.profile import say_share_inferred
 from fidm.gaps import Gaps, named
+from fidm.model.channels import Channel
+from fidm.model.effort import Levels, paper_channels, text_levels
 from fidm.record import Record, hash_values
+from fidm.tasks.solve import solve
+from fidm.tasks.stack import TaskSet
 
 UNEQUAL = 1.25
 """Groups whose medians differ by more than this factor did not do equally much."""
@@ -243,3 +247,18 @@ def hash_columns(cohort: Cohort, columns: Sequence[str]) -> str:
 def hash_conditions(cohort: Cohort, by: str) -> str:
     """Return a hash of the condition of every episode."""
     return hash_values(np.array([repr(one) for one in cohort.episodes[by].cast(pl.String).to_list()]))
+
+
+def lay_out_for(
+    tasks: TaskSet, cohort: Cohort, channels: Sequence[Channel] | None, inferred: float, longest: float
+) -> tuple[tuple[Channel, ...], Levels, Data]:
+    """Return the channels to compare in, the levels of text columns, and what was observed."""
+    wanted = tuple(paper_channels() if channels is None else channels)
+    used = tuple(c for c in wanted if channels is not None or c.column in cohort.segments.columns)
+    levels = text_levels(used, cohort)
+    q = tasks.values(solve(one) for one in tasks.tasks)
+    return (
+        used,
+        levels,
+        Data.of(tasks, q, used, levels, cohort, need_columns=True, inferred=inferred, longest=longest),
+    )
