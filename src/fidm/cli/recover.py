@@ -102,6 +102,7 @@ def calibrate(
     effort_sd: float | None = None,
     sensitivity_sd: float | None = None,
     joint: Flag = False,
+    sampled: Flag = False,
     workers: int | None = None,
     writing: Writing = Writing(),
 ) -> int:
@@ -131,6 +132,8 @@ def calibrate(
         The sd of log η among people, instead of what --spread says.
     joint
         Learn a joint prior, as fidm fit --joint does.
+    sampled
+        Sample the full Bayesian model instead of fitting: seconds to minutes per study (needs fidm[bayes]).
     workers
         Threads; by default one per processor. Changes no number.
     """
@@ -152,6 +155,7 @@ def calibrate(
             effort_sd=effort_sd,
             log_sensitivity_sd=sensitivity_sd,
             joint=joint,
+            sampled=sampled,
             workers=workers,
             on_progress=bars.step,
         )

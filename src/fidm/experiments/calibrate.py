@@ -11,6 +11,9 @@ that hold the truth are of everybody, with standard errors by study. The test of
 of every study, whose ranks are independent: the distribution function of the ranks is compared with that of a
 uniform at all of its steps at once (Säilynoja et al. 2022).
 
+The full Bayesian model is calibrated in the same way (``sampled``): if either went wrong, ranks would show
+it, and not only that the two differ.
+
 The population is the same in every study, as in yours. A fit allows for what other populations it could have
 come from, so in very small studies intervals may hold the truth more often than they promise.
 """
@@ -19,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -29,7 +32,9 @@ from scipy import stats
 from fidm.cohort import Cohort
 from fidm.errors import DataError, at_least, count
 from fidm.experiments.recover import Variation, design_of, draw_factors, label_of, people_of
-from fidm.experiments.shared import fit_learnable
+from fidm.experiments.shared import fit_learnable, with_learnable
+from fidm.fit.draws import Draws
+from fidm.fit.factorized import Model
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
 from fidm.record import Record
@@ -39,7 +44,7 @@ from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
-from fidm.types import Flags, Floats, Integers, Progress
+from fidm.types import Flags, Floats, Integers, Progress, Values
 
 LEVELS = (0.5, 0.8, 0.95)
 """Of which intervals it is said how often they hold the truth."""
@@ -48,6 +53,9 @@ FEWEST_STUDIES, FEWEST_PEOPLE, FEWEST_DRAWS = 20, 5, 19
 
 SIMULATED = 4_000
 """How many samples of uniform ranks say how far these stray by chance."""
+
+CHAINS, WARMUP, EVERY = 4, 300, 5
+"""How a study is sampled: chains, steps that tune them, and of how many draws one is kept."""
 
 _CHOSEN, _CHANCE = 103, 104  # purposes of random streams, apart from those of recovery
 
@@ -145,6 +153,7 @@ def calibrate(
     log_sensitivity_mean: float | None = None,
     truth: Mapping[str, Truth] | None = None,
     joint: bool = False,
+    sampled: bool = False,
     workers: int | None = None,
     on_progress: Progress | None = None,
 ) -> Calibration:
@@ -162,7 +171,11 @@ def calibrate(
     seed : int
         The same seed gives the same numbers.
     joint : bool
-        Whether to learn a joint prior, as in :meth:`fidm.Model.fit`.
+        Whether to learn a joint prior, as in :meth:`fidm.Model.fit`; or whether parameters may be correlated,
+        as in :meth:`fidm.Model.sample`.
+    sampled : bool
+        Calibrate the full Bayesian model, sampled by NUTS, instead of the fit: seconds to minutes per study.
+        Needs jax and numpyro (``pip install 'fidm[bayes]'``).
     workers : int, optional
         Threads; changes no number.
     on_progress : callable, optional
@@ -197,11 +210,16 @@ def calibrate(
         if design.channels:
             known = design.channels, design.truth, factors[:, 1:]
             drawn = redraw_effort(drawn, *known, seed=(seed, study))
-        fit, why = fit_learnable(
-            tasks.tasks, drawn, design.channels, values=values, joint=joint, workers=workers
-        )
+        if sampled:
+            posterior, why = _sampled(
+                tasks, drawn, design.channels, values, draws, (seed, study), joint, workers
+            )
+        else:
+            fit, why = fit_learnable(
+                tasks.tasks, drawn, design.channels, values=values, joint=joint, workers=workers
+            )
+            posterior = fit.draws(drawn, draws, seed=study)
         failures |= why
-        posterior = fit.draws(drawn, draws, seed=study)
         who = np.random.default_rng([seed, study, _CHOSEN]).permutation(len(people))
         for k, name in enumerate(names):
             if name in posterior.parameters:
@@ -220,6 +238,7 @@ def calibrate(
                 "studies": studies,
                 "draws": draws,
                 "joint": joint,
+                **({"sampled": True} if sampled else {}),
                 "like_study": like is not None,
                 "log_sensitivity_mean": design.mean,
                 "sd": dict(zip(design.factors, design.sd.tolist(), strict=True)),
@@ -229,7 +248,7 @@ def calibrate(
         ),
         parameters=pl.DataFrame(
             [
-                _judged(name, ranks.filter(parameter=name), draws, seed)
+                judged(name, ranks.filter(parameter=name), draws, seed)
                 for name in names
                 if name in ranks["parameter"]
             ]
@@ -242,10 +261,35 @@ def calibrate(
         n_segments=people.n_segments / len(people),
         is_like=like is not None,
         notes=(
+            *(["The full model was sampled in every study, not fitted."] if sampled else []),
             *design.notes,
             *(f"{name} could not be learned in some studies: {why}" for name, why in failures.items()),
         ),
     )
+
+
+def _sampled(
+    tasks: TaskSet,
+    cohort: Cohort,
+    channels: Sequence[Channel],
+    values: Sequence[Values],
+    draws: int,
+    seed: tuple[int, int],
+    joint: bool,
+    workers: int | None,
+) -> tuple[Draws, dict[str, str]]:
+    """Draws of the full model that are nearly independent, and why channels were left out."""
+    number = int(np.random.default_rng([*seed, _CHANCE]).integers(2**31))
+
+    def sample(some: Sequence[Channel]) -> Draws:
+        model = Model(tasks.tasks, channels=some, values=values)
+        return model.sample(
+            cohort, seed=number, draws=(draws + 1) * EVERY // CHAINS, warmup=WARMUP, chains=CHAINS,
+            joint=joint, however_long=True, workers=workers,
+        ).draws  # fmt: skip
+
+    found, why = with_learnable(cohort, channels, sample)
+    return replace(found, values=found.values[:, :, ::EVERY][:, :, :draws], chains=1), why
 
 
 def _ranked(study: int, parameter: str, truth: Floats, drawn: Floats, order: Integers) -> pl.DataFrame:
@@ -264,8 +308,8 @@ def _ranked(study: int, parameter: str, truth: Floats, drawn: Floats, order: Int
     ).filter(known)
 
 
-def _judged(parameter: str, ranks: pl.DataFrame, draws: int, seed: int) -> dict[str, Any]:
-    """What the ranks of one parameter say."""
+def judged(parameter: str, ranks: pl.DataFrame, draws: int, seed: int) -> dict[str, Any]:
+    """Return what the ranks of one parameter say: a row of :attr:`Calibration.parameters`."""
     place = (ranks["rank"].to_numpy() + 0.5) / (draws + 1)
     study = ranks["study"].to_numpy()
     row: dict[str, Any] = {"parameter": parameter}

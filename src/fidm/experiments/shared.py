@@ -8,7 +8,7 @@ with the reason why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -215,6 +215,7 @@ def held_out_auc(features: Floats, label: NDArray[Any], train: Integers, test: I
 
 
 AnyFit = TypeVar("AnyFit", bound=EffortFit)
+Made = TypeVar("Made")
 
 
 def fit_learnable(
@@ -243,6 +244,18 @@ def fit_learnable(
     failures : dict
         Why each of the others could not, by its name.
     """
+
+    def fit(channels: Sequence[Channel]) -> Fit:
+        model = Model(tasks, channels=channels, values=values, inferred=inferred)
+        return model.fit(cohort, method=method, population=population, joint=joint, workers=workers)
+
+    return with_learnable(cohort, channels, fit)
+
+
+def with_learnable(
+    cohort: Cohort, channels: Sequence[Channel], work: Callable[[Sequence[Channel]], Made]
+) -> tuple[Made, dict[str, str]]:
+    """Return what is made with those channels that can be learned, and why each of the others cannot."""
     failures: dict[str, str] = {}
     wanted = []
     for channel in channels:
@@ -250,14 +263,9 @@ def fit_learnable(
             wanted.append(channel)
         else:
             failures[channel.name] = f"The segments have no column {channel.column}."
-
-    def fit(channels: Sequence[Channel]) -> Fit:
-        model = Model(tasks, channels=channels, values=values, inferred=inferred)
-        return model.fit(cohort, method=method, population=population, joint=joint, workers=workers)
-
     while True:
         try:
-            return fit(wanted), failures
+            return work(wanted), failures
         except FitError as error:
             if not error.channel:
                 raise

@@ -267,8 +267,8 @@ class EffortFit:
         Differences among people, and whatever else is computed draw by draw, then have the right
         uncertainty: doubt about what people share is carried, as all people of one draw are under the same
         population. So is what goes together within a person, by a joint prior or by kinds of people. What
-        is not doubted in a profile is not in its draws: that of joint priors, of the kinds and of the share
-        of people who choose at random, and what makes less than 2 % of the variance of estimates.
+        is not doubted in a profile is not in its draws: correlations of a joint prior, the kinds and the
+        share of people who choose at random, and what makes less than 2 % of the variance of estimates.
 
         Under a joint prior nobody with 20 choices or more is drawn at random, as in the profile's intervals.
         Where nobody's choices allow a prior of η, it has no posterior, and its draws are NaN.

@@ -288,9 +288,20 @@ class Fit(EffortFit):
         log_eta = draw_sensitivities(data.choices, self.prior, self.lapse, own, kinds, noise)
         if self.joint is None:
             return [log_eta, *EffortFit._draws(self, data, noise)]
-        drawn = draw_jointly(self._likelihoods(data), self.joint, noise) + self._moved(data)[:, :, None]
+        seen = self._likelihoods(data)
+        centre = joints.marginals(seen, self.joint, self.level)[0][:, :, None]
+        drawn = centre + (draw_jointly(seen, self.joint, noise) - centre) * self._doubt(data)[:, :, None]
+        drawn += self._moved(data)[:, :, None]
         few = data.choices.n_choices[:, None] < FEW_ACTIONS
         return [np.where(few, log_eta, drawn[:, 0]), *np.moveaxis(drawn[:, 1:], 1, 0)]
+
+    def _doubt(self, data: Data) -> Floats:
+        """By how much doubt about what people share widens errors of one parameter at a time, [P, K]."""
+        kinds = self._own_kinds(data)
+        of_action, effort = self._sensitivities(data, kinds[0]).log_se, self._offsets(data, kinds[1:])["se"]
+        given = self._errors_given_prior(data, kinds[1:], effort)
+        of_action_given = self._log_error_given_prior(data, kinds[0], of_action)
+        return _wider(np.column_stack([of_action, effort]), np.column_stack([of_action_given, given]))
 
     def _moved(self, data: Data) -> Floats:
         """By how much covariates move the mean of everybody's parameters, [P, K]."""
@@ -344,10 +355,11 @@ class Fit(EffortFit):
         start = joints.JointPrior(mean, np.diag(self._prior_sd() ** 2))
         seen = self._likelihoods(data)
         learned, converged = joints.learn(seen, start)
-        joint = joints.clear(learned, joints.chance(seen, start))
+        joint = joints.shrunk(learned, start, joints.chance(seen, start))
         if joint is None:
             said = [
-                f"No two parameters clearly go together in {len(chosen)} people: one at a time is estimated."
+                f"No two parameters go together in {len(chosen)} people by more than a standard error: "
+                "one at a time is estimated."
             ]
             return replace(self, notes=(*self.notes, *said)).with_kinds(learners)
         said = [] if converged else ["The joint prior has not settled; one parameter at a time is safer."]
@@ -359,17 +371,25 @@ class Fit(EffortFit):
         return replace(self, joint=joint, notes=(*self.notes, *said))
 
     def _apply_joint(self, data: Data, columns: dict[str, Floats], log_eta: Floats, log_se: Floats) -> None:
-        """Replace one-at-a-time posteriors by those under the joint prior, but for the guarded ones."""
+        """Replace one-at-a-time posteriors by those under the joint prior, but for the guarded ones.
+
+        The joint prior is taken as known; doubt about what people share widens what comes of it as much as it
+        widens estimates of one parameter at a time.
+        """
         assert self.joint is not None  # noqa: S101
         seen = self._likelihoods(data)
-        estimate, sd, low, high = joints.marginals(seen, self.joint, self.level)
+        alone = np.column_stack([log_se, columns["se"][:, 1:]])
+        wider = _wider(alone, columns["error_given_prior"])
+        estimate, given, low, high = joints.marginals(seen, self.joint, self.level)
+        sd = given * wider
+        low, high = estimate + wider * (low - estimate), estimate + wider * (high - estimate)
         if self.regress:
             estimate, low, high = (ends + self._moved(data) for ends in (estimate, low, high))
         for name, found in (("estimate", estimate), ("se", sd), ("low", low), ("high", high)):
             columns[name][:, 1:] = found[:, 1:]
         enough = data.choices.n_choices >= FEW_ACTIONS
-        columns["error_given_prior"][:, 1:] = sd[:, 1:]
-        columns["error_given_prior"][enough, 0] = sd[enough, 0]
+        columns["error_given_prior"][:, 1:] = given[:, 1:]
+        columns["error_given_prior"][enough, 0] = given[enough, 0]
         log_eta[enough], log_se[enough] = estimate[enough, 0], sd[enough, 0]
         for name, values in (
             ("estimate", np.exp(estimate[:, 0])),
@@ -386,6 +406,13 @@ class Fit(EffortFit):
             f"Fit({', '.join(self.parameters)}; method={self.method!r}, population={self.population!r}"
             f"{inferred}, {prior}; learned from {self.n_learned:,} people)"
         )
+
+
+def _wider(se: Floats, given: Floats) -> Floats:
+    """How many times as large errors are as those given what people share; 1 where either is unknown."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = se / given
+    return np.where(np.isfinite(ratio), np.maximum(ratio, 1.0), 1.0)
 
 
 FORMAT = "fidm fit"

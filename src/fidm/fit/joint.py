@@ -28,10 +28,10 @@ STRIDE = 1.8
 """How many times the plain step is taken while learning: the same end in half the rounds."""
 DAMPING = 0.8
 BEFOREHAND = 1.0
-CLEARLY, LOWEST_EIGENVALUE = 3.0, 0.01
-"""Correlations of fewer standard errors may be chance; no mixture of parameters varies less than that."""
-FEWEST_PEOPLE = 100
-"""A joint prior of fewer people is warned of."""
+LOWEST_EIGENVALUE = 0.01
+"""No mixture of parameters varies less than that, of standard deviations of 1 each."""
+FEWEST_PEOPLE = 30
+"""A joint prior of fewer people is warned of: it hardly helps."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,22 +122,28 @@ def chance(likelihoods: Likelihoods, start: JointPrior) -> Floats:
     return np.asarray(1 / np.sqrt(n * np.outer(reliability, reliability)))
 
 
-def clear(prior: JointPrior, error: Floats | float) -> JointPrior | None:
-    """Return the prior without correlations that may be chance, given their errors; None if none is left.
+def shrunk(learned: JointPrior, alone: JointPrior, error: Floats | float) -> JointPrior | None:
+    """Return independent priors with the correlations that were learned, less what may be chance.
 
-    Taking such for true would make estimates worse than one parameter at a time does.
+    A correlation r of standard error e is drawn to 0 by the factor 1 − (e/r)², and is 0 below one error
+    (James and Stein): taking all for true makes estimates worse than one parameter at a time does where
+    parameters do not go together. Means and spreads stay those of the independent priors, which have
+    hyperpriors. None if no correlation is left.
     """
-    sd = np.sqrt(np.diag(prior.covariance))
-    correlation = prior.covariance / np.outer(sd, sd)
-    kept = np.where(np.abs(correlation) >= CLEARLY * error, correlation, 0.0)
+    own = np.sqrt(np.diag(learned.covariance))
+    correlation = learned.covariance / np.outer(own, own)
+    with np.errstate(divide="ignore"):
+        kept = correlation * np.maximum(1 - (error / np.abs(correlation)) ** 2, 0.0)
+    kept = np.where(correlation == 0, 0.0, kept)
     np.fill_diagonal(kept, 1.0)
     if not np.triu(kept, 1).any():
         return None
     lowest = float(np.linalg.eigvalsh(kept)[0])
     if lowest < LOWEST_EIGENVALUE:
-        own = (LOWEST_EIGENVALUE - lowest) / (1 - lowest)
-        kept = (1 - own) * kept + own * np.eye(len(sd))
-    return JointPrior(prior.mean, kept * np.outer(sd, sd))
+        share = (LOWEST_EIGENVALUE - lowest) / (1 - lowest)
+        kept = (1 - share) * kept + share * np.eye(len(own))
+    sd = np.sqrt(np.diag(alone.covariance))
+    return JointPrior(alone.mean, kept * np.outer(sd, sd))
 
 
 def correlation(

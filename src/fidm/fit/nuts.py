@@ -19,7 +19,8 @@ of the fit (:mod:`fidm.fit.plausible`, :mod:`fidm.fit.sensitivity`), but for the
 of being exactly 0 cannot be sampled. Observations are independent given the person's parameters: effort that
 carries over, kinds of people and people who choose at random, which a fit looks for, are not part of it.
 
-Data are laid out person by person, filled up to the longest, so that no sum depends on the order of threads.
+Data are laid out person by person, filled up to the longest and a little beyond, so that no sum depends on
+the order of threads, and what was compiled for one study serves others of about its size.
 """
 
 from __future__ import annotations
@@ -215,12 +216,13 @@ class SeenEffort(NamedTuple):
         middle[0], scale[0] = 0.0, 1.0
         design = (seen.x - middle[:, None]) / scale[:, None]
         values, times = np.unique(seen.y, return_counts=True)
+        every = np.array([0, len(values)])
         return cls(
             _side_by_side(seen.y, seen.offsets, 1.0),
             np.stack([_side_by_side(column, seen.offsets, 0.0) for column in design]),
             _side_by_side(np.ones(len(seen.y)), seen.offsets, 0.0),
-            values,
-            times.astype(np.float64),
+            _side_by_side(values, every, 1.0, 64)[0],
+            _side_by_side(times, every, 0.0, 64)[0],
             middle,
             scale,
         )
@@ -256,10 +258,12 @@ def _counts(data: Data) -> Integers:
     return np.stack([np.diff(data.choices.person_offsets), *(one.counts for one in data.effort)], axis=1)
 
 
-def _side_by_side(values: Any, offsets: Integers, empty: float) -> Floats:
-    """Cut values into people, [P, n], filled up to the longest."""
+def _side_by_side(values: Any, offsets: Integers, empty: float, least: int = 8) -> Floats:
+    """Cut values into people, [P, n], filled up beyond the longest, by an eighth at most if it is long."""
     counts = np.diff(offsets)
-    found = np.full((len(counts), int(counts.max(initial=1))), empty)
+    longest = int(counts.max(initial=1))
+    step = max(least, 1 << max(longest.bit_length() - 4, 0))
+    found = np.full((len(counts), -(-longest // step) * step), empty)
     owner = np.repeat(np.arange(len(counts)), counts)
     found[owner, np.arange(len(values)) - offsets[owner]] = values
     return found

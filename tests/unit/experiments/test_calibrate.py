@@ -98,3 +98,16 @@ def test_the_same_seed_gives_the_same_ranks_with_any_number_of_threads():
 def test_what_cannot_be_asked(asked, said):
     with pytest.raises(DataError, match=said):
         fidm.study.calibrate(TASK, **{"channels": [], **asked})
+
+
+def test_the_full_model_is_calibrated_in_the_same_way(monkeypatch):
+    """Short chains, to see that truths are ranked among what was sampled; benchmarks/calibration.py takes long ones."""
+    for name, value in (("CHAINS", 1), ("WARMUP", 75), ("EVERY", 1)):
+        monkeypatch.setattr(f"fidm.experiments.calibrate.{name}", value)
+    asked = {"n": 6, "studies": 20, "draws": 19, "channels": []}
+    fitted, sampled = (fidm.study.calibrate(TASK, **asked, sampled=way) for way in (False, True))
+    assert sampled.record.settings["sampled"]
+    assert any("sampled" in note for note in sampled.notes)
+    both = fitted.ranks.join(sampled.ranks, on=["study", "parameter", "person"])
+    assert both.height > 90
+    assert np.corrcoef(both["rank"], both["rank_right"])[0, 1] > 0.8
