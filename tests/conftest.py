@@ -16,6 +16,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["COLUMNS"] = "120"
+# What tests sample is small: compiling it takes far longer than running it, so XLA is not to improve much on it.
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")

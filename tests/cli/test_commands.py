@@ -128,7 +128,7 @@ def test_task_show_refuses_what_cannot_be(tmp_path, capsys):
     assert "Traceback" not in capsys.readouterr().err
 
 
-def test_the_demo_runs_the_whole_line(briefly_classified, tmp_path, capsys):
+def test_the_demo_runs_the_whole_line(no_pictures, briefly_classified, tmp_path, capsys):
     assert main(["demo", "--out", str(tmp_path), "--people", "62"]) == 0
     assert {p.name for p in tmp_path.iterdir()} == {"study"}
     results = {p.name for p in (tmp_path / "study" / "results").iterdir()}

@@ -62,9 +62,10 @@ def spoken(tmp_path, grounded):
 
 @pytest.fixture(scope="module")
 def learned(talks, tmp_path_factory):
-    """A fit in a file, for tests that do not care what was learned."""
+    """A fit in a file, the quickest there is, for tests that do not care what was learned."""
     path = tmp_path_factory.mktemp("learned") / "fit.json"
-    fidm.Model(fidm.load_task("grocery")).fit(talks.cohort).save(path)
+    model = fidm.Model(fidm.load_task("grocery"))
+    model.fit(talks.cohort, method="mle", population="pooled").save(path)
     return path
 
 

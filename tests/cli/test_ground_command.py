@@ -81,7 +81,7 @@ def test_from_simulated_people_to_a_fit_in_every_format(
     cohort = fidm.read_cohort(study)
     assert cohort.ids.to_list() == talks.cohort.ids.to_list()
     assert cohort.problems.height == 0
-    assert main(["fit", str(study), "--json"]) == 0
+    assert main(["fit", str(study), "--method", "mle", "--population", "pooled", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
     assert pl.read_parquet(study / "profile.parquet").height == 8
 
