@@ -46,14 +46,9 @@ NO_WORDS = "so nothing is led back to what was said"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:
-    """What was said, to be shown to whoever owns the study and to nobody else.
+    """What was said, to be shown to whoever owns the study and to nobody else."""
 
-    Parameters
-    ----------
-    moves, segments, turns : DataFrame
-        The tables of the grounding.
-    """
-
+    # The tables of the grounding.
     moves: pl.DataFrame
     segments: pl.DataFrame
     turns: pl.DataFrame
@@ -76,25 +71,15 @@ class Words:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Behind:
-    """Evidence with the places in the dialogs it came from.
+    """Evidence with the places in the dialogs it came from."""
 
-    Parameters
-    ----------
-    actions : DataFrame
-        The actions; with a grounding also ``turn``, ``turn_start_s``, ``turn_end_s``, ``word_start`` and
-        ``word_end`` (characters of the turn).
-    segments : DataFrame
-        The segments; with a grounding also ``first_turn``, ``last_turn``, ``start_s`` and ``end_s``.
-    words : Words or None
-        What was said, if the study knows.
-    warnings : tuple of str
-        What a reader must not miss.
-    """
-
+    # The actions; with a grounding also ``turn``, ``turn_start_s``, ``turn_end_s``, ``word_start`` and
+    # ``word_end`` (characters of the turn).
     actions: pl.DataFrame
+    # The segments; with a grounding also ``first_turn``, ``last_turn``, ``start_s`` and ``end_s``.
     segments: pl.DataFrame
-    words: Words | None = None
-    warnings: tuple[str, ...] = ()
+    words: Words | None = None  # what was said, if the study knows
+    warnings: tuple[str, ...] = ()  # what a reader must not miss
 
     @property
     def source(self) -> str:

@@ -240,31 +240,16 @@ BUSY_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds, and how that is said.
+    """What a file holds, and how that is said."""
 
-    Parameters
-    ----------
-    table : str
-        The SQL statement that makes its table if it is not there.
-    application_id, version : int
-        What marks a file as one of these.
-    what : str
-        What it holds, such as ``"answers"``, which is also what its table is called.
-    kept : str
-        What is kept if the file cannot be used any more, a sentence.
-    again : str
-        What happens if a damaged file is moved away, a sentence.
-    error : type of FidmError
-        What is raised.
-    """
-
-    table: str
+    table: str  # the SQL statement that makes its table if it is not there
+    # What marks a file as one of these.
     application_id: int
     version: int
-    what: str
-    kept: str
-    again: str
-    error: type[FidmError]
+    what: str  # what it holds, such as ``"answers"``, which is also what its table is called
+    kept: str  # what is kept if the file cannot be used any more, a sentence
+    again: str  # what happens if a damaged file is moved away, a sentence
+    error: type[FidmError]  # what is raised
 
 
 class PrivateFile:

@@ -46,29 +46,15 @@ RESULTS = "results"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyFolder:
-    """A study that has been opened: decisions of reviewers are applied, its people are read and checked.
+    """A study that has been opened: decisions of reviewers are applied, its people are read and checked."""
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    tasks : tuple of TaskModel
-        Its tasks.
-    cohort : Cohort
-        Everybody whose data can be used.
-    excluded : DataFrame
-        ``participant`` and ``reason`` of everybody who takes no part.
-    notes : tuple of str
-        What a reader must not miss, such as decisions of reviewers that were applied just now.
-    channels : tuple of Channel, optional
-        The effort channels that study.toml names; None where it names none, and the paper's are meant.
-    """
-
-    path: Path
-    tasks: tuple[TaskModel, ...]
-    cohort: Cohort
-    excluded: pl.DataFrame
+    path: Path  # where it is
+    tasks: tuple[TaskModel, ...]  # its tasks
+    cohort: Cohort  # everybody whose data can be used
+    excluded: pl.DataFrame  # ``participant`` and ``reason`` of everybody who takes no part
+    # What a reader must not miss, such as decisions of reviewers that were applied just now.
     notes: tuple[str, ...] = ()
+    # The effort channels that study.toml names; None where it names none, and the paper's are meant.
     channels: tuple[Channel, ...] | None = None
 
     @classmethod

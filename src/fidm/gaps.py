@@ -104,38 +104,19 @@ def named(people: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What a reader must know of people who lack data.
+    """What a reader must know of people who lack data."""
 
-    Parameters
-    ----------
-    absent : tuple of str
-        People without an episode.
-    unread : tuple of str
-        People with an episode of which there is no step and no segment.
-    copied : tuple of str
-        People with episodes that are exact copies of each other.
-    doubted : tuple of str
-        People whose effort rests only on segments that await review.
-    pauseless : tuple of str
-        People whose files cannot show pauses.
-    n_paused : int
-        How many people's files can.
-    pauses_included : bool
-        Whether durations include pauses all the same, so that they can be compared.
-    longer : tuple of str
-        People whose every segment has far more moves than any segment of the others.
-    scripts : tuple
-        Where dialogs are in several scripts: a script, who speaks in it, and whether its characters are kept.
-    """
-
-    absent: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-    copied: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()
-    pauseless: tuple[str, ...] = ()
-    n_paused: int = 0
+    absent: tuple[str, ...] = ()  # people without an episode
+    unread: tuple[str, ...] = ()  # people with an episode of which there is no step and no segment
+    copied: tuple[str, ...] = ()  # people with episodes that are exact copies of each other
+    doubted: tuple[str, ...] = ()  # people whose effort rests only on segments that await review
+    pauseless: tuple[str, ...] = ()  # people whose files cannot show pauses
+    n_paused: int = 0  # how many people's files can
+    # People whose every segment has far more moves than any segment of the others.
     longer: tuple[str, ...] = ()
+    # Whether durations include pauses all the same, so that they can be compared.
     pauses_included: bool = False
+    # Where dialogs are in several scripts: a script, who speaks in it, and whether its characters are kept.
     scripts: tuple[tuple[str, str, bool], ...] = ()
 
     @classmethod

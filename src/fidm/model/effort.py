@@ -25,26 +25,13 @@ Levels = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """The observations of one channel, person after person, the missing ones left out.
+    """The observations of one channel, person after person, the missing ones left out."""
 
-    Parameters
-    ----------
-    y : float array [m]
-        The observations.
-    x : float array [p, m]
-        Their design, one line per column, the intercept first.
-    offsets : int array [P + 1]
-        Where each person's observations begin.
-    row : int array [m]
-        The segment each was observed in.
-    known : float array [P, C] or None
-        Covariates of the people that the mean of their offset depends on, if it does.
-    """
-
-    y: Floats
-    x: Floats
-    offsets: Integers
-    row: Integers
+    y: Floats  # [m]: the observations
+    x: Floats  # [p, m]: their design, one line per column, the intercept first
+    offsets: Integers  # [P + 1]: where each person's observations begin
+    row: Integers  # [m]: the segment each was observed in
+    # [P, C]: covariates of the people that the mean of their offset depends on, if it does.
     known: Floats | None = None
 
     @property

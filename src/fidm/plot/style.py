@@ -246,27 +246,13 @@ LESS_HATCH = "////"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one person, group or curve is drawn, told apart by more than its colour.
+    """How one person, group or curve is drawn, told apart by more than its colour."""
 
-    Parameters
-    ----------
-    colour : str
-        Of lines and points.
-    line : str, or an offset with lengths of dashes and gaps
-        How lines are broken.
-    marker : str
-        The shape of points.
-    box : str
-        The shape of the box round a number.
-    is_filled : bool
-        Whether points are full; otherwise they are rings.
-    """
-
-    colour: str
-    line: Dashes
-    marker: str
-    box: str = ""
-    is_filled: bool = True
+    colour: str  # of lines and points
+    line: Dashes  # how lines are broken
+    marker: str  # the shape of points
+    box: str = ""  # the shape of the box round a number
+    is_filled: bool = True  # whether points are full; otherwise they are rings
 
 
 LOOKS = (

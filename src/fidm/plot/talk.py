@@ -27,25 +27,15 @@ QUANTITIES = {"n_characters": "characters", "duration_s": "duration", "n_turns":
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Said:
-    """How much one person said at each step of an episode.
+    """How much one person said at each step of an episode."""
 
-    Parameters
-    ----------
-    participant : str
-        Who.
-    per_step : float array [L]
-        How much was said at each step: a segment's amount spread evenly over its steps. NaN where the step
-        belongs to no segment or nothing was observed.
-    without : list of (float, float)
-        What was said in segments without a step: after how many steps, and how much.
-    total : float
-        All of it.
-    """
-
-    participant: str
+    participant: str  # who
+    # [L]: how much was said at each step: a segment's amount spread evenly over its steps. NaN where the step
+    # belongs to no segment or nothing was observed.
     per_step: NDArray[np.float64]
+    # What was said in segments without a step: after how many steps, and how much.
     without: list[tuple[float, float]]
-    total: float
+    total: float  # all of it
 
 
 def verbal_output(

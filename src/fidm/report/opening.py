@@ -143,48 +143,25 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What is known of the people of a study, all computed.
+    """What is known of the people of a study, all computed."""
 
-    Parameters
-    ----------
-    cohort : Cohort
-        The people.
-    fit : Fit
-        What they share.
-    profile : Profile
-        Their estimates.
-    found : Evidence
-        Their evidence.
-    behind : Behind
-        The same with its places in the dialogs.
-    tasks : tuple of TaskModel
-        Their tasks.
-    label : str or None
-        The column with people's status; None where there is none.
-    languages : mapping
-        The language of each dialog, by participant and episode.
-    is_deidentified : bool
-        Whether nothing may lead back to a person: no words, no covariates, no names of episodes.
-    reviews : mapping
-        What reviewers decided, by participant, episode and segment.
-    gaps : Gaps
-        Who has no data, whose episodes are copies, and whose effort awaits review.
-    other_way : DataFrame or None
-        Everybody's η with inferred moves treated the other way, with its ends and status, as ``fidm fit``
-        wrote it beside the same estimates; None where it did not.
-    """
-
-    cohort: Cohort
-    fit: Fit
-    profile: Profile
-    found: Evidence
-    behind: Behind
-    tasks: tuple[TaskModel, ...]
-    label: str | None = None
+    cohort: Cohort  # the people
+    fit: Fit  # what they share
+    profile: Profile  # their estimates
+    found: Evidence  # their evidence
+    behind: Behind  # the same with its places in the dialogs
+    tasks: tuple[TaskModel, ...]  # their tasks
+    label: str | None = None  # the column with people's status; None where there is none
+    # The language of each dialog, by participant and episode.
     languages: Mapping[Key, str] = field(default_factory=dict)
+    # Whether nothing may lead back to a person: no words, no covariates, no names of episodes.
     is_deidentified: bool = False
+    # What reviewers decided, by participant, episode and segment.
     reviews: Mapping[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    # Who has no data, whose episodes are copies, and whose effort awaits review.
     gaps: Gaps = field(default_factory=Gaps)
+    # Everybody's η with inferred moves treated the other way, with its ends and status, as ``fidm fit`` wrote
+    # it beside the same estimates; None where it did not.
     other_way: pl.DataFrame | None = None
 
     def why_not(self, row: int, k: int) -> str:
@@ -306,41 +283,19 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A study with everything computed that its sections and its people need.
+    """A study with everything computed that its sections and its people need."""
 
-    Parameters
-    ----------
-    asked : ReportOptions
-        What the report is asked for.
-    study : StudyFolder
-        The study itself, with its results; its people have their own names.
-    known : Known
-        What is known of its people.
-    excluded : DataFrame
-        ``participant`` and ``reason`` of whoever takes no part.
-    source : str
-        Where what people share comes from, in words.
-    provenance : mapping
-        How the study was grounded; empty where it was not.
-    grounded : DataFrame or None
-        Every grounded segment of those who take part.
-    notes : tuple of str
-        What a reader must not miss.
-    names : mapping of str to str
-        What people are called instead of their ids, in a de-identified report.
-    secret : bytes
-        What the order of reviewers is drawn with in a de-identified report; never shown.
-    """
-
-    asked: ReportOptions
-    study: StudyFolder
-    known: Known
-    excluded: pl.DataFrame
-    source: str
-    provenance: Mapping[str, Any]
-    grounded: pl.DataFrame | None
-    notes: tuple[str, ...] = ()
+    asked: ReportOptions  # what the report is asked for
+    study: StudyFolder  # the study itself, with its results; its people have their own names
+    known: Known  # what is known of its people
+    excluded: pl.DataFrame  # ``participant`` and ``reason`` of whoever takes no part
+    source: str  # where what people share comes from, in words
+    provenance: Mapping[str, Any]  # how the study was grounded; empty where it was not
+    grounded: pl.DataFrame | None  # every grounded segment of those who take part
+    notes: tuple[str, ...] = ()  # what a reader must not miss
+    # What people are called instead of their ids, in a de-identified report.
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What the order of reviewers is drawn with in a de-identified report; never shown.
     secret: bytes = field(default=b"", repr=False)
 
     @property

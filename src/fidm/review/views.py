@@ -108,21 +108,11 @@ class Walked:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks, and in which way.
+    """Who looks, and in which way."""
 
-    Parameters
-    ----------
-    reviewer : str
-        Who.
-    sample : str
-        The audit sample that is judged, blind; empty if none is.
-    is_settling : bool
-        Whether segments are looked at because reviewers differ.
-    """
-
-    reviewer: str
-    sample: str = ""
-    is_settling: bool = False
+    reviewer: str  # who
+    sample: str = ""  # the audit sample that is judged, blind; empty if none is
+    is_settling: bool = False  # whether segments are looked at because reviewers differ
 
     @property
     def is_blind(self) -> bool:

@@ -306,28 +306,15 @@ class Style:
 
 @dataclass(slots=True)
 class Stretch:
-    """What one segment is about.
+    """What one segment is about."""
 
-    Parameters
-    ----------
-    program : tuple of Instruction
-        What is said about the way.
-    actions, states : list of int
-        What is done, and the states it is done in.
-    inferred : list of bool
-        Whether the planner chose the action.
-    n_moves : int
-        How many of the actions are movements.
-    opened : tuple of str
-        The phases the assessor opens right after it.
-    """
-
-    program: Program
+    program: Program  # what is said about the way
+    # What is done, and the states it is done in.
     actions: list[int]
     states: list[int]
-    inferred: list[bool]
-    n_moves: int
-    opened: tuple[str, ...] = ()
+    inferred: list[bool]  # whether the planner chose the action
+    n_moves: int  # how many of the actions are movements
+    opened: tuple[str, ...] = ()  # the phases the assessor opens right after it
 
 
 class Actor:

@@ -199,17 +199,10 @@ def quotas(n: int, shares: Sequence[float]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Roster:
-    """Who has which diagnosis, and who is in which part of the study.
+    """Who has which diagnosis, and who is in which part of the study."""
 
-    Parameters
-    ----------
-    group : int array [n]
-        The row of each person's group.
-    is_test, is_excluded : bool array [n]
-        Whether they are kept for the test, and whether they did not complete; nobody is both.
-    """
-
-    group: NDArray[np.int8]
+    group: NDArray[np.int8]  # [n]: the row of each person's group
+    # [n]: whether they are kept for the test, and whether they did not complete; nobody is both.
     is_test: NDArray[np.bool_]
     is_excluded: NDArray[np.bool_]
 

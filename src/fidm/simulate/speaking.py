@@ -40,24 +40,12 @@ def _tables(language: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A piece of talk about the way: a wording, and what stands in its gaps.
+    """A piece of talk about the way: a wording, and what stands in its gaps."""
 
-    Parameters
-    ----------
-    wording : str
-        A wording with named gaps.
-    slots : mapping of str to str
-        What stands in the gaps.
-    place : str
-        The place it names; empty for none.
-    squares : int
-        How many squares it speaks of; 0 for none.
-    """
-
-    wording: str
-    slots: Mapping[str, str] = field(default_factory=dict)
-    place: str = ""
-    squares: int = 0
+    wording: str  # a wording with named gaps
+    slots: Mapping[str, str] = field(default_factory=dict)  # what stands in the gaps
+    place: str = ""  # the place it names; empty for none
+    squares: int = 0  # how many squares it speaks of; 0 for none
 
     @property
     def text(self) -> str:
@@ -213,23 +201,12 @@ SHORTEST_PAUSE_MS = 300
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a segment costs a person, as drawn or as it came out.
+    """What a segment costs a person, as drawn or as it came out."""
 
-    Parameters
-    ----------
-    duration_ms : int
-        How long the participant speaks.
-    characters : int
-        How many characters they say, spaces and punctuation left out.
-    turns : int
-        In how many turns.
-    pause_ms : int
-        How long nobody speaks between their first and last word; gaps that are no pauses left out.
-    """
-
-    duration_ms: int
-    characters: int
-    turns: int
+    duration_ms: int  # how long the participant speaks
+    characters: int  # how many characters they say, spaces and punctuation left out
+    turns: int  # in how many turns
+    # How long nobody speaks between their first and last word; gaps that are no pauses left out.
     pause_ms: int
 
 

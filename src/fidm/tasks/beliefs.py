@@ -26,21 +26,11 @@ Believes = TaskModel | Values | Iterable[TaskModel] | Mapping[str, TaskModel | V
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What people take a task to be.
+    """What people take a task to be."""
 
-    Parameters
-    ----------
-    task : str
-        The name of the task they act in.
-    name : str
-        The name of the task they believe in; empty where its values were given.
-    sha256 : str
-        The fingerprint of the task they believe in, or the hash of values made by hand.
-    """
-
-    task: str
-    name: str
-    sha256: str
+    task: str  # the name of the task they act in
+    name: str  # the name of the task they believe in; empty where its values were given
+    sha256: str  # the fingerprint of the task they believe in, or the hash of values made by hand
 
 
 def own_values(tasks: TaskSet, given: Values | Iterable[Values] | None) -> tuple[Values, ...]:

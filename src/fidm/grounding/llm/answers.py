@@ -128,48 +128,24 @@ class InvalidAnswerError(GroundingError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A valid answer.
+    """A valid answer."""
 
-    Parameters
-    ----------
-    program : tuple of Instruction
-        What it says about the way.
-    is_quoted : bool
-        Whether all the words it gives were really said.
-    is_full : bool
-        Whether it has as many instructions as fit, so that some may be missing.
-    """
-
-    program: Program
-    is_quoted: bool = True
-    is_full: bool = False
+    program: Program  # what it says about the way
+    is_quoted: bool = True  # whether all the words it gives were really said
+    is_full: bool = False  # whether it has as many instructions as fit, so that some may be missing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerForm:
-    """The form in which a model answers about one task.
+    """The form in which a model answers about one task."""
 
-    Parameters
-    ----------
-    style : {"route", "moves"}
-        A route program, or single moves.
-    schema : dict
-        The JSON schema.
-    most : int
-        How many instructions or moves fit into an answer.
-    places : dict
-        Each place by its name, and by its folded names where these mean one place only.
-    sections : frozenset of str
-        The places where something can be bought.
-    moves : dict
-        What each name of a move means, for the style ``moves``.
-    """
-
-    style: Style
-    schema: dict[str, Any]
-    most: int
+    style: Style  # a route program, or single moves
+    schema: dict[str, Any]  # the JSON schema
+    most: int  # how many instructions or moves fit into an answer
+    # Each place by its name, and by its folded names where these mean one place only.
     places: Mapping[str, str] = field(repr=False)
-    sections: frozenset[str] = field(repr=False)
+    sections: frozenset[str] = field(repr=False)  # the places where something can be bought
+    # What each name of a move means, for the style ``moves``.
     moves: Mapping[str, Instruction] = field(repr=False)
 
     @classmethod

@@ -48,18 +48,10 @@ _VALUES = re.compile(r'"(?:op|way|place|squares|end)"\s*:\s*("[^"]*"|\d+|true)|"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One call.
+    """One call."""
 
-    Parameters
-    ----------
-    body : dict
-        What is sent.
-    key : str
-        The hash of everything the answer depends on.
-    """
-
-    body: dict[str, Any]
-    key: str
+    body: dict[str, Any]  # what is sent
+    key: str  # the hash of everything the answer depends on
 
     @classmethod
     def of(cls, body: dict[str, Any], template: str, weights: str | None) -> Request:
@@ -73,33 +65,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One answer, judged.
+    """One answer, judged."""
 
-    Parameters
-    ----------
-    program : tuple of Instruction or None
-        What it says; None where it cannot be used.
-    doubts : tuple of str
-        Why a person should look at it.
-    codes : tuple of str
-        What to tell the model in a second try.
-    probability : float
-        How probable the model finds it, where the server says.
-    is_cut : bool
-        Whether its tokens ran out.
-    content : str
-        The answer as written.
-    instead_of : tuple of Instruction or None
-        An earlier answer, which did not fit the map.
-    """
-
-    program: Program | None
-    doubts: tuple[str, ...] = ()
-    codes: tuple[str, ...] = ()
-    probability: float = 1.0
-    is_cut: bool = False
-    content: str = ""
-    instead_of: Program | None = None
+    program: Program | None  # what it says; None where it cannot be used
+    doubts: tuple[str, ...] = ()  # why a person should look at it
+    codes: tuple[str, ...] = ()  # what to tell the model in a second try
+    probability: float = 1.0  # how probable the model finds it, where the server says
+    is_cut: bool = False  # whether its tokens ran out
+    content: str = ""  # the answer as written
+    instead_of: Program | None = None  # an earlier answer, which did not fit the map
 
     def __repr__(self) -> str:
         return f"Attempt(doubts={self.doubts})"

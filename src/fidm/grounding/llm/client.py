@@ -120,27 +120,13 @@ class UnansweredError(GroundingError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered, as far as it is used.
+    """What a server answered, as far as it is used."""
 
-    Parameters
-    ----------
-    content : str
-        The text; that of the thoughts where there is no other.
-    is_cut : bool
-        Whether it stopped because the tokens ran out.
-    prompt_tokens : int or None
-        How many tokens the server counted in what was sent.
-    fingerprint : str
-        What the server says of its version.
-    logprobs : tuple of (token, log-probability)
-        Of each token, where the server gives them.
-    """
-
-    content: str
-    is_cut: bool
-    prompt_tokens: int | None = None
-    fingerprint: str = ""
-    logprobs: tuple[tuple[str, float], ...] = ()
+    content: str  # the text; that of the thoughts where there is no other
+    is_cut: bool  # whether it stopped because the tokens ran out
+    prompt_tokens: int | None = None  # how many tokens the server counted in what was sent
+    fingerprint: str = ""  # what the server says of its version
+    logprobs: tuple[tuple[str, float], ...] = ()  # of each token, where the server gives them
 
     def __repr__(self) -> str:
         return f"Reply({len(self.content)} characters)"
@@ -394,21 +380,11 @@ CREATE TABLE IF NOT EXISTS answers (
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One answer as the server gave it, and what was known of the server.
+    """One answer as the server gave it, and what was known of the server."""
 
-    Parameters
-    ----------
-    body : dict
-        The whole answer.
-    enforced : bool or None
-        Whether the server was found to keep to schemas; None where nobody looked.
-    tokens_per_character : float or None
-        What the server counted for a text of known length.
-    """
-
-    body: dict[str, Any]
-    enforced: bool | None = None
-    tokens_per_character: float | None = None
+    body: dict[str, Any]  # the whole answer
+    enforced: bool | None = None  # whether the server was found to keep to schemas; None where nobody looked
+    tokens_per_character: float | None = None  # what the server counted for a text of known length
 
     def __repr__(self) -> str:
         # An answer repeats what was said, and must not end up in a log by way of a repr.

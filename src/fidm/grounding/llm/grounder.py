@@ -320,17 +320,10 @@ MAX_LINE_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import brought.
+    """What an import brought."""
 
-    Parameters
-    ----------
-    n_answers : int
-        Answers that are now in the cache.
-    problems : tuple of Problem
-        Lines that could not be used; their requests are exported again in the next round.
-    """
-
-    n_answers: int
+    n_answers: int  # answers that are now in the cache
+    # Lines that could not be used; their requests are exported again in the next round.
     problems: tuple[Problem, ...] = ()
 
 

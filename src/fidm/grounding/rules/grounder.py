@@ -59,27 +59,13 @@ FLIPPABLE = ("maybe_repair", "said_twice", "ambiguous_place", "set_aside")
 
 @dataclass(slots=True)
 class Draft:
-    """A program in the making.
+    """A program in the making."""
 
-    Parameters
-    ----------
-    context : Context
-        Where the person is.
-    flipped : frozenset of str
-        The doubts in which the less likely reading is to be taken.
-    steps : list of Instruction
-        The program so far.
-    checks : set of int
-        Instructions that only check that a place is in reach.
-    doubts : list of str
-        Why the reading may be wrong.
-    """
-
-    context: Context
-    flipped: frozenset[str] = frozenset()
-    steps: list[Instruction] = field(default_factory=list)
-    checks: set[int] = field(default_factory=set)
-    doubts: list[str] = field(default_factory=list)
+    context: Context  # where the person is
+    flipped: frozenset[str] = frozenset()  # the doubts in which the less likely reading is to be taken
+    steps: list[Instruction] = field(default_factory=list)  # the program so far
+    checks: set[int] = field(default_factory=set)  # instructions that only check that a place is in reach
+    doubts: list[str] = field(default_factory=list)  # why the reading may be wrong
     place: str = ""
     unused: str = ""
     measured: int = -1

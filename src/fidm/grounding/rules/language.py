@@ -61,20 +61,11 @@ _SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*", re.UNICODE)
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or expression of a text.
+    """A word or expression of a text."""
 
-    Parameters
-    ----------
-    kind : str
-        Its class.
-    value : str or int
-        Which place or number it is; empty otherwise.
-    start, end : int
-        Where it stands in the text.
-    """
-
-    kind: str
-    value: str | int
+    kind: str  # its class
+    value: str | int  # which place or number it is; empty otherwise
+    # Where it stands in the text.
     start: int
     end: int
 
