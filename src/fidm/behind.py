@@ -89,14 +89,7 @@ class Behind:
     def why_nothing(self, cohort: Cohort, row: int, column: str | None = None) -> str:
         """Return why nothing was observed of a person; empty where there is no other reason.
 
-        Parameters
-        ----------
-        cohort : Cohort
-            The people.
-        row : int
-            The person.
-        column : str, optional
-            What was not observed, a column of the segments; choices by default.
+        ``column`` is what was not observed, a column of the segments; choices by default.
         """
         first, last = cohort.episode_offsets[row : row + 2]
         if first == last:
@@ -121,16 +114,8 @@ class Behind:
 def places_behind(study: Path, found: Evidence, *, names: Mapping[str, str] | None = None) -> Behind:
     """Join the turns and times of a study's grounding to evidence; without one, the rows stay as they are.
 
-    A grounding that cannot be used is told in ``warnings``, and nothing is joined.
-
-    Parameters
-    ----------
-    study : Path
-        The study folder.
-    found : Evidence
-        What was found in it.
-    names : mapping of str to str, optional
-        What people are called in the evidence instead of their ids, where they are.
+    A grounding that cannot be used is told in ``warnings``, and nothing is joined. ``names`` is what people
+    are called in the evidence instead of their ids, where they are.
     """
     if (study / FOLDER).exists() and not (study / FOLDER).is_dir():
         said = f"{FOLDER} cannot be used: it is no folder, {NO_WORDS}. Remove it, and run fidm ground again."

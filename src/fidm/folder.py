@@ -68,16 +68,8 @@ class StudyFolder:
     ) -> StudyFolder:
         """Open a study.
 
-        Parameters
-        ----------
-        path : path
-            The folder.
-        task : sequence of str
-            Names or files of tasks; by default those that study.toml names.
-        skip_bad : bool
-            Leave out people whose data have problems, instead of refusing the study.
-        on_progress : callable, optional
-            Called as ``on_progress(doing, done, of)``.
+        ``task`` names tasks or their files, by default those that study.toml names. ``skip_bad`` leaves out
+        people whose data have problems, instead of refusing the study.
         """
         folder = Path(path)
         applied = bring_up_to_date(folder, on_progress=on_progress)
@@ -269,15 +261,8 @@ def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]
 def choose_part(people: pl.DataFrame, split: str | None, *, source: str) -> tuple[pl.Series | None, str]:
     """Return who is learned from and what they are called; None is everybody.
 
-    Parameters
-    ----------
-    people : DataFrame
-        The participants.
-    split : str, optional
-        Those with this value in the column ``split``; by default ``train``, if anybody has a split. ``"all"``
-        is everybody, unless somebody has that value.
-    source : str
-        The study, for messages.
+    Those with the value ``split`` in the column of that name; by default ``train``, if anybody has a split.
+    ``"all"`` is everybody, unless somebody has that value. ``source`` is the study, for messages.
     """
     has_split = "split" in people.columns
     named = people["split"].drop_nulls().cast(pl.String) if has_split else pl.Series([], dtype=pl.String)
@@ -308,18 +293,8 @@ def read_talks(
 ) -> Transcripts | None:
     """Return a study's dialogs, read as its grounding.toml says; None where it has none.
 
-    Parameters
-    ----------
-    study : Path
-        The study.
-    talks : Path, optional
-        Where the dialogs are; by default where grounding.toml says, or in the folder talks.
-    roles : Path, optional
-        A file that says which speaker is the participant; by default what grounding.toml says.
-    skip_bad : bool
-        Leave out dialogs that cannot be read.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
+    ``talks`` and ``roles`` come before what grounding.toml says of where the dialogs are and who is who in
+    them; ``skip_bad`` leaves out dialogs that cannot be read.
     """
     chosen = read_settings(study)
     place = talks if talks is not None else study / chosen.talks

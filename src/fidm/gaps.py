@@ -154,10 +154,7 @@ class Gaps:
     def say(self, what: str) -> tuple[str, ...]:
         """Return a sentence for each kind, which names the people.
 
-        Parameters
-        ----------
-        what : str
-            What the absent have none of: a dialog, an episode.
+        ``what`` is what the absent have none of: a dialog, an episode.
 
         Examples
         --------
@@ -232,19 +229,9 @@ def _have(people: Sequence[str]) -> str:
 def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
     """Return a row per segment in which moves were read, with what it counts in.
 
-    Parameters
-    ----------
-    cohort : Cohort
-        The people.
-    inferred : float
-        How much moves count in action sensitivity that a planner filled in.
-
-    Returns
-    -------
-    DataFrame
-        ``participant``, ``awaits_review``, ``in_effort`` (not where the person's are far longer than all
-        others), ``in_choices`` (whether any of its steps can count in action sensitivity), ``n_moves`` and
-        ``n_inferred`` (those of the moves that a planner filled in).
+    The columns are ``participant``, ``awaits_review``, ``in_effort`` (not where the person's are far longer
+    than all others), ``in_choices`` (whether any of its steps can count in action sensitivity, given how much
+    ``inferred`` ones do), ``n_moves`` and ``n_inferred`` (those of the moves that a planner filled in).
     """
     n, keys = cohort.n_segments, cohort.episode_keys()["participant"].cast(pl.String)
     of_segment, of_step = (
@@ -271,12 +258,8 @@ def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
 def say_counted(uses: pl.DataFrame, status: pl.Series) -> str:
     """Return how many segments of dialogs count, and in what; empty where all count in everything.
 
-    Parameters
-    ----------
-    uses : DataFrame
-        What :func:`segment_uses` gave.
-    status : Series
-        The status of every segment, those that do not count included.
+    ``uses`` is what :func:`segment_uses` gave, ``status`` that of every segment, those that do not count
+    included.
 
     Examples
     --------

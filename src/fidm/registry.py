@@ -104,10 +104,7 @@ class Catalogue(Generic[T]):
     def ignored(self, name: str | None = None) -> tuple[str, ...]:
         """Return what other packages add in vain because the name is taken, as sentences.
 
-        Parameters
-        ----------
-        name : str, optional
-            Look for this name alone.
+        ``name`` looks for this name alone.
         """
         places = self.places()
         return tuple(

@@ -177,15 +177,7 @@ def run_protocol(
     with_problems: int = 0,
     on_progress: Progress | None = None,
 ) -> Classification:
-    """Classify people's status by a protocol; :func:`classify` describes the rest.
-
-    Parameters
-    ----------
-    models, cohort, protocol
-        What people did, who they are, and how they are to be told apart.
-    language, own, excluded, with_problems, on_progress
-        As in :func:`classify`.
-    """
+    """Classify people's status by a protocol; :func:`classify` describes the rest."""
     own = own or {}
     parts = _parts(protocol.representations, tuple(language.encoders), tuple(own))
     question = ask(

@@ -78,14 +78,7 @@ class TableFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def words_in_column(participants: pl.DataFrame, name: str, *, why: str) -> pl.Series:
     """Return a column as texts without spaces around them; null where a cell is empty, blank or NaN.
 
-    Parameters
-    ----------
-    participants : DataFrame
-        The table.
-    name : str
-        The column.
-    why : str
-        What it is needed for: "so there is nothing to tell apart".
+    ``why`` says in an error what the column is needed for: "so there is nothing to tell apart".
     """
     if name not in participants.columns:
         raise DataError(f"The participants have no column {name!r}, {why}.")

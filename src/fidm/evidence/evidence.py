@@ -517,18 +517,8 @@ def find_surprisal(fit: Fit, cohort: Cohort, followed: Followed, eta: Floats) ->
     """Return how unexpected each step is, given everybody's η.
 
     Steps the likelihood leaves out because of their weight, such as inferred ones, have an unexpectedness all
-    the same, but do not count; steps in states that are not counted have none.
-
-    Parameters
-    ----------
-    fit : Fit
-        What people share.
-    cohort : Cohort
-        The people.
-    followed : Followed
-        Their steps in terms of the fit's tasks.
-    eta : float array [P]
-        Action sensitivities; NaN where unknown, infinite where there is no finite maximum.
+    the same, but do not count; steps in states that are not counted have none. ``eta`` [P] is NaN where
+    unknown, infinite where there is no finite maximum.
     """
     n, tasks = cohort.n_steps, fit.tasks
     found, gap = np.full(n, np.nan), np.full(n, np.nan)

@@ -93,18 +93,8 @@ def predict(
 ) -> Predicted:
     """Return what is expected of every observation of a channel.
 
-    Parameters
-    ----------
-    channel : Channel
-        The channel; it needs a distribution function.
-    seen : Observed
-        The observations.
-    shared : Population
-        What people share, with a prior of θ.
-    theta : {"leave_one_out", "drawn"}
-        What is known of θ; see the top of this module.
-    rng : Generator, optional
-        Draws θ; needed for ``"drawn"``.
+    The channel needs a distribution function, and ``shared`` a prior of θ. What is known of θ is said at the
+    top of this module; ``rng`` draws it, and is needed for ``"drawn"``.
     """
     if not np.isfinite(shared.sd):
         raise FitError(

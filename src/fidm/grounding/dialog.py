@@ -188,17 +188,8 @@ def follow_path(
 ) -> Path:
     """Replay a dialog from the start and list its moves.
 
-    Parameters
-    ----------
-    dialog : GroundedDialog
-        The dialog.
-    terrain : Terrain
-        The map.
-    weighing : Weighing
-        What moves in doubt count.
-    chosen : sequence of Program, optional
-        The program of each segment instead of the most probable one; doubt is then in the choice, and every
-        move counts but those of rejected segments, and after them until the state is certain again.
+    ``chosen`` has the program of each segment instead of the most probable one; doubt is then in the choice,
+    and every move counts but those of rejected segments, and after them until the state is certain again.
     """
     path = Path()
     position = terrain.start()

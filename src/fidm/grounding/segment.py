@@ -251,16 +251,8 @@ def measure(
 ) -> Effort:
     """Measure what a stretch of dialog cost the participant.
 
-    Parameters
-    ----------
-    transcript : Transcript
-        The dialog.
-    dialog : sequence of int
-        The turns of the segment, from the participant's first to their last.
-    counting : Counting
-        What counts.
-    fillers : frozenset of str
-        Words that are fillers in this language, for formats that do not mark them.
+    ``dialog`` has the turns of the segment, from the participant's first to their last; ``fillers`` are words
+    that are fillers in this language, for formats that do not mark them.
     """
     everybody = [transcript.turns[i] for i in dialog]
     turns = [turn for turn in everybody if turn.role != "other"]

@@ -252,12 +252,8 @@ MOST_REASONS = 5
 def excluded_people(table: pl.DataFrame | None, *, source: str = "") -> pl.DataFrame:
     """Return ``participant`` and ``reason`` of everybody whom a table of participants leaves out.
 
-    Parameters
-    ----------
-    table : DataFrame or None
-        The participants; None and a table without the column ``excluded`` leave nobody out.
-    source : str
-        Where the table comes from, for messages.
+    None and a table without the column ``excluded`` leave nobody out. ``source`` is where it comes from, for
+    messages.
 
     Examples
     --------

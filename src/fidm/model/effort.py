@@ -273,13 +273,9 @@ def _indicators(segments: pl.DataFrame, column: str, levels: tuple[str, ...]) ->
 def make_channels(tables: Mapping[str, Mapping[str, Any]], *, source: str = "") -> tuple[Channel, ...]:
     """Make effort channels from tables: a kind, a column, and further settings of the kind's class.
 
-    Parameters
-    ----------
-    tables : mapping of str to mapping
-        By the channel's name: ``kind`` (a built-in one, one of an installed package, or ``"module:Class"``),
-        ``column``, and any other field of the class.
-    source : str
-        Where they are from, for messages.
+    ``tables`` have, by the channel's name, its ``kind`` (a built-in one, one of an installed package, or
+    ``"module:Class"``), ``column``, and any other field of the class. ``source`` is where they are from, for
+    messages.
 
     Examples
     --------

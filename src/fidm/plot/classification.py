@@ -122,12 +122,7 @@ def bar_handles(
 ) -> list[Line2D]:
     """Return what the legend of :func:`classification_bars` explains, for one legend of several panels.
 
-    Parameters
-    ----------
-    result : Classification
-        What :func:`fidm.classify.classify.classify` gave.
-    setting, metric : str, optional
-        What is shown; all of it by default.
+    ``setting`` and ``metric`` are what is shown; all of it by default.
 
     Examples
     --------

@@ -155,14 +155,8 @@ def shade(values: Floats) -> Floats:
 def residual_shade(values: Floats, *, is_difference: bool = False) -> Floats:
     """Return a colour per residual: white at 0, darker brown the more, darker blue the less it is.
 
-    The scale is the same for everybody, so that panels of several people can be compared.
-
-    Parameters
-    ----------
-    values : float array
-        Residuals; white where there is none.
-    is_difference : bool
-        Whether they are differences of probabilities rather than logarithms of ratios.
+    The scale is the same for everybody, so that panels of several people can be compared. ``is_difference``
+    says that these are differences of probabilities rather than logarithms of ratios.
     """
     darkest = DARKEST_DIFFERENCE if is_difference else DARKEST_LOG
     return np.asarray(RESIDUAL_MAP(0.5 + 0.5 * np.clip(np.nan_to_num(values) / darkest, -1.0, 1.0)))
@@ -198,19 +192,7 @@ def _names(own: pl.DataFrame) -> list[str]:
 def evidence_figure(
     evidence: Evidence, participant: str, tasks: Sequence[TaskModel], cohort: Cohort
 ) -> Figure:
-    """Draw one person's evidence, with the map of the first episode that has steps on a task with a map.
-
-    Parameters
-    ----------
-    evidence : Evidence
-        What was found.
-    participant : str
-        Who.
-    tasks : sequence of TaskModel
-        The tasks.
-    cohort : Cohort
-        The people.
-    """
+    """Draw one person's evidence, with the map of the first episode that has steps on a task with a map."""
     by_name = {task.name: task for task in tasks}
     walked = evidence.actions.filter(pl.col("participant") == participant)["episode"].unique().implode()
     keys = cohort.episode_keys()

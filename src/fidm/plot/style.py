@@ -99,17 +99,8 @@ def chinese_families() -> tuple[str, ...]:
 def plain(text: Text, words: str | None = None) -> Text:
     """Draw a text as it stands: no formulas, in a font that has its letters, a box for each that none has.
 
-    Parameters
-    ----------
-    text : Text
-        A title, a label or any other text of a figure.
-    words : str, optional
-        What it is to say; what it says already by default.
-
-    Warns
-    -----
-    FontWarning
-        If a letter is in no installed font.
+    ``words`` is what it is to say; what it says already by default. If a letter is in no installed font, a
+    :class:`FontWarning` tells so.
     """
     said = cleaned(text.get_text() if words is None else words)
     text.set(fontfamily=families(), parse_math=False, text=boxed(said))

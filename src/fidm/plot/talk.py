@@ -121,15 +121,7 @@ def verbal_output(
 def said_along(
     cohort: Cohort, participant: str, *, quantity: str = "n_characters", episode: str | None = None
 ) -> Said:
-    """Return how much one person said at each step, as :func:`verbal_output` draws it.
-
-    Parameters
-    ----------
-    cohort, quantity, episode
-        As in :func:`verbal_output`.
-    participant : str
-        Who.
-    """
+    """Return how much one person said at each step, as :func:`verbal_output` draws it."""
     if quantity not in cohort.segments.columns:
         raise DataError(
             f"The segments have no column {quantity!r}, so there is nothing to lay along the way."

@@ -88,18 +88,8 @@ def print_grid(
 ) -> None:
     """Print one table, or one per part (or question) where the terminal is too narrow for all.
 
-    Parameters
-    ----------
-    lines : sequence of Line
-        The rows.
-    columns : sequence of Cell
-        The columns.
-    read : callable
-        Gives what stands in a cell.
-    console : Console
-        Where to print.
-    above : callable
-        Gives what stands above a column; neighbours under the same words share them.
+    ``read`` gives what stands in a cell, ``above`` what stands above a column; neighbours under the same
+    words share them.
     """
     everything = [_lay_out(lines, columns, read, above, narrow=narrow) for narrow in (0, 1)]
     fitting = [made for made in everything if _width(made) <= console.width]

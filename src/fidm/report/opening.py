@@ -67,21 +67,10 @@ def segment_reviews(
 ) -> dict[Where, list[dict[str, Any]]]:
     """Return the latest decision of every reviewer about each segment, oldest first.
 
-    Only decisions about words that are still the same count, and none that was withdrawn.
-
-    Parameters
-    ----------
-    folder : Path
-        The study.
-    tasks : sequence of TaskModel
-        Its tasks.
-    fingerprint : object
-        The fingerprint of the task it was grounded on, as its grounding says.
-    names : mapping of str to str, optional
-        What people are called in a de-identified report: reviewers are numbered then, and neither comments
-        nor times are told.
-    secret : bytes
-        What the numbers of reviewers are drawn with, see :func:`reviewer_names`.
+    Only decisions about words that are still the same count, and none that was withdrawn. ``fingerprint`` is
+    that of the task it was grounded on, as its grounding says. ``names`` is what people are called in a
+    de-identified report: reviewers are numbered then with ``secret`` (see :func:`reviewer_names`), and
+    neither comments nor times are told.
     """
     decisions = Trail(folder).decisions
     task = next((one for one in tasks if one.fingerprint == fingerprint), None)
@@ -121,15 +110,9 @@ def _told(made: Decision, called: Mapping[str, str], *, hide: bool, holds: bool)
 def reviewer_names(reviewers: Sequence[str], *, hide: bool, secret: bytes = b"") -> dict[str, str]:
     """Return what reviewers are called: their names, or "reviewer 1" and so on.
 
-    Parameters
-    ----------
-    reviewers : sequence of str
-        Who they are.
-    hide : bool
-        Whether they are numbered instead.
-    secret : bytes
-        Drawn anew for each report and kept nowhere: reviewers are numbered in an order that depends on it, so
-        that it is neither that of the alphabet nor one that anybody who knows their names could find again.
+    ``secret`` is drawn anew for each report and kept nowhere: reviewers are numbered in an order that depends
+    on it, so that it is neither that of the alphabet nor one that anybody who knows their names could find
+    again.
     """
     known = sorted(dict.fromkeys(reviewers))
     if hide:
@@ -179,12 +162,8 @@ SHOWN = re.compile(r"P[0-9]{1,9}")
 def draw_names(ids: Sequence[str], *, key: Path | None = None) -> dict[str, str]:
     """Return what each person is called in a de-identified report.
 
-    Parameters
-    ----------
-    ids : sequence of str
-        Everybody, those who are excluded among them.
-    key : Path, optional
-        A file that says who is who, used if it is there.
+    ``ids`` are everybody's, those who are excluded among them; ``key`` is a file that says who is who, used
+    if it is there.
 
     Examples
     --------

@@ -368,12 +368,8 @@ def templates(more: Callable[[str], str | None] | None = None) -> Environment:
     """Return what fills in templates: the report's, and before them those of another page.
 
     ``parts.html`` has the macros ``show_table`` and ``show_sections``, which show what
-    :mod:`fidm.report.parts` makes; with ``whole=true`` the first cell of a row is never cut.
-
-    Parameters
-    ----------
-    more : callable, optional
-        Gives the text of another page's own template by its name, or None.
+    :mod:`fidm.report.parts` makes; with ``whole=true`` the first cell of a row is never cut. ``more`` gives
+    the text of another page's own template by its name, or None.
     """
 
     def text_of(name: str) -> str:
@@ -450,16 +446,9 @@ def is_long(text: str) -> bool:
 def laid_out(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table as the page shows it: an interval and a remark stand in the cell of their number.
 
-    Parameters
-    ----------
-    table : mapping
-        What :func:`fidm.report.parts.table` gave. A column with ``within`` has no place of its own.
-
-    Returns
-    -------
-    dict
-        ``columns``, ``rows`` of cells (``text``, ``more`` for the interval, ``mark`` for the remarks), and
-        ``marks``: what each mark means.
+    ``table`` is what :func:`fidm.report.parts.table` gave; a column with ``within`` has no place of its own.
+    What comes back has ``columns``, ``rows`` of cells (``text``, ``more`` for the interval, ``mark`` for the
+    remarks), and ``marks``: what each mark means.
     """
     columns = table["columns"]
     shown = [i for i, one in enumerate(columns) if not one.get("within")]

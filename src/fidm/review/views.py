@@ -39,14 +39,7 @@ ARROWS = {"up": "↑", "down": "↓", "right": "→", "left": "←"}
 class Walked:
     """A dialog as it stands after what people decided, and as it looks to somebody who does not know that.
 
-    Parameters
-    ----------
-    dialog : GroundedDialog
-        The dialog as the grounder left it.
-    decisions : sequence of Decision
-        What people decided about it, oldest first.
-    terrain : Terrain
-        The map.
+    ``decisions`` are what people decided about it, oldest first.
     """
 
     def __init__(self, dialog: GroundedDialog, decisions: Sequence[Decision], terrain: Terrain) -> None:

@@ -36,12 +36,7 @@ _PLACES: dict[str, str] = {"PAY": FINISH, "LEAVE": EXIT}
 class Describer:
     """Finds the programs that say exactly what was done.
 
-    Parameters
-    ----------
-    terrain : Terrain
-        The map.
-    told : frozenset of str
-        The phases the assessor opens.
+    ``told`` are the phases the assessor opens.
     """
 
     def __init__(self, terrain: Terrain, told: frozenset[str]) -> None:
@@ -320,14 +315,7 @@ class Stretch:
 class Actor:
     """A task, ready to be acted out by many people.
 
-    Parameters
-    ----------
-    task : TaskModel
-        A task made from a map.
-    style : Style
-        How people put their way into words.
-    by : Values or Walker
-        The soft values people choose by, or the walkers they are.
+    ``by`` is the soft values people choose by, or the walkers they are.
     """
 
     def __init__(self, task: TaskModel, style: Style, by: Values | Walker) -> None:

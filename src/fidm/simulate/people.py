@@ -215,15 +215,6 @@ def draw_roster(n: int, *, seed: int, clinic: Clinic | None = None) -> Roster:
 
     Those who complete have diagnoses in the given shares, those who do not likewise; each part of the study
     has its due of each diagnosis.
-
-    Parameters
-    ----------
-    n : int
-        How many people.
-    seed : int
-        The same seed deals alike.
-    clinic : Clinic, optional
-        The make-up of the study.
     """
     if not isinstance(n, int | np.integer) or n < 1:
         raise DataError(f"n is {n}; there must be somebody to simulate.")
@@ -256,16 +247,7 @@ def draw_people(
 ) -> pl.DataFrame:
     """Return who people are: ``participant``, ``split``, ``diagnosis``, age, education, sex, ``excluded``.
 
-    Parameters
-    ----------
-    roster : Roster
-        Everybody's diagnosis and part.
-    seed : int
-        The same seed gives the same people.
-    clinic : Clinic, optional
-        The make-up of the study.
-    first, n : int
-        The number of the first person and how many; by default everybody.
+    ``first`` and ``n`` are the number of the first person and how many; by default everybody.
 
     Examples
     --------
@@ -304,14 +286,7 @@ def draw_people(
 def shifts_of(group: NDArray[np.int8], channels: Sequence[str], *, clinic: Clinic | None = None) -> Floats:
     """Return how far each person's diagnosis moves them in (log η, θ…), [n, D].
 
-    Parameters
-    ----------
-    group : int array [n]
-        The rows of their groups.
-    channels : sequence of str
-        The names of the channels, in the order of θ.
-    clinic : Clinic, optional
-        The make-up of the study.
+    ``group`` [n] are the rows of their groups; ``channels`` are in the order of θ.
     """
     made = clinic or Clinic()
     table = [[one.log_sensitivity, *(one.effort.get(name, 0.0) for name in channels)] for one in made.groups]
@@ -331,19 +306,7 @@ def score_people(
 
     A score depends on the diagnosis, a little on the person's own ability and effort (the same that
     :func:`fidm.simulate_cohort` draws for this seed), and mostly on noise, as scores of short assessments do.
-
-    Parameters
-    ----------
-    roster : Roster
-        Everybody's diagnosis and part.
-    seed : int
-        As for :func:`draw_people`.
-    people : People, optional
-        How people differ within a diagnosis.
-    clinic : Clinic, optional
-        The make-up of the study.
-    first, n : int
-        The number of the first person and how many; by default everybody.
+    ``people`` is how people differ within a diagnosis; the rest is as for :func:`draw_people`.
     """
     made, kind = clinic or Clinic(), people or People()
     numbers = range(first, len(roster) if n is None else first + n)

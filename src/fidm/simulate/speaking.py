@@ -54,15 +54,7 @@ class Clause:
 
 
 class Phrases:
-    """The wordings of one language, for one task.
-
-    Parameters
-    ----------
-    language : str
-        ``"yue"`` or ``"en"``.
-    spec : TaskSpec
-        The task whose places are spoken of.
-    """
+    """The wordings of one language, for one task."""
 
     def __init__(self, language: str, spec: TaskSpec) -> None:
         self.tables = _tables(language)
@@ -229,12 +221,7 @@ class _Unit:
 class Dialog:
     """A dialog as it is written down, turn by turn.
 
-    Parameters
-    ----------
-    phrases : Phrases
-        The wordings.
-    rng : Generator
-        The person's own random numbers.
+    ``rng`` gives the person's own random numbers.
     """
 
     def __init__(self, phrases: Phrases, rng: np.random.Generator) -> None:

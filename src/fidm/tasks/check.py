@@ -65,12 +65,7 @@ _PROBLEMS: WeakKeyDictionary[TaskModel, tuple[str, ...]] = WeakKeyDictionary()
 def task_problems(tasks: TaskSet, solved: Sequence[Values]) -> list[str]:
     """Say which tasks cannot be used, and why, without trying repairs; a matter of milliseconds.
 
-    Parameters
-    ----------
-    tasks : TaskSet
-        The tasks.
-    solved : sequence of Values
-        Their values; those of tasks that people take for others are passed over, and so are large tasks.
+    The values of tasks that people take for others are passed over, and so are large tasks.
     """
     wrong = []
     for task, values in zip(tasks.tasks, solved, strict=True):
@@ -98,14 +93,8 @@ def find(
 ) -> tuple[Finding, ...]:
     """Return all findings about a task, the gravest first.
 
-    Parameters
-    ----------
-    task, look
-        The task and what its values show.
-    best_error : float
-        The smallest relative error with which one sitting tells somebody's sensitivity.
-    settings_usable : sequence of bool
-        Whether the task would work with each of the other settings that were tried.
+    ``best_error`` is the smallest relative error with which one sitting tells somebody's sensitivity,
+    ``settings_usable`` whether the task would work with each of the other settings that were tried.
     """
     findings = [*_way_findings(task, look)]
     for goal in look.goals:

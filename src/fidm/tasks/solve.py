@@ -280,14 +280,8 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
 def soft_maximum(pair_q: Floats, offsets: Integers, tau: float, normaliser: Normaliser) -> Floats:
     """Turn the action values of each state into the state's own value.
 
-    Parameters
-    ----------
-    pair_q : float array [K]
-        Action values, the pairs of one state side by side.
-    offsets : int array [n + 1]
-        Where each state's pairs begin; every state has at least one.
-    tau, normaliser
-        The temperature and the kind of soft maximum.
+    ``pair_q`` [K] has the pairs of one state side by side; ``offsets`` [n + 1] say where each state's begin,
+    and every state has at least one.
     """
     return _soft_maximum(pair_q, offsets, tau, normaliser)[0]
 

@@ -115,10 +115,7 @@ _WAYS: dict[str, tuple[str, ...]] = {"MOVE": MOVE_WAYS, "TURN": TURN_WAYS}
 class InvalidAnswerError(GroundingError):
     """A model's answer is not in the form it was asked for.
 
-    Parameters
-    ----------
-    code : str
-        Why: ``not_json``, ``wrong_form``, ``too_long`` or ``unknown_place``.
+    ``code`` says why: ``not_json``, ``wrong_form``, ``too_long`` or ``unknown_place``.
     """
 
     def __init__(self, code: str) -> None:

@@ -172,14 +172,7 @@ PROBE_TOKENS = 96
 class Asker:
     """A server and a file of answers, shared by all threads.
 
-    Parameters
-    ----------
-    client : ChatClient
-        The server.
-    cache : AnswerCache or None
-        The answers so far.
-    model : str or None
-        The model's name; None asks the server.
+    ``cache`` holds the answers so far; where ``model`` is None, the server is asked for its name.
     """
 
     def __init__(self, client: ChatClient, cache: AnswerCache | None, model: str | None) -> None:

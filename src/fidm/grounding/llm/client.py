@@ -106,11 +106,8 @@ THINKING_OFF = {"chat_template_kwargs": {"enable_thinking": False, "thinking": F
 class UnansweredError(GroundingError):
     """One call got no answer that can be used; others may.
 
-    Parameters
-    ----------
-    code : str
-        Why: ``timeout``, ``garbage``, ``too_large``, ``server_error``, ``busy``, ``broken_off`` or
-        ``too_long``.
+    ``code`` says why: ``timeout``, ``garbage``, ``too_large``, ``server_error``, ``busy``, ``broken_off`` or
+    ``too_long``.
     """
 
     def __init__(self, code: str) -> None:
@@ -165,20 +162,9 @@ def _text(content: object) -> str:
 class ChatClient:
     """A connection to one server, to be shared by all threads.
 
-    Parameters
-    ----------
-    base_url : str
-        Such as ``http://127.0.0.1:8080/v1``.
-    timeout_s : float
-        How long one call may take.
-    retries : int
-        How often a failed call is tried again.
-    allow_remote : bool
-        Whether the server may be on another machine.
-    api_key : str, optional
-        Sent as a bearer token.
-    connections : int
-        How many calls may be under way at once.
+    ``base_url`` is such as ``http://127.0.0.1:8080/v1``, on this machine unless ``allow_remote``. A call may
+    take ``timeout_s``, is tried again ``retries`` times, and ``connections`` of them may be under way at
+    once. ``api_key`` is sent as a bearer token.
     """
 
     def __init__(

@@ -187,14 +187,7 @@ def write_line(entry: Entry, previous: str) -> bytes:
 def read_line(line: bytes, number: int, previous: str) -> tuple[Entry | None, str]:
     """Return an entry, and what is wrong with its line; empty where nothing is.
 
-    Parameters
-    ----------
-    line : bytes
-        The line, without its end.
-    number : int
-        Which line it is, from 1.
-    previous : str
-        The hash of the line before.
+    ``line`` comes without its end, ``number`` is from 1, and ``previous`` is the hash of the line before.
     """
     try:
         said = json.loads(line)

@@ -58,10 +58,7 @@ class Found:
 class Grammar:
     """The rules of a language, compiled.
 
-    Parameters
-    ----------
-    rules : sequence of str
-        ``"GO? DIR N UNIT? => MOVE dir n"`` and the like; the first that fits wins.
+    A rule is ``"GO? DIR N UNIT? => MOVE dir n"`` and the like; the first that fits wins.
     """
 
     def __init__(self, rules: Sequence[str]) -> None:

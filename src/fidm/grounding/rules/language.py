@@ -218,15 +218,7 @@ def _expressions(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, Meaning]
 
 
 class Vocabulary:
-    """A language together with the words for the places of one task.
-
-    Parameters
-    ----------
-    language : Language
-        The language.
-    spec : TaskSpec
-        The task, whose sections have words in this language.
-    """
+    """A language together with the words for the places of one task."""
 
     def __init__(self, language: Language, spec: TaskSpec) -> None:
         self.language = language
