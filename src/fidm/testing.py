@@ -24,8 +24,7 @@ from fidm.fit.offsets import Population, maximum
 from fidm.fit.population import pooled, random_intercepts
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import EXIT, FINISH, OPS, START
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain, replay
 from fidm.model.channels import Channel
 from fidm.model.effort import Observed
 from fidm.tasks.behaviour import reachable

@@ -34,7 +34,7 @@ from fidm.classify.result import (
     SCORES,
     THRESHOLDS,
 )
-from fidm.classify.subgroups import by_group
+from fidm.classify.tabular import by_group
 from fidm.classify.validation import Features, Judge, Prediction
 from fidm.experiments import paper
 from fidm.experiments.shared import Preparation
@@ -222,7 +222,7 @@ def curve_tables(
 ) -> dict[str, pl.DataFrame]:
     """Return curves, calibration, thresholds and groups of the binary question, by the names of the tables.
 
-    ``groups`` are those of all people of the cohort, see :func:`fidm.classify.subgroups.cut_people`.
+    ``groups`` are those of all people of the cohort, see :func:`fidm.classify.tabular.cut_people`.
     """
     from sklearn.metrics import roc_curve
 

@@ -14,8 +14,7 @@ from typing import Literal
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import Program
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain, replay
 from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
 from fidm.io.dialogs import shows_pauses

@@ -37,7 +37,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Grounder, Reading
 from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
 from fidm.grounding.route.program import Program, write_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.rules.language import languages
 from fidm.grounding.segment import Segmenter, cut_dialog, script_of

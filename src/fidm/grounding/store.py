@@ -43,7 +43,7 @@ from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble, one_script
 from fidm.grounding.route.program import parse_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 from fidm.grounding.segment import Effort
 from fidm.io.columns import natural
 from fidm.io.study import StudyWriter, read_table

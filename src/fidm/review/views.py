@@ -26,8 +26,7 @@ from fidm.grounding.review.verdicts import (
     segment_key,
 )
 from fidm.grounding.route.program import EXIT, FINISH, Program, write_program
-from fidm.grounding.route.replay import Replay, replay
-from fidm.grounding.route.terrain import HEADING_NAMES, HEADINGS, Position, Terrain
+from fidm.grounding.route.replay import HEADING_NAMES, HEADINGS, Position, Replay, Terrain, replay
 from fidm.tasks.grid import MOVES
 
 SNIPPET = 70

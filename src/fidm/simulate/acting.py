@@ -23,8 +23,7 @@ import numpy as np
 from fidm.cohort import NO_ACTION
 from fidm.errors import DataError
 from fidm.grounding.route.program import EXIT, FINISH, START, Instruction, Op, Program, Way
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import HEADING_NAMES, LEFT_OF, OPPOSITE, RIGHT_OF, Position, Terrain
+from fidm.grounding.route.replay import HEADING_NAMES, LEFT_OF, OPPOSITE, RIGHT_OF, Position, Terrain, replay
 from fidm.simulate import walker as walking
 from fidm.simulate.walker import Walker
 from fidm.tasks.model import TaskModel

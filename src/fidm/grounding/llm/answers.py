@@ -35,7 +35,7 @@ from fidm.grounding.route.program import (
     Program,
     tidy,
 )
-from fidm.grounding.route.terrain import HEADING_NAMES, Terrain
+from fidm.grounding.route.replay import HEADING_NAMES, Terrain
 from fidm.tasks.grid import MOVES
 
 EXACT, CLOSE, NOWHERE = 1.0, 0.95, 0.5

@@ -57,7 +57,7 @@ from fidm.grounding.llm.client import (
 )
 from fidm.grounding.llm.prompt import Message, Prompt, read_template
 from fidm.grounding.route.program import NOTHING, same_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 
 AGREED = 0.8
 """The share of samples that must say the same."""

@@ -26,7 +26,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
 from fidm.grounding.llm.answers import AnswerForm, Style
 from fidm.grounding.route.program import EXIT, FINISH
-from fidm.grounding.route.terrain import HEADING_NAMES, Terrain
+from fidm.grounding.route.replay import HEADING_NAMES, Terrain
 
 Message = dict[str, str]
 """One message of a chat: its role and its content."""

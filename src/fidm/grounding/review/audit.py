@@ -37,7 +37,7 @@ from fidm.grounding.review.verdicts import (
     segment_key,
 )
 from fidm.grounding.route.program import write_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 from fidm.grounding.store import FOLDER, PROPOSALS, PROPOSED, PROPOSED_MOVES, has_grounding
 from fidm.stats import wilson
 

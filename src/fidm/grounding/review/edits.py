@@ -21,8 +21,16 @@ from fidm.grounding.route.program import (
     Program,
     parse_program,
 )
-from fidm.grounding.route.replay import DOUBTFUL, MEANING, Issue, Replay, replay
-from fidm.grounding.route.terrain import HEADING_NAMES, Position, Terrain
+from fidm.grounding.route.replay import (
+    DOUBTFUL,
+    HEADING_NAMES,
+    MEANING,
+    Issue,
+    Position,
+    Replay,
+    Terrain,
+    replay,
+)
 from fidm.tasks.grid import MOVES
 
 MOST_LETTERS = 4000
@@ -68,7 +76,7 @@ def legal_actions(
     Examples
     --------
     >>> import fidm
-    >>> from fidm.grounding.route.terrain import Terrain
+    >>> from fidm.grounding.route.replay import Terrain
     >>> terrain = Terrain(fidm.load_task("grocery"))
     >>> legal_actions(terrain, terrain.start())
     ('W',)
@@ -108,7 +116,7 @@ def parse_edit(
     --------
     >>> import fidm
     >>> from fidm.grounding.route.program import write_program
-    >>> from fidm.grounding.route.terrain import Terrain
+    >>> from fidm.grounding.route.replay import Terrain
     >>> terrain = Terrain(fidm.load_task("grocery"))
     >>> program, done = parse_edit("W N×2", terrain, terrain.start())
     >>> write_program(program)
@@ -281,7 +289,7 @@ def program_of(
     --------
     >>> import fidm
     >>> from fidm.grounding.route.program import write_program
-    >>> from fidm.grounding.route.terrain import Terrain
+    >>> from fidm.grounding.route.replay import Terrain
     >>> terrain = Terrain(fidm.load_task("grocery"))
     >>> write_program(program_of(["W", "N", "N"], terrain, terrain.start()))
     'MOVE left 1; MOVE up 2'

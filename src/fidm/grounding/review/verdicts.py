@@ -20,8 +20,7 @@ from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Status
 from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision, Kind, Outcome, words_hash
 from fidm.grounding.route.program import Instruction, Program, parse_program, same_program, write_program
-from fidm.grounding.route.replay import MEANING, Replay, replay
-from fidm.grounding.route.terrain import Position, Terrain
+from fidm.grounding.route.replay import MEANING, Position, Replay, Terrain, replay
 
 BY_HAND = "review"
 """Who proposed a program that a person decided on."""

@@ -38,8 +38,7 @@ from fidm.grounding.route.program import (
     same_program,
     tidy,
 )
-from fidm.grounding.route.replay import DOUBTFUL, Replay, replay
-from fidm.grounding.route.terrain import HEADINGS, LEFT_OF, RIGHT_OF
+from fidm.grounding.route.replay import DOUBTFUL, HEADINGS, LEFT_OF, RIGHT_OF, Replay, replay
 from fidm.grounding.rules.grammar import (
     CORE,
     Clause,

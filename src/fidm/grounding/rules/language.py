@@ -30,8 +30,7 @@ from fidm.errors import GroundingError, Problem
 from fidm.grounding.route.program import EXIT, FINISH, START
 from fidm.languages import WORDS, languages_with
 from fidm.registry import LANGUAGES
-from fidm.tasks.explain import explain, located
-from fidm.tasks.spec import TaskSpec
+from fidm.tasks.spec import TaskSpec, explain, located
 
 DIRECTIONS = ("UP", "DOWN", "LEFT", "RIGHT")
 ACTING = (
