@@ -60,11 +60,6 @@ def classification_bars(
         Whether to draw the legend; a figure of several panels needs only one (:func:`bar_handles`).
     ax : Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        Where it was drawn.
     """
     rows = result.scores.filter(setting=setting, metric=metric)
     if not rows.height:
@@ -252,11 +247,6 @@ def roc_curves(
         Whose curves, at most five; by default the score's, FIDM's and those of both together.
     ax : Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        Where it was drawn.
     """
     names = _chosen(result, part, representations, most=3, table=result.roc)
     ax = ax or new_axes(4.6, 4.7)
@@ -306,11 +296,6 @@ def calibration_curve(
         Whose curves, at most five; by default FIDM's and a combination's.
     ax : Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        Where it was drawn.
     """
     names = _chosen(result, part, representations, most=2, table=result.calibration)
     ax = ax or new_axes(4.4, 5.0)
@@ -322,15 +307,8 @@ def calibration_curve(
             result.calibration.filter(part=part, representation=name).drop_nulls("observed").sort("predicted")
         )
         x = bins["predicted"].to_numpy() + 0.006 * (i - (len(names) - 1) / 2)
-        ax.vlines(
-            x,
-            bins["low"].to_numpy(),
-            bins["high"].to_numpy(),
-            color=look.colour,
-            lw=1.1,
-            alpha=0.9,
-            zorder=2,
-        )
+        low, high = bins["low"].to_numpy(), bins["high"].to_numpy()
+        ax.vlines(x, low, high, color=look.colour, lw=1.1, alpha=0.9, zorder=2)
         ax.plot(
             x, bins["observed"].to_numpy(), color=look.colour, lw=1.5, marker=look.marker, ms=5, zorder=3,
             ls=look.line if bins["n"].sum() >= FEWEST_JOINED else "none",

@@ -1,7 +1,4 @@
-"""Profiles: one person against everybody else, and everybody's action against their effort.
-
-Words that fit into their place on a map, however large the map is drawn.
-"""
+"""Profiles: one person against everybody else, and everybody's action against their effort."""
 
 from __future__ import annotations
 

@@ -1,15 +1,10 @@
-"""What the figures share: colours with their grey, and how people and groups are told apart.
+"""What the figures share: colours with their grey, how people are told apart, letters, and SVG texts.
 
-Words and units of parameters and channels are in :mod:`fidm.channels`.
-
-Figures as SVG text that can stand in a page: letters stay letters, and nothing is fetched.
-
-The letters of figures: names of people, sections and segments are drawn as they stand, Chinese ones too.
-
-Every text of a figure that may come from people or from a task passes through :func:`plain`. It is drawn with
-a font that has its letters, a ``$`` in it starts no formula, and a letter no installed font has is shown as a
-box. SVG texts (:func:`fidm.plot.style.figure_svg`) keep the letter itself, as whoever looks at them brings
-fonts of their own.
+Every text of a figure that may come from people or from a task passes through :func:`plain`. It is drawn as
+it stands, Chinese too, with a font that has its letters; a ``$`` in it starts no formula, and a letter no
+installed font has is shown as a box. SVG texts (:func:`figure_svg`) keep the letter itself, as whoever looks
+at them brings fonts of their own; nothing is fetched. Words and units of parameters and channels are in
+:mod:`fidm.channels`.
 """
 
 from __future__ import annotations

@@ -1,16 +1,11 @@
-"""Opening a study for its report: its people, what they share, and the evidence with what was said.
+"""Opening a study for its report: its people, what they share, the evidence with what was said, and reviews.
 
-What a report's people are made of: everything computed, for everybody at once.
-
-Who is who in a report that must not lead back to anybody.
-
-People are called P001, P002 and so on in an order nobody can guess: it is drawn from the machine's own
-randomness, not from a seed, since whoever knows the ids of a study and the seed could draw the same order.
-Only a key file, if one is asked for, says who is who; if it is there already, people keep their names, and
-those who are new in the study get new ones. People also stand in the order of their new names, everywhere:
-in the order of the study, whoever knows its ids could count who is who.
-
-Who decided what about a segment on the review page, when and why, as a report shows it.
+Everything is computed here, for everybody at once. In a report that must not lead back to anybody, people are
+called P001, P002 and so on in an order nobody can guess: it is drawn from the machine's own randomness, not
+from a seed, since whoever knows the ids of a study and the seed could draw the same order. Only a key file,
+if one is asked for, says who is who; if it is there already, people keep their names, and those who are new
+in the study get new ones. People also stand in the order of their new names, everywhere: in the order of the
+study, whoever knows its ids could count who is who.
 """
 
 from __future__ import annotations

@@ -292,6 +292,8 @@ def write_report(
 ) -> tuple[Path, ...]:
     """Write the report of a study as one HTML file that opens anywhere, with the same as JSON beside it.
 
+    The paths of what was written come back.
+
     Parameters
     ----------
     study : path
@@ -303,11 +305,6 @@ def write_report(
         names. Without one, nobody can tell later, and another report has other names.
     task, use, label, normal, participants, classify, deidentify, skip_bad, seed, workers, on_progress
         As in :func:`build_report`.
-
-    Returns
-    -------
-    tuple of Path
-        What was written.
     """
     target = Path(path) if path is not None else Path(study) / (DEIDENTIFIED if deidentify else NAME)
     targets(target, key=None if key is None else Path(key))

@@ -1,14 +1,9 @@
 """How simulated people act in a dialog: they choose, and say exactly what they chose.
 
 A person acts as a softmax chooser or as a walker does, or names a destination and leaves the way to the
-planner. What they do is cut into segments; each gets a route program that says it exactly. The program is
-replayed before it is used, so what it says and what was done can never differ.
-
-Two ways for simulated people to act in a dialog: as the model says, or as people walk.
-
-A dialog asks for one action after the other, and sometimes for the place somebody is heading for.
-
-How simulated people say what they do: every wording of a run of moves that fixes it, as route programs.
+planner. What they do is cut into segments; each gets a route program that says it exactly, drawn among all
+wordings that do. The program is replayed before it is used, so what it says and what was done can never
+differ.
 """
 
 from __future__ import annotations

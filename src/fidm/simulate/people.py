@@ -1,16 +1,11 @@
 """Who simulated people are: diagnosis, age, education, scores, and the part of the study they are in.
 
-Nothing here is data about anybody; :mod:`fidm.simulate.people` says what is invented and what is calibrated.
-Whoever has which diagnosis, and is in which part, is dealt by exact quotas. What else a person has comes from
-a random stream of their own, made from the seed and their number, so that people may be drawn in any parts.
-
-The make-up of a simulated study: its diagnoses, what they change, and what a rater scores.
-
 Everything here is invented, or calibrated to figures that were published; nothing is data about anybody. The
-shares of the three diagnoses and the sizes of the parts are the paper's. How far a diagnosis moves action
-sensitivity and effort was chosen so that the model separates people about as weakly as it does in the paper
-(``benchmarks/simulate.py`` shows by how much). The instrument's seven subscores are not published: those here
-have names, maxima and difficulties of our own.
+shares of the three diagnoses and the sizes of the parts are the paper's, and dealt by exact quotas. How far a
+diagnosis moves action sensitivity and effort was chosen so that the model separates people about as weakly as
+it does in the paper (``benchmarks/simulate.py`` shows by how much). The instrument's seven subscores are not
+published: those here have names, maxima and difficulties of our own. What else a person has comes from a
+random stream of their own, made from the seed and their number, so that people may be drawn in any parts.
 """
 
 from __future__ import annotations

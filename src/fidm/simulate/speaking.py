@@ -1,10 +1,9 @@
 """How simulated people talk: words for a route program, what they cost, and when they are said.
 
-The four effort channels of a segment are drawn first; the talk is then made to fit them as closely as words
-allow. It can be no shorter than the words that are needed, and every turn needs some. What is returned is
-what the talk really is, which is what a table of the truth must hold. Times are whole milliseconds.
-
-The wordings of simulated people, one file per language.
+The wordings are in one file per language. The four effort channels of a segment are drawn first; the talk is
+then made to fit them as closely as words allow. It can be no shorter than the words that are needed, and
+every turn needs some. What is returned is what the talk really is, which is what a table of the truth must
+hold. Times are whole milliseconds.
 """
 
 from __future__ import annotations

@@ -5,15 +5,10 @@ until they notice, and come back; they may walk past the very shelf they were he
 lies on the way, and forget a target until the others are done, or for good. Nothing here knows of soft values
 or of η, so what is estimated from walkers was not put in by the same equations.
 
-The walk of a simulated person, one action at a time: where to, which way, and what goes wrong.
-
-:func:`step` is the whole walker. What somebody has in mind stands in a small array, their *memory*, and
+:func:`step` is the whole walker. Where each thing can be had from, and how far that is, it looks up in a
+:class:`Floor`, made once per task. What somebody has in mind stands in a small array, their *memory*, and
 chance enters as uniform draws, so the same draws give the same walk whether whole walks run in compiled code
 (:func:`walk_on`) or a dialog asks for one action after the other.
-
-A task as a simulated walker sees it: where each thing can be had from, and how far that is.
-
-Made once per task from its compiled arrays; :mod:`fidm.simulate.walker` looks things up here at every step.
 """
 
 from __future__ import annotations

@@ -3,9 +3,7 @@
 The trap to catch is *wandering*: log-sum-exp pays every step a bonus of up to τ·ln(number of legal
 actions), and where that exceeds the cost of a step, walking about can be worth more than finishing.
 The values themselves give the verdict: the best agent must finish, and standing before a goal,
-taking it must be worth more than walking on.
-
-What a task check has to say, in words: what is wrong, how grave it is, and what repairs it.
+taking it must be worth more than walking on. What is wrong is said with how grave it is, and what repairs it.
 """
 
 from __future__ import annotations

@@ -30,8 +30,6 @@ Stopping rule. Each layer stops at ``max |T(v) - v| <= 1e-10 (1 - γ)``, which b
 values by 1e-10, or at the rounding error of its largest value where that is larger. The residual is then
 measured anew over all states together; a task that misses 1e-10 raises an error rather than returning
 values.
-
-Layers of a task's states: parts that are never re-entered, each cut out as a problem of its own.
 """
 
 from __future__ import annotations

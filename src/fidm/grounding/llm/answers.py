@@ -5,10 +5,8 @@ the check of what comes back are both made from it, so they cannot differ. Whate
 either a valid program or an :class:`InvalidAnswerError`; a program is then walked by
 :mod:`fidm.grounding.route.replay`, which makes legal moves only.
 
-There are two styles. ``route`` asks for a route program, with the words each instruction comes from.
-``moves`` asks for single moves (N, S, E, W, BUY …), as in the paper.
-
-Where words that a model quotes stand in what was said.
+There are two styles. ``route`` asks for a route program, with the words each instruction comes from, which
+are then found in what was said. ``moves`` asks for single moves (N, S, E, W, BUY …), as in the paper.
 """
 
 from __future__ import annotations

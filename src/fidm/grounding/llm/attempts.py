@@ -1,7 +1,4 @@
-"""One call to a language model, and what its answer is worth once it is read and walked on the map.
-
-Asking a server: each question once, kept answers first, and what was found out about the server.
-"""
+"""Asking a language model: each question once, kept answers first, and what an answer is worth on the map."""
 
 from __future__ import annotations
 

@@ -4,8 +4,6 @@ Speech is health data, so by default only a server on this machine is talked to,
 redirect is followed. Nothing a server answers is repeated in an error, since servers like to quote what they
 were sent.
 
-Which servers are on this machine: the check that keeps speech from leaving it.
-
 Answers are kept in one SQLite file so that nothing is asked twice: one row per call, whose key is the hash of
 everything the answer depends on. The file holds raw answers, which may repeat what was said: it belongs in
 the study's folder and can be read by its owner alone. Several threads and several processes may use it at

@@ -105,12 +105,8 @@ def parse_edit(
         Instructions of the route language, set apart by semicolons or line ends (``MOVE up 3; BUY meat``); or
         actions by name, repeated ones with their number (``N×3, E, BUY meat``); or both. ``NONE`` says that
         nothing was said about the way.
-    terrain : Terrain
-        The map.
-    position : Position
-        Where the segment starts.
-    told : frozenset of str
-        The phases that somebody opens in so many words in this dialog.
+    terrain, position, told
+        As in :func:`legal_actions`; the segment starts at ``position``.
 
     Examples
     --------
@@ -278,12 +274,8 @@ def program_of(
     ----------
     actions : sequence of int or str
         The actions, by code or by name.
-    terrain : Terrain
-        The map.
-    position : Position
-        Where the segment starts.
-    told : frozenset of str
-        The phases that somebody opens in so many words in this dialog.
+    terrain, position, told
+        As in :func:`legal_actions`; the segment starts at ``position``.
 
     Examples
     --------

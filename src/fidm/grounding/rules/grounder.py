@@ -11,13 +11,10 @@ whether it may be wrong:
 - a repair with nothing to replace; a question or a negation that could be an instruction after all;
 - unknown words where a place or a thing should be, or more than a quarter of them.
 
-Each is a *doubt*: the best reading is kept, and the segment is marked for review.
-
-A program in the making: what the grammar finds, clause by clause, becomes instructions.
-
-Here live repairs (the later version wins), purchases of "it", lists ("the meat, then the vegetables") and
-distances said apart from their direction. Where two readings are possible the likelier one is taken and the
-doubt is noted; *flipping* a doubt takes the other one, which is how alternatives are made.
+Each is a *doubt*: the best reading is kept, and the segment is marked for review. A :class:`Draft` is a
+program in the making: repairs, purchases of "it", lists ("the meat, then the vegetables") and distances said
+apart from their direction live there. Where two readings are possible the likelier one is taken and the doubt
+is noted; *flipping* a doubt takes the other one, which is how alternatives are made.
 """
 
 from __future__ import annotations

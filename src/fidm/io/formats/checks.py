@@ -1,7 +1,4 @@
-"""From the turns of a file to checked transcripts: roles, times, events.
-
-Who a speaker is in the task, by the names that labs and their software use.
-"""
+"""From the turns of a file to checked transcripts: who a speaker is in the task, times, events."""
 
 from __future__ import annotations
 
