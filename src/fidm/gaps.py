@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import polars as pl
@@ -139,17 +139,9 @@ class Gaps:
         return cls(who[0], who[1], who[2], who[3], who[4], n_paused, who[5], included, scripts)
 
     def __add__(self, other: Gaps) -> Gaps:
-        return Gaps(
-            self.absent + other.absent,
-            self.unread + other.unread,
-            self.copied + other.copied,
-            self.doubted + other.doubted,
-            self.pauseless + other.pauseless,
-            self.n_paused + other.n_paused,
-            self.longer + other.longer,
-            self.pauses_included or other.pauses_included,
-            self.scripts + other.scripts,
-        )
+        both = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        both["pauses_included"] = self.pauses_included or other.pauses_included
+        return Gaps(**both)
 
     def say(self, what: str) -> tuple[str, ...]:
         """Return a sentence for each kind, which names the people.
