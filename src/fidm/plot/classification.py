@@ -128,14 +128,11 @@ def bar_handles(
         rows = rows.filter(setting=setting)
     if metric is not None:
         rows = rows.filter(metric=metric)
-    handles = []
-    for part in _parts(rows):
-        colour, marker, filling = PART_STYLES[part]
-        handles.append(
-            Line2D(
-                [], [], color=colour, marker=marker, mfc=filling, ms=5.2, mew=1.3, lw=1.6, label=PARTS[part]
-            )
-        )
+    handles = [
+        Line2D([], [], color=colour, marker=marker, mfc=filling, ms=5.2, mew=1.3, lw=1.6, label=PARTS[part])
+        for part, (colour, marker, filling) in PART_STYLES.items()
+        if part in _parts(rows)
+    ]
     if rows["paper"].drop_nulls().drop_nans().len():
         handles.append(
             Line2D(
@@ -288,14 +285,10 @@ def calibration_curve(
 
     Parameters
     ----------
-    result : Classification
-        What :func:`fidm.classify.classify.classify` gave.
-    part : {"cv", "held-out"}
-        Whose predictions.
+    result, part, ax
+        As in :func:`roc_curves`.
     representations : sequence of str, optional
         Whose curves, at most five; by default FIDM's and a combination's.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
     """
     names = _chosen(result, part, representations, most=2, table=result.calibration)
     ax = ax or new_axes(4.4, 5.0)

@@ -201,18 +201,10 @@ def unexpected_row(
 
     Parameters
     ----------
-    evidence : Evidence
-        What was found.
-    participant : str
-        Whose actions.
+    evidence, participant, top, marked, ax
+        As in :func:`unexpected_steps`.
     episode : str, optional
         Which episode; by default all of them, one after the other.
-    top : float, optional
-        The unexpectedness drawn darkest; by default the largest one here, or 1.
-    marked : sequence of int
-        Steps to name by letters, in this order.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
     """
     steps = evidence.actions.filter(pl.col("participant") == participant)
     if episode is not None:
@@ -410,12 +402,8 @@ def effort_residuals(evidence: Evidence, participant: str, channel: str, *, ax: 
 
     Parameters
     ----------
-    evidence : Evidence
-        What was found.
-    participant : str
-        Whose segments.
-    channel : str
-        The effort channel, such as ``"duration"``.
+    evidence, participant, channel
+        As in :func:`effort_evidence`.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """

@@ -243,17 +243,8 @@ def factor_graph(*, ax: Axes | None = None) -> Axes:
     for corner, width, height, words in (
         ((1.45, -0.1), 5.75, 5.5, r"participants $j$"), ((2.45, 0.98), 4.5, 3.1, r"steps $i$")
     ):  # fmt: skip
-        ax.add_patch(
-            FancyBboxPatch(
-                corner,
-                width,
-                height,
-                boxstyle="round,pad=0,rounding_size=0.18",
-                fc="none",
-                ec="#888888",
-                lw=1,
-            )
-        )
+        box = "round,pad=0,rounding_size=0.18"
+        ax.add_patch(FancyBboxPatch(corner, width, height, boxstyle=box, fc="none", ec="#888888", lw=1))
         ax.text(
             corner[0] + width - 0.15, corner[1] + 0.12, words, ha="right", va="bottom", fontsize=8.5,
             color=QUIET,
