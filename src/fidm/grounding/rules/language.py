@@ -236,7 +236,6 @@ class Vocabulary:
             parts = form.split(" ") if language.spaced else form
             self._longest[parts[0]] = max(len(parts), self._longest.get(parts[0], 0))
         self.assessed: dict[tuple[str, bool], Any] = {}
-        self.ambiguous = {form for form, meanings in known.items() if len(meanings) > 1}
 
     def tokens(self, text: str) -> list[Token]:
         """Cut a text into known expressions; the longest wins."""
