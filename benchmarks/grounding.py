@@ -30,7 +30,7 @@ from rich.table import Table
 
 import fidm
 from fidm.files import whole_file
-from fidm.grounding.judge import judge, read_phrasings
+from fidm.grounding.base import judge, read_phrasings
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.simulate.talk import Talks

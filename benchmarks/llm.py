@@ -46,8 +46,7 @@ from fidm.files import whole_file
 from fidm.grounding.base import Context, Proposal, Segment
 from fidm.grounding.llm.grounder import LanguageModel
 from fidm.grounding.route.program import parse_program
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain, replay
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "llm"))

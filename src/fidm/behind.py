@@ -46,14 +46,9 @@ NO_WORDS = "so nothing is led back to what was said"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Words:
-    """What was said, to be shown to whoever owns the study and to nobody else.
+    """What was said, to be shown to whoever owns the study and to nobody else."""
 
-    Parameters
-    ----------
-    moves, segments, turns : DataFrame
-        The tables of the grounding.
-    """
-
+    # The tables of the grounding.
     moves: pl.DataFrame
     segments: pl.DataFrame
     turns: pl.DataFrame
@@ -76,25 +71,15 @@ class Words:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Behind:
-    """Evidence with the places in the dialogs it came from.
+    """Evidence with the places in the dialogs it came from."""
 
-    Parameters
-    ----------
-    actions : DataFrame
-        The actions; with a grounding also ``turn``, ``turn_start_s``, ``turn_end_s``, ``word_start`` and
-        ``word_end`` (characters of the turn).
-    segments : DataFrame
-        The segments; with a grounding also ``first_turn``, ``last_turn``, ``start_s`` and ``end_s``.
-    words : Words or None
-        What was said, if the study knows.
-    warnings : tuple of str
-        What a reader must not miss.
-    """
-
+    # The actions; with a grounding also ``turn``, ``turn_start_s``, ``turn_end_s``, ``word_start`` and
+    # ``word_end`` (characters of the turn).
     actions: pl.DataFrame
+    # The segments; with a grounding also ``first_turn``, ``last_turn``, ``start_s`` and ``end_s``.
     segments: pl.DataFrame
-    words: Words | None = None
-    warnings: tuple[str, ...] = ()
+    words: Words | None = None  # what was said, if the study knows
+    warnings: tuple[str, ...] = ()  # what a reader must not miss
 
     @property
     def source(self) -> str:
@@ -104,14 +89,7 @@ class Behind:
     def why_nothing(self, cohort: Cohort, row: int, column: str | None = None) -> str:
         """Return why nothing was observed of a person; empty where there is no other reason.
 
-        Parameters
-        ----------
-        cohort : Cohort
-            The people.
-        row : int
-            The person.
-        column : str, optional
-            What was not observed, a column of the segments; choices by default.
+        ``column`` is what was not observed, a column of the segments; choices by default.
         """
         first, last = cohort.episode_offsets[row : row + 2]
         if first == last:
@@ -136,16 +114,8 @@ class Behind:
 def places_behind(study: Path, found: Evidence, *, names: Mapping[str, str] | None = None) -> Behind:
     """Join the turns and times of a study's grounding to evidence; without one, the rows stay as they are.
 
-    A grounding that cannot be used is told in ``warnings``, and nothing is joined.
-
-    Parameters
-    ----------
-    study : Path
-        The study folder.
-    found : Evidence
-        What was found in it.
-    names : mapping of str to str, optional
-        What people are called in the evidence instead of their ids, where they are.
+    A grounding that cannot be used is told in ``warnings``, and nothing is joined. ``names`` is what people
+    are called in the evidence instead of their ids, where they are.
     """
     if (study / FOLDER).exists() and not (study / FOLDER).is_dir():
         said = f"{FOLDER} cannot be used: it is no folder, {NO_WORDS}. Remove it, and run fidm ground again."

@@ -12,8 +12,8 @@ or :meth:`Cohort.from_traces`. Missing observations are null, and null means *no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -117,15 +117,8 @@ class Cohort:
             ("segment_offsets", self.segment_offsets, episodes, self.segments.height),
         ):
             _check_offsets(name, offsets, owners, owned)
-        for name, expected in (
-            ("action", len(self.state)),
-            ("end_state", episodes),
-            ("weight", len(self.state)),
-            ("segment", len(self.state)),
-            ("inferred", len(self.state)),
-            ("step", len(self.state)),
-        ):
-            array = getattr(self, name)
+        for name in (*PER_STEP, "end_state"):
+            array, expected = getattr(self, name), episodes if name == "end_state" else len(self.state)
             if array is not None and array.shape != (expected,):
                 raise DataError(f"{name} has the shape {array.shape}; expected ({expected},).")
         for name in ("episode_offsets", "step_offsets", "segment_offsets"):
@@ -289,7 +282,7 @@ class Cohort:
         counts = np.bincount(placed["_episode"].to_numpy(), minlength=self.n_episodes)
         offsets = offsets_of(counts)
         keep = self.segment is not None and np.array_equal(offsets, self.segment_offsets)
-        return _replace(
+        return replace(
             self,
             segments=placed.drop("participant", "episode", "_episode"),
             segment_offsets=offsets,
@@ -320,11 +313,11 @@ class Cohort:
         known = self.ids.is_in(participants["participant"].cast(pl.String).implode()).all()
         if order.height != len(self) or participants.height != len(self) or not known:
             raise DataError("participants must have one row for each person of the cohort, and no other.")
-        return _replace(self, participants=order)
+        return replace(self, participants=order)
 
     def with_problems(self, problems: pl.DataFrame) -> Cohort:
         """Return the same people with this table of what was wrong with others."""
-        return _replace(self, problems=problems)
+        return replace(self, problems=problems)
 
     # ------------------------------------------------------------------ looking inside
 
@@ -459,7 +452,7 @@ class Cohort:
         owner = self.episode_owner()
         names = self.ids.gather(owner) + ", " + self.episodes["episode"].cast(pl.String)
         people = self.participants[owner].with_columns(participant=names, person=self.ids.gather(owner))
-        return _replace(
+        return replace(
             self, participants=people, episode_offsets=np.arange(self.n_episodes + 1, dtype=np.int64)
         )
 
@@ -630,8 +623,3 @@ def _filled(cohorts: Sequence[Cohort], name: str, usual: np.generic) -> NDArray[
     return np.concatenate(
         [np.full(c.n_steps, usual) if a is None else a for c, a in zip(cohorts, arrays, strict=True)]
     )
-
-
-def _replace(cohort: Cohort, **changes: Any) -> Cohort:
-    fields: Mapping[str, Any] = {name: getattr(cohort, name) for name in Cohort.__slots__}
-    return Cohort(**{**fields, **changes})

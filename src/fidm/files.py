@@ -31,14 +31,8 @@ WRITING = ".fidm-writing-"
 def whole_file(path: str | Path, *, mode: int | None = None) -> Iterator[Path]:
     """Give a temporary path beside ``path`` to write to, and move it there when all went well.
 
-    If the block raises, nothing is left behind and an older file stays as it was.
-
-    Parameters
-    ----------
-    path : path
-        Where the file is to be.
-    mode : int, optional
-        Who may read and write it; by default what the process gives new files.
+    If the block raises, nothing is left behind and an older file stays as it was. ``mode`` is who may read
+    and write it; by default what the process gives new files.
     """
     target = Path(path)
     with writing(target):
@@ -76,13 +70,8 @@ def whole_folder(folder: Path, *, replaced: Callable[[], Iterable[str]]) -> Iter
     while it replaces files, the folder :func:`is_interrupted` until :func:`recover_folder` puts them back.
     What is in the folder and is not replaced stays; folders in it are added to.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the files are to be; made if need be.
-    replaced : callable
-        Gives what in the folder goes when the new comes, besides what is there by the same name. It may
-        refuse by raising, and is asked before anything is written and again before anything is replaced.
+    ``replaced`` gives what in the folder goes when the new comes, besides what is there by the same name. It
+    may refuse by raising, and is asked before anything is written and again before anything is replaced.
     """
     recover_folder(folder)
     replaced()
@@ -194,17 +183,10 @@ def contents(folder: Path) -> list[str]:
 def locked(path: Path, *, wait_s: float = -1.0, only_reads: bool = False) -> Iterator[None]:
     """Do what follows while nobody else holds the same lock; the lock ends with the process, however it ends.
 
-    Raises TimeoutError if somebody else holds it for too long, and OSError if it cannot be had at all.
-
-    Parameters
-    ----------
-    path : Path
-        A file that is there for the lock alone, made if need be and left there.
-    wait_s : float
-        How long to wait, in seconds; below zero as long as it takes.
-    only_reads : bool
-        Whether what follows writes nothing. It then does without the lock in a folder in which this user may
-        not write, such as a backup.
+    The file is there for the lock alone, made if need be and left there. Raises TimeoutError if somebody else
+    holds it longer than ``wait_s`` (below zero: waits as long as it takes), and OSError if it cannot be had
+    at all. What ``only_reads`` does without the lock in a folder in which this user may not write, such as a
+    backup.
     """
     from filelock import FileLock
 
@@ -240,31 +222,16 @@ BUSY_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a file holds, and how that is said.
+    """What a file holds, and how that is said."""
 
-    Parameters
-    ----------
-    table : str
-        The SQL statement that makes its table if it is not there.
-    application_id, version : int
-        What marks a file as one of these.
-    what : str
-        What it holds, such as ``"answers"``, which is also what its table is called.
-    kept : str
-        What is kept if the file cannot be used any more, a sentence.
-    again : str
-        What happens if a damaged file is moved away, a sentence.
-    error : type of FidmError
-        What is raised.
-    """
-
-    table: str
+    table: str  # the SQL statement that makes its table if it is not there
+    # What marks a file as one of these.
     application_id: int
     version: int
-    what: str
-    kept: str
-    again: str
-    error: type[FidmError]
+    what: str  # what it holds, such as ``"answers"``, which is also what its table is called
+    kept: str  # what is kept if the file cannot be used any more, a sentence
+    again: str  # what happens if a damaged file is moved away, a sentence
+    error: type[FidmError]  # what is raised
 
 
 class PrivateFile:

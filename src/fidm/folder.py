@@ -46,29 +46,15 @@ RESULTS = "results"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StudyFolder:
-    """A study that has been opened: decisions of reviewers are applied, its people are read and checked.
+    """A study that has been opened: decisions of reviewers are applied, its people are read and checked."""
 
-    Parameters
-    ----------
-    path : Path
-        Where it is.
-    tasks : tuple of TaskModel
-        Its tasks.
-    cohort : Cohort
-        Everybody whose data can be used.
-    excluded : DataFrame
-        ``participant`` and ``reason`` of everybody who takes no part.
-    notes : tuple of str
-        What a reader must not miss, such as decisions of reviewers that were applied just now.
-    channels : tuple of Channel, optional
-        The effort channels that study.toml names; None where it names none, and the paper's are meant.
-    """
-
-    path: Path
-    tasks: tuple[TaskModel, ...]
-    cohort: Cohort
-    excluded: pl.DataFrame
+    path: Path  # where it is
+    tasks: tuple[TaskModel, ...]  # its tasks
+    cohort: Cohort  # everybody whose data can be used
+    excluded: pl.DataFrame  # ``participant`` and ``reason`` of everybody who takes no part
+    # What a reader must not miss, such as decisions of reviewers that were applied just now.
     notes: tuple[str, ...] = ()
+    # The effort channels that study.toml names; None where it names none, and the paper's are meant.
     channels: tuple[Channel, ...] | None = None
 
     @classmethod
@@ -82,16 +68,8 @@ class StudyFolder:
     ) -> StudyFolder:
         """Open a study.
 
-        Parameters
-        ----------
-        path : path
-            The folder.
-        task : sequence of str
-            Names or files of tasks; by default those that study.toml names.
-        skip_bad : bool
-            Leave out people whose data have problems, instead of refusing the study.
-        on_progress : callable, optional
-            Called as ``on_progress(doing, done, of)``.
+        ``task`` names tasks or their files, by default those that study.toml names. ``skip_bad`` leaves out
+        people whose data have problems, instead of refusing the study.
         """
         folder = Path(path)
         applied = bring_up_to_date(folder, on_progress=on_progress)
@@ -283,15 +261,8 @@ def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]
 def choose_part(people: pl.DataFrame, split: str | None, *, source: str) -> tuple[pl.Series | None, str]:
     """Return who is learned from and what they are called; None is everybody.
 
-    Parameters
-    ----------
-    people : DataFrame
-        The participants.
-    split : str, optional
-        Those with this value in the column ``split``; by default ``train``, if anybody has a split. ``"all"``
-        is everybody, unless somebody has that value.
-    source : str
-        The study, for messages.
+    Those with the value ``split`` in the column of that name; by default ``train``, if anybody has a split.
+    ``"all"`` is everybody, unless somebody has that value. ``source`` is the study, for messages.
     """
     has_split = "split" in people.columns
     named = people["split"].drop_nulls().cast(pl.String) if has_split else pl.Series([], dtype=pl.String)
@@ -322,18 +293,8 @@ def read_talks(
 ) -> Transcripts | None:
     """Return a study's dialogs, read as its grounding.toml says; None where it has none.
 
-    Parameters
-    ----------
-    study : Path
-        The study.
-    talks : Path, optional
-        Where the dialogs are; by default where grounding.toml says, or in the folder talks.
-    roles : Path, optional
-        A file that says which speaker is the participant; by default what grounding.toml says.
-    skip_bad : bool
-        Leave out dialogs that cannot be read.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
+    ``talks`` and ``roles`` come before what grounding.toml says of where the dialogs are and who is who in
+    them; ``skip_bad`` leaves out dialogs that cannot be read.
     """
     chosen = read_settings(study)
     place = talks if talks is not None else study / chosen.talks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import polars as pl
@@ -104,38 +104,19 @@ def named(people: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What a reader must know of people who lack data.
+    """What a reader must know of people who lack data."""
 
-    Parameters
-    ----------
-    absent : tuple of str
-        People without an episode.
-    unread : tuple of str
-        People with an episode of which there is no step and no segment.
-    copied : tuple of str
-        People with episodes that are exact copies of each other.
-    doubted : tuple of str
-        People whose effort rests only on segments that await review.
-    pauseless : tuple of str
-        People whose files cannot show pauses.
-    n_paused : int
-        How many people's files can.
-    pauses_included : bool
-        Whether durations include pauses all the same, so that they can be compared.
-    longer : tuple of str
-        People whose every segment has far more moves than any segment of the others.
-    scripts : tuple
-        Where dialogs are in several scripts: a script, who speaks in it, and whether its characters are kept.
-    """
-
-    absent: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
-    copied: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()
-    pauseless: tuple[str, ...] = ()
-    n_paused: int = 0
+    absent: tuple[str, ...] = ()  # people without an episode
+    unread: tuple[str, ...] = ()  # people with an episode of which there is no step and no segment
+    copied: tuple[str, ...] = ()  # people with episodes that are exact copies of each other
+    doubted: tuple[str, ...] = ()  # people whose effort rests only on segments that await review
+    pauseless: tuple[str, ...] = ()  # people whose files cannot show pauses
+    n_paused: int = 0  # how many people's files can
+    # People whose every segment has far more moves than any segment of the others.
     longer: tuple[str, ...] = ()
+    # Whether durations include pauses all the same, so that they can be compared.
     pauses_included: bool = False
+    # Where dialogs are in several scripts: a script, who speaks in it, and whether its characters are kept.
     scripts: tuple[tuple[str, str, bool], ...] = ()
 
     @classmethod
@@ -158,25 +139,14 @@ class Gaps:
         return cls(who[0], who[1], who[2], who[3], who[4], n_paused, who[5], included, scripts)
 
     def __add__(self, other: Gaps) -> Gaps:
-        return Gaps(
-            self.absent + other.absent,
-            self.unread + other.unread,
-            self.copied + other.copied,
-            self.doubted + other.doubted,
-            self.pauseless + other.pauseless,
-            self.n_paused + other.n_paused,
-            self.longer + other.longer,
-            self.pauses_included or other.pauses_included,
-            self.scripts + other.scripts,
-        )
+        both = {one.name: getattr(self, one.name) + getattr(other, one.name) for one in fields(self)}
+        both["pauses_included"] = self.pauses_included or other.pauses_included
+        return Gaps(**both)
 
     def say(self, what: str) -> tuple[str, ...]:
         """Return a sentence for each kind, which names the people.
 
-        Parameters
-        ----------
-        what : str
-            What the absent have none of: a dialog, an episode.
+        ``what`` is what the absent have none of: a dialog, an episode.
 
         Examples
         --------
@@ -251,19 +221,9 @@ def _have(people: Sequence[str]) -> str:
 def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
     """Return a row per segment in which moves were read, with what it counts in.
 
-    Parameters
-    ----------
-    cohort : Cohort
-        The people.
-    inferred : float
-        How much moves count in action sensitivity that a planner filled in.
-
-    Returns
-    -------
-    DataFrame
-        ``participant``, ``awaits_review``, ``in_effort`` (not where the person's are far longer than all
-        others), ``in_choices`` (whether any of its steps can count in action sensitivity), ``n_moves`` and
-        ``n_inferred`` (those of the moves that a planner filled in).
+    The columns are ``participant``, ``awaits_review``, ``in_effort`` (not where the person's are far longer
+    than all others), ``in_choices`` (whether any of its steps can count in action sensitivity, given how much
+    ``inferred`` ones do), ``n_moves`` and ``n_inferred`` (those of the moves that a planner filled in).
     """
     n, keys = cohort.n_segments, cohort.episode_keys()["participant"].cast(pl.String)
     of_segment, of_step = (
@@ -290,12 +250,8 @@ def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
 def say_counted(uses: pl.DataFrame, status: pl.Series) -> str:
     """Return how many segments of dialogs count, and in what; empty where all count in everything.
 
-    Parameters
-    ----------
-    uses : DataFrame
-        What :func:`segment_uses` gave.
-    status : Series
-        The status of every segment, those that do not count included.
+    ``uses`` is what :func:`segment_uses` gave, ``status`` that of every segment, those that do not count
+    included.
 
     Examples
     --------

@@ -77,42 +77,18 @@ def silent(_doing: str, _done: int, _of: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroundedStudy:
-    """A study whose dialogs have been grounded.
+    """A study whose dialogs have been grounded."""
 
-    Parameters
-    ----------
-    study : Path
-        The folder.
-    grounded : Grounded
-        What became of the dialogs, decisions of reviewers applied.
-    by : str
-        Who read them.
-    problems : DataFrame
-        What was wrong with dialogs that were left out.
-    reasons : mapping of str to int
-        Why people are excluded, and how many.
-    agreement : mapping of str to int, optional
-        How often rules and model agreed, where both were asked.
-    applied : Applied, optional
-        What became of reviewers' decisions, where there are any.
-    not_read : tuple of Path
-        Files among the dialogs whose format is not known.
-    was_interrupted : bool
-        Whether tables were put back that an earlier, interrupted run had moved away.
-    gaps : tuple of str
-        Which participants have no dialog, and whose dialogs are copies, in words.
-    """
-
-    study: Path
-    grounded: Grounded
-    by: str
-    problems: pl.DataFrame
-    reasons: Mapping[str, int]
-    agreement: Mapping[str, int] | None
-    applied: Applied | None
-    not_read: tuple[Path, ...]
-    was_interrupted: bool
-    gaps: tuple[str, ...] = ()
+    study: Path  # the folder
+    grounded: Grounded  # what became of the dialogs, decisions of reviewers applied
+    by: str  # who read them
+    problems: pl.DataFrame  # what was wrong with dialogs that were left out
+    reasons: Mapping[str, int]  # why people are excluded, and how many
+    agreement: Mapping[str, int] | None  # how often rules and model agreed, where both were asked
+    applied: Applied | None  # what became of reviewers' decisions, where there are any
+    not_read: tuple[Path, ...]  # files among the dialogs whose format is not known
+    was_interrupted: bool  # whether tables were put back that an earlier, interrupted run had moved away
+    gaps: tuple[str, ...] = ()  # which participants have no dialog, and whose dialogs are copies, in words
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -294,48 +270,24 @@ def _agreement(grounder: Any) -> dict[str, int] | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedStudy:
-    """A study whose people have been profiled.
+    """A study whose people have been profiled."""
 
-    Parameters
-    ----------
-    fit : Fit
-        What people share.
-    profile : Profile
-        What is particular to each.
-    ways : BothWays, str or None
-        The sensitivity with inferred moves and without; why there is no such comparison; None where no move
-        is inferred.
-    problems : DataFrame
-        What was wrong with people who were left out.
-    reasons : mapping of str to int
-        Why people are excluded, and how many.
-    reviewed : mapping of str to int, optional
-        How many segments are as reviewers read them, where anybody has reviewed the study.
-    part : str
-        From whom it was learned, in words.
-    folder : Path
-        Where the files are.
-    is_new : bool
-        Whether the fit was learned now.
-    notes : tuple of str
-        What was done first, such as applying reviewers' decisions.
-    learned : mapping of str to int
-        From how many people each parameter was learned; empty where it was learned earlier.
-    gaps : tuple of str
-        Who has no data, whose episodes are copies, and whose effort awaits review, in words.
-    """
-
-    fit: Fit
-    profile: Profile
+    fit: Fit  # what people share
+    profile: Profile  # what is particular to each
+    # The sensitivity with inferred moves and without; why there is no such comparison; None where no move is
+    # inferred.
     ways: Ways
-    problems: pl.DataFrame
-    reasons: Mapping[str, int]
+    problems: pl.DataFrame  # what was wrong with people who were left out
+    reasons: Mapping[str, int]  # why people are excluded, and how many
+    # How many segments are as reviewers read them, where anybody has reviewed the study.
     reviewed: Mapping[str, int] | None
-    part: str
-    folder: Path
-    is_new: bool
-    notes: tuple[str, ...] = ()
+    part: str  # from whom it was learned, in words
+    folder: Path  # where the files are
+    is_new: bool  # whether the fit was learned now
+    notes: tuple[str, ...] = ()  # what was done first, such as applying reviewers' decisions
+    # From how many people each parameter was learned; empty where it was learned earlier.
     learned: Mapping[str, int] = field(default_factory=dict)
+    # Who has no data, whose episodes are copies, and whose effort awaits review, in words.
     gaps: tuple[str, ...] = ()
 
     @property
@@ -609,21 +561,11 @@ def _reviewed(study: Path) -> dict[str, int] | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClassifiedStudy:
-    """A study whose people's status has been classified.
+    """A study whose people's status has been classified."""
 
-    Parameters
-    ----------
-    found : Classification
-        How well each representation does.
-    not_kept : str
-        Why vectors of what was said are not kept; empty where they are.
-    n_unread : int
-        How many files of dialogs could not be read.
-    """
-
-    found: Classification
-    not_kept: str = ""
-    n_unread: int = 0
+    found: Classification  # how well each representation does
+    not_kept: str = ""  # why vectors of what was said are not kept; empty where they are
+    n_unread: int = 0  # how many files of dialogs could not be read
 
 
 def classify_study(

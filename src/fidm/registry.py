@@ -35,49 +35,23 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where something is that has a name.
+    """Where something is that has a name."""
 
-    Parameters
-    ----------
-    name : str
-        What it is called.
-    package : str
-        The distribution it comes from, such as ``fidm``.
-    value : str
-        ``"module:attribute"``, or ``"module"`` where a package holds files.
-    """
-
-    name: str
-    package: str
-    value: str
+    name: str  # what it is called
+    package: str  # the distribution it comes from, such as ``fidm``
+    value: str  # ``"module:attribute"``, or ``"module"`` where a package holds files
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalogue(Generic[T]):
-    """What there is of one kind, by name; nothing is imported before it is asked for.
+    """What there is of one kind, by name; nothing is imported before it is asked for."""
 
-    Parameters
-    ----------
-    what : str
-        What one of them is called in messages.
-    group : str
-        The group of entry points by which other packages add theirs.
-    kind : str
-        What each of them must be, as ``"module:Class"``.
-    built_in : mapping of str to str
-        Those that come with fidm: where each is, as ``"module:attribute"``.
-    named : str
-        The attribute that must hold the name; empty where there is none.
-    classes : bool
-        Whether they are subclasses of ``kind`` rather than instances.
-    """
-
-    what: str
-    group: str
-    kind: str
-    built_in: Mapping[str, str]
-    named: str = "name"
-    classes: bool = False
+    what: str  # what one of them is called in messages
+    group: str  # the group of entry points by which other packages add theirs
+    kind: str  # what each of them must be, as ``"module:Class"``
+    built_in: Mapping[str, str]  # those that come with fidm: where each is, as ``"module:attribute"``
+    named: str = "name"  # the attribute that must hold the name; empty where there is none
+    classes: bool = False  # whether they are subclasses of ``kind`` rather than instances
 
     def places(self) -> dict[str, Place]:
         """Return where each is: first the built-in ones, which no other package can replace."""
@@ -130,10 +104,7 @@ class Catalogue(Generic[T]):
     def ignored(self, name: str | None = None) -> tuple[str, ...]:
         """Return what other packages add in vain because the name is taken, as sentences.
 
-        Parameters
-        ----------
-        name : str, optional
-            Look for this name alone.
+        ``name`` looks for this name alone.
         """
         places = self.places()
         return tuple(

@@ -57,24 +57,12 @@ Outcome = Literal["done", "up to date", "left out"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What became of one step.
+    """What became of one step."""
 
-    Parameters
-    ----------
-    step : str
-        The verb.
-    outcome : {"done", "up to date", "left out"}
-        Whether there was anything to do.
-    said : str
-        What was done, or why the step was left out.
-    warnings : tuple of str
-        What a reader must not miss.
-    """
-
-    step: str
-    outcome: Outcome
-    said: str
-    warnings: tuple[str, ...] = ()
+    step: str  # the verb
+    outcome: Outcome  # whether there was anything to do
+    said: str  # what was done, or why the step was left out
+    warnings: tuple[str, ...] = ()  # what a reader must not miss
 
 
 class Done(NamedTuple):

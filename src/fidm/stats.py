@@ -17,12 +17,8 @@ AT_ONCE = 2_000_000
 def wilson(right: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Return the interval of Wilson (1927) of a share.
 
-    Parameters
-    ----------
-    right, n : int
-        How many there are, and of how many; of none, the share could be anything.
-    level : float
-        How often such intervals hold the truth.
+    ``right`` of ``n``; of none, the share could be anything. ``level`` is how often such intervals hold the
+    truth.
 
     Examples
     --------
@@ -40,14 +36,7 @@ def wilson(right: int, n: int, level: float = 0.95) -> tuple[float, float]:
 def deal(n: int, folds: int, *, seed: Sequence[int], classes: NDArray[np.integer] | None = None) -> Integers:
     """Return the fold of each of n people, dealt in turn in an order drawn at random, [n].
 
-    Parameters
-    ----------
-    n, folds : int
-        How many people, and how many folds.
-    seed : sequence of int
-        The same seed gives the same folds.
-    classes : int array [n], optional
-        The class of each; every class is then spread evenly.
+    ``classes`` [n], if given, is the class of each; every class is then spread evenly.
 
     Examples
     --------
@@ -67,16 +56,7 @@ def deal(n: int, folds: int, *, seed: Sequence[int], classes: NDArray[np.integer
 def deal_classes(label: ArrayLike, folds: int, *, seed: int, groups: ArrayLike | None = None) -> Integers:
     """Return the fold of each person; classes are spread evenly as scikit-learn does it, [n].
 
-    Parameters
-    ----------
-    label : array [n]
-        The class of each.
-    folds : int
-        How many.
-    seed : int
-        The same seed gives the same folds.
-    groups : array [n], optional
-        People of the same group stay in the same fold.
+    People of the same one of ``groups`` [n] stay in the same fold.
     """
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
@@ -94,14 +74,7 @@ def redraws(
 ) -> Iterator[Integers]:
     """Yield who is in each draw when n people are drawn n times with replacement, many draws at once, [b, m].
 
-    Parameters
-    ----------
-    n, times : int
-        How many people, and how often they are drawn.
-    rng : Generator
-        Where chance comes from.
-    together : int array [n], optional
-        The group of each person; whole groups are then drawn, as many as there are.
+    ``together`` [n] is the group of each person; whole groups are then drawn, as many as there are.
 
     Examples
     --------

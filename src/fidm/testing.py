@@ -17,21 +17,20 @@ from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fidm.errors import FidmError, TaskError
 from fidm.fit.offsets import Population, maximum
 from fidm.fit.population import pooled, random_intercepts
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import EXIT, FINISH, OPS, START
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain, replay
 from fidm.model.channels import Channel
 from fidm.model.effort import Observed
 from fidm.tasks.behaviour import reachable
 from fidm.tasks.compile import TaskRules, compile_task, load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
+from fidm.types import Floats
 
 
 def check_task(task: TaskRules, *, max_states: int = 100_000, seed: int = 0) -> None:
@@ -130,9 +129,7 @@ def check_channel(channel: Channel, *, shape: float = 1.5, seed: int = 0) -> Non
     found.raise_if_any()
 
 
-def _check_slopes(
-    channel: Channel, y: NDArray[np.float64], xi: NDArray[np.float64], shape: float, found: _Complaints
-) -> None:
+def _check_slopes(channel: Channel, y: Floats, xi: Floats, shape: float, found: _Complaints) -> None:
     step = 1e-5
     values = [channel.log_density(y, xi + k * step, shape) for k in (-1, 0, 1)]
     if not all(np.isfinite(value).all() for value in values):
@@ -152,7 +149,7 @@ def _check_slopes(
             found.add("shape_slope is not the derivative of log_density in log(shape)")
 
 
-def _shapes_apart(channel: Channel, y: NDArray[np.float64], xi: NDArray[np.float64], shape: float) -> bool:
+def _shapes_apart(channel: Channel, y: Floats, xi: Floats, shape: float) -> bool:
     """Whether observations may each have a shape of their own, as where populations are tried together."""
     half, shapes = len(y) // 2, np.full(len(y), shape)
     shapes[half:] *= 1.5
@@ -174,8 +171,8 @@ def _has(channel: Channel, method: str) -> bool:
 
 def _check_spread(
     channel: Channel,
-    xi: NDArray[np.float64],
-    drawn: NDArray[np.float64],
+    xi: Floats,
+    drawn: Floats,
     shape: float,
     found: _Complaints,
 ) -> None:
@@ -189,7 +186,7 @@ def _check_spread(
         _compare_mean("information", score**2, channel.information(xi[:1], shape)[0], found)
 
 
-def _compare_mean(name: str, values: NDArray[np.float64], says: float, found: _Complaints) -> None:
+def _compare_mean(name: str, values: Floats, says: float, found: _Complaints) -> None:
     """Compare an expectation with samples, where they can tell: not an infinite one, nor of a heavy tail.
 
     Where one value makes up much of the sum, larger ones were not drawn, and samples fall short.
@@ -203,9 +200,7 @@ def _compare_mean(name: str, values: NDArray[np.float64], says: float, found: _C
         found.add(f"{name} says {says:.4g}, but {where} {values.mean():.4g}")
 
 
-def _check_cumulative(
-    channel: Channel, y: NDArray[np.float64], xi: NDArray[np.float64], shape: float, found: _Complaints
-) -> None:
+def _check_cumulative(channel: Channel, y: Floats, xi: Floats, shape: float, found: _Complaints) -> None:
     """Compare the distribution function with the density."""
     if not _has(channel, "cumulative"):
         return
@@ -224,7 +219,7 @@ def _check_cumulative(
         found.add("cumulative does not rise by the density; is discrete right?")
 
 
-def _check_sum(channel: Channel, y: NDArray[np.float64], shape: float, found: _Complaints) -> None:
+def _check_sum(channel: Channel, y: Floats, shape: float, found: _Complaints) -> None:
     """Compare the distribution function with the summed or integrated density, ξ being 0.3 throughout."""
     if not _has(channel, "cumulative"):
         return
@@ -257,8 +252,8 @@ def _check_sum(channel: Channel, y: NDArray[np.float64], shape: float, found: _C
 
 def _check_uniform(
     channel: Channel,
-    xi: NDArray[np.float64],
-    y: NDArray[np.float64],
+    xi: Floats,
+    y: Floats,
     shape: float,
     rng: np.random.Generator,
     found: _Complaints,

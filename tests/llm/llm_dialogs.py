@@ -6,7 +6,7 @@ from functools import cache
 
 import fidm
 from fidm.grounding.base import Context, Segment
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 
 
 @cache

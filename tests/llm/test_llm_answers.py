@@ -11,7 +11,7 @@ import fidm
 from fidm.errors import GroundingError
 from fidm.grounding.llm.answers import VARIANTS, AnswerForm, InvalidAnswerError, locate
 from fidm.grounding.route.program import OPS, parse_program, write_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 
 
 @pytest.fixture(scope="module")

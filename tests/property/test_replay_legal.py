@@ -21,8 +21,7 @@ from fidm.grounding.route.program import (
     same_program,
     write_program,
 )
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Position, Terrain
+from fidm.grounding.route.replay import Position, Terrain, replay
 from fidm.tasks.spec import builtin_tasks
 from fidm.tasks.stack import TaskSet, follow, trace_problems
 

@@ -26,8 +26,7 @@ from fidm.grounding.route.program import (
     Instruction,
     parse_program,
 )
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Position, Terrain
+from fidm.grounding.route.replay import Position, Terrain, replay
 from fidm.talk import Transcript, Turn
 from fidm.tasks.spec import builtin_tasks
 

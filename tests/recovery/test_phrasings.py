@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from fidm.grounding.judge import judge, read_phrasings
+from fidm.grounding.base import judge, read_phrasings
 from fidm.grounding.rules.grounder import Rules
 
 PHRASINGS = Path(__file__).parent.parent / "data" / "phrasings"

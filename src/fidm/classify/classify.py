@@ -36,7 +36,6 @@ from fidm.classify.features import (
 from fidm.classify.language import Language
 from fidm.classify.question import UNKNOWN, Protocol, Question, ask
 from fidm.classify.result import CHECKS, Classification, Flow
-from fidm.classify.subgroups import cut_people
 from fidm.classify.tables import (
     BINARY,
     CV,
@@ -55,6 +54,7 @@ from fidm.classify.tables import (
     score,
     score_table,
 )
+from fidm.classify.tabular import cut_people
 from fidm.classify.validation import Features, Judge, check_leaks, cross_validate
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
@@ -177,15 +177,7 @@ def run_protocol(
     with_problems: int = 0,
     on_progress: Progress | None = None,
 ) -> Classification:
-    """Classify people's status by a protocol; :func:`classify` describes the rest.
-
-    Parameters
-    ----------
-    models, cohort, protocol
-        What people did, who they are, and how they are to be told apart.
-    language, own, excluded, with_problems, on_progress
-        As in :func:`classify`.
-    """
+    """Classify people's status by a protocol; :func:`classify` describes the rest."""
     own = own or {}
     parts = _parts(protocol.representations, tuple(language.encoders), tuple(own))
     question = ask(

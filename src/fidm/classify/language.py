@@ -1,7 +1,7 @@
 """What people said as numbers: one vector per person from a frozen language encoder.
 
-Only the participant's own turns count. How a text becomes a vector is described in
-:mod:`fidm.classify.encoder`; a vector is made once and kept, see :mod:`fidm.classify.encoder`.
+Only the participant's own turns count. How a text becomes a vector, which is made once and kept, is described
+in :mod:`fidm.classify.encoder`.
 """
 
 from __future__ import annotations

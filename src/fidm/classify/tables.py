@@ -34,7 +34,7 @@ from fidm.classify.result import (
     SCORES,
     THRESHOLDS,
 )
-from fidm.classify.subgroups import by_group
+from fidm.classify.tabular import by_group
 from fidm.classify.validation import Features, Judge, Prediction
 from fidm.experiments import paper
 from fidm.experiments.shared import Preparation
@@ -188,16 +188,8 @@ def prediction_table(
 ) -> pl.DataFrame:
     """Return what was predicted of each person: the probability of each class, by representation.
 
-    Parameters
-    ----------
-    question : Question
-        Who is what.
-    part : str
-        ``cv`` or ``held-out``.
-    said : mapping of str to sequence of Prediction
-        One per fold, which together have everybody once.
-    ids : Series
-        The names of all people of the cohort.
+    ``said`` has one prediction per fold, which together have everybody once; ``ids`` are the names of all
+    people of the cohort.
     """
     tables = []
     classes = np.array(question.classes, dtype=object)
@@ -230,12 +222,7 @@ def curve_tables(
 ) -> dict[str, pl.DataFrame]:
     """Return curves, calibration, thresholds and groups of the binary question, by the names of the tables.
 
-    Parameters
-    ----------
-    question, part, said
-        As in :func:`prediction_table`.
-    groups : DataFrame
-        The groups of all people of the cohort; see :func:`fidm.classify.subgroups.cut_people`.
+    ``groups`` are those of all people of the cohort, see :func:`fidm.classify.tabular.cut_people`.
     """
     from sklearn.metrics import roc_curve
 

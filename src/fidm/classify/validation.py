@@ -227,29 +227,18 @@ def _mapped(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """What classifiers say of people they have not seen.
+    """What classifiers say of people they have not seen."""
 
-    Parameters
-    ----------
-    rows : int array [m]
-        Whom they were asked about.
-    logit : float array [m]
-        The log odds of not being healthy, as if healthy and ill were equally frequent: the classifier
-        balances its classes.
-    probability : float array [m, K] or None
-        The probability of each class, as if all were equally frequent; None where there are only two.
-    n_healthy, n_ill : int
-        Whom the classifiers learned from.
-    models : tuple
-        The binary classifier, and that of all classes or None.
-    """
-
-    rows: Integers
+    rows: Integers  # [m]: whom they were asked about
+    # [m]: the log odds of not being healthy, as if healthy and ill were equally frequent: the classifier
+    # balances its classes.
     logit: Floats
+    # [m, K]: the probability of each class, as if all were equally frequent; None where there are only two.
     probability: Floats | None
+    # Whom the classifiers learned from.
     n_healthy: int
     n_ill: int
-    models: tuple[Any, Any]
+    models: tuple[Any, Any]  # the binary classifier, and that of all classes or None
 
     @classmethod
     def joined(cls, folds: Sequence[Prediction]) -> Prediction:
@@ -289,32 +278,15 @@ class Features:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judge:
-    """Representations of a cohort, and the classifier that is to judge them.
+    """Representations of a cohort, and the classifier that is to judge them."""
 
-    Parameters
-    ----------
-    cohort : Cohort
-        The people.
-    label : int array [n]
-        Their classes; 0 is healthy.
-    n_classes : int
-        How many classes there are; with more than two all of them are told apart too.
-    blocks : mapping of str to Block
-        Blocks of features by name.
-    representations : mapping of str to tuple of str
-        Which blocks each representation is made of.
-    scale_blocks : {"fusion", "language", "never"}
-        When blocks are divided by the square root of their size.
-    fixed : mapping of str to Features
-        The features, of everybody, of blocks that learn nothing.
-    """
-
-    cohort: Cohort
-    label: Integers
-    n_classes: int
-    blocks: Mapping[str, Block]
-    representations: Mapping[str, tuple[str, ...]]
-    scale_blocks: BlockScaling = "fusion"
+    cohort: Cohort  # the people
+    label: Integers  # [n]: their classes; 0 is healthy
+    n_classes: int  # how many classes there are; with more than two all of them are told apart too
+    blocks: Mapping[str, Block]  # blocks of features by name
+    representations: Mapping[str, tuple[str, ...]]  # which blocks each representation is made of
+    scale_blocks: BlockScaling = "fusion"  # when blocks are divided by the square root of their size
+    # The features, of everybody, of blocks that learn nothing.
     fixed: Mapping[str, Features] = field(default_factory=dict)
 
     def features(self, learners: Integers, rows: Integers) -> dict[str, Features]:

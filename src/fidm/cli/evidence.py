@@ -8,12 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fidm.cli.shared import (
-    ReadingFit,
-    Writing,
-    finish,
-    print_result,
-)
+from fidm.cli.shared import ReadingFit, Writing, finish, print_result
 from fidm.defaults import LOCALIZE_BOOTSTRAP
 from fidm.errors import DataError, at_least, count
 from fidm.present.terminal import aside, note, page, progress_bar, warn

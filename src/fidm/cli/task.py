@@ -1,7 +1,4 @@
-"""``fidm task list``, ``copy`` and ``show``: look at tasks in the terminal or as a picture.
-
-``fidm check TASK``: is this task sane, and what to change if it is not.
-"""
+"""``fidm check``, ``fidm task list``, ``copy`` and ``show``: whether a task is sane, and how it looks."""
 
 from __future__ import annotations
 

@@ -502,46 +502,23 @@ def _pearson(channel: Channel, y: Floats, xi: Floats, shape: float) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surprisal:
-    """What the fitted policy says of every step.
+    """What the fitted policy says of every step."""
 
-    Parameters
-    ----------
-    unexpectedness : float array [N]
-        −log π of the action taken; NaN where it cannot be said. Infinite where a person whose η has no finite
-        maximum is credited with an action that is not a best one (such a step does not count).
-    q_gap : float array [N]
-        How much less the action is worth than the best one; NaN where it cannot be said.
-    n_legal : int array [N]
-        How many actions were legal.
-    weight : float array [N]
-        How much the step counts in the likelihood.
-    counts : bool array [N]
-        Whether it counts at all.
-    """
-
+    # [N]: −log π of the action taken; NaN where it cannot be said. Infinite where a person whose η has no
+    # finite maximum is credited with an action that is not a best one (such a step does not count).
     unexpectedness: Floats
-    q_gap: Floats
-    n_legal: NDArray[np.int32]
-    weight: Floats
-    counts: NDArray[np.bool_]
+    q_gap: Floats  # [N]: how much less the action is worth than the best one; NaN where it cannot be said
+    n_legal: NDArray[np.int32]  # [N]: how many actions were legal
+    weight: Floats  # [N]: how much the step counts in the likelihood
+    counts: NDArray[np.bool_]  # [N]: whether it counts at all
 
 
 def find_surprisal(fit: Fit, cohort: Cohort, followed: Followed, eta: Floats) -> Surprisal:
     """Return how unexpected each step is, given everybody's η.
 
     Steps the likelihood leaves out because of their weight, such as inferred ones, have an unexpectedness all
-    the same, but do not count; steps in states that are not counted have none.
-
-    Parameters
-    ----------
-    fit : Fit
-        What people share.
-    cohort : Cohort
-        The people.
-    followed : Followed
-        Their steps in terms of the fit's tasks.
-    eta : float array [P]
-        Action sensitivities; NaN where unknown, infinite where there is no finite maximum.
+    the same, but do not count; steps in states that are not counted have none. ``eta`` [P] is NaN where
+    unknown, infinite where there is no finite maximum.
     """
     n, tasks = cohort.n_steps, fit.tasks
     found, gap = np.full(n, np.nan), np.full(n, np.nan)

@@ -1,6 +1,6 @@
 """Whether unexpected actions are where people went astray: the paper's table 1, for any cohort.
 
-Within each person, the actions at which an anchor event happened (:mod:`fidm.evidence.localization`) are
+Within each person, the actions at which an anchor event happened are
 compared with the others: the AUC is the chance that an event is more unexpected than another action, ties
 half. The top-decile rate is the share of events among the person's most unexpected tenth of actions, ⌈n/10⌉
 of them; actions tied at the edge share the last places evenly, so that no order of rows matters. All numbers
@@ -17,9 +17,8 @@ one completion to the next) on which no target was passed by; the paper does not
 The same is done with the gap in Q alone, which needs no η. Both scores are rounded to 1e-9 first, so that
 equal ones tie on every machine.
 
-Which steps were detours or passed a shelf by, told from the trace and the map alone.
-
-Two anchors of the paper (section 4.3 and appendix C.3); neither knows η or Q:
+The two anchors are the paper's (section 4.3 and appendix C.3), told from the trace and the map alone; neither
+knows η or Q:
 
 - a **route divergence** is a movement after which the place of the next task completion of this episode is
   farther away, in steps over walkable cells, than before it. A completion is an action that completes a

@@ -66,24 +66,16 @@ EDGE = 1e-15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicted:
-    """What is expected of every observation, given everything else that is known of its person.
+    """What is expected of every observation, given everything else that is known of its person."""
 
-    Parameters
-    ----------
-    below, up_to : float array [m]
-        The probability of an observation below this one, and of one that is at most as large.
-    mean, variance : float array [m]
-        Of the prediction, in the units of the column. The mean may be infinite; the variance is NaN where it
-        is, and where a channel does not tell it.
-    zero : float array [m]
-        The probability of a recorded 0.
-    """
-
+    # [m]: the probability of an observation below this one, and of one that is at most as large.
     below: Floats
     up_to: Floats
+    # [m]: of the prediction, in the units of the column. The mean may be infinite; the variance is NaN where
+    # it is, and where a channel does not tell it.
     mean: Floats
     variance: Floats
-    zero: Floats
+    zero: Floats  # [m]: the probability of a recorded 0
 
     def residuals(self, rng: np.random.Generator) -> Floats:
         """Return the quantile residuals; where an observation has a probability, a place in it is drawn."""
@@ -101,18 +93,8 @@ def predict(
 ) -> Predicted:
     """Return what is expected of every observation of a channel.
 
-    Parameters
-    ----------
-    channel : Channel
-        The channel; it needs a distribution function.
-    seen : Observed
-        The observations.
-    shared : Population
-        What people share, with a prior of θ.
-    theta : {"leave_one_out", "drawn"}
-        What is known of θ; see the top of this module.
-    rng : Generator, optional
-        Draws θ; needed for ``"drawn"``.
+    The channel needs a distribution function, and ``shared`` a prior of θ. What is known of θ is said at the
+    top of this module; ``rng`` draws it, and is needed for ``"drawn"``.
     """
     if not np.isfinite(shared.sd):
         raise FitError(

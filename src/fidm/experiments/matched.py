@@ -282,28 +282,15 @@ def _learned(tasks: TaskSet, learners: Cohort, population: Literal["random", "po
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MatchedPairs:
-    """The structure all repetitions share.
+    """The structure all repetitions share."""
 
-    Parameters
-    ----------
-    tasks : TaskSet
-        The tasks.
-    separate, merged : Cohort
-        The observed people with their own segments (A) and with merged ones (B).
-    channels : tuple of Channel [C]
-        The effort channels whose offsets are matched.
-    truth : mapping of str to Truth
-        Their population values.
-    delta : float array [P, C]
-        The offsets of B.
-    """
-
-    tasks: TaskSet
+    tasks: TaskSet  # the tasks
+    # The observed people with their own segments (A) and with merged ones (B).
     separate: Cohort
     merged: Cohort
-    channels: tuple[Channel, ...]
-    truth: Mapping[str, Truth]
-    delta: Floats
+    channels: tuple[Channel, ...]  # the effort channels whose offsets are matched
+    truth: Mapping[str, Truth]  # their population values
+    delta: Floats  # [P, C]: the offsets of B
 
     @classmethod
     def of(cls, tasks: TaskSet, people: Cohort, fit: Fit) -> MatchedPairs:

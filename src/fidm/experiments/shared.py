@@ -197,14 +197,8 @@ def cross_validated_auc(
 def held_out_auc(features: Floats, label: NDArray[Any], train: Integers, test: Integers) -> float:
     """Return the area under the curve among some people, by a classifier that learned from others.
 
-    Parameters
-    ----------
-    features : array [n, K]
-        Numbers; NaN where missing.
-    label : array [n]
-        The group of each person: two values, the second of which is looked for.
-    train, test : int arrays
-        Rows to learn from, and rows to judge by.
+    ``features`` [n, K] are NaN where missing; ``label`` [n] has two values, the second of which is looked
+    for; ``train`` and ``test`` are the rows to learn from and to judge by.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -232,17 +226,8 @@ def fit_learnable(
 ) -> tuple[Fit, dict[str, str]]:
     """Fit a model with those channels that these people tell something about, and say why others are not.
 
-    Parameters
-    ----------
-    tasks, cohort, channels, method, population, joint, values, inferred, workers
-        As in :class:`fidm.Model` and :meth:`fidm.Model.fit`.
-
-    Returns
-    -------
-    fit : Fit
-        With the channels that could be learned.
-    failures : dict
-        Why each of the others could not, by its name.
+    The rest is as in :class:`fidm.Model` and :meth:`fidm.Model.fit`. The channels that could not be learned
+    come back with the reason, by their names.
     """
 
     def fit(channels: Sequence[Channel]) -> Fit:
@@ -295,13 +280,8 @@ def by_method(fit: AnyFit, method: Literal["eb", "mle"]) -> AnyFit:
 def groups_of(people: Cohort, together: str | None) -> NDArray[np.int64]:
     """Return the number of the group each person belongs to, [P]; everybody their own if none is asked for.
 
-    Parameters
-    ----------
-    people : Cohort
-        The people.
-    together : str, optional
-        A column of the participants: people with the same value belong together, and those without a value
-        to nobody.
+    ``together`` is a column of the participants: people with the same value belong together, and those
+    without a value to nobody.
     """
     if together is None:
         return np.arange(len(people))

@@ -14,8 +14,7 @@ from typing import Literal
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import Program
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain, replay
 from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
 from fidm.io.dialogs import shows_pauses
@@ -80,52 +79,24 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroundedSegment:
-    """A segment, what it means and what it cost.
+    """A segment, what it means and what it cost."""
 
-    Parameters
-    ----------
-    segment : Segment
-        The talk.
-    proposal : Proposal
-        What the grounder made of it.
-    effort : Effort
-        What it cost.
-    status : str
-        Whether it can be used as it is.
-    doubts : tuple of str
-        Why it should be looked at.
-    """
-
-    segment: Segment
-    proposal: Proposal
-    effort: Effort
-    status: Status
-    doubts: tuple[str, ...]
+    segment: Segment  # the talk
+    proposal: Proposal  # what the grounder made of it
+    effort: Effort  # what it cost
+    status: Status  # whether it can be used as it is
+    doubts: tuple[str, ...]  # why it should be looked at
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroundedDialog:
-    """A dialog whose segments have been read.
+    """A dialog whose segments have been read."""
 
-    Parameters
-    ----------
-    transcript : Transcript
-        The dialog.
-    segments : tuple of GroundedSegment
-        Its segments, in order.
-    told : frozenset of str
-        The phases that are opened in words.
-    language : str
-        The language it was read in.
-    kinds : tuple of str
-        What each turn of the assessor does.
-    """
-
-    transcript: Transcript
-    segments: tuple[GroundedSegment, ...]
-    told: frozenset[str]
-    language: str
-    kinds: tuple[str, ...] = ()
+    transcript: Transcript  # the dialog
+    segments: tuple[GroundedSegment, ...]  # its segments, in order
+    told: frozenset[str]  # the phases that are opened in words
+    language: str  # the language it was read in
+    kinds: tuple[str, ...] = ()  # what each turn of the assessor does
 
     def without_pauses(self) -> GroundedDialog:
         """Return the same dialog with unknown pauses."""
@@ -135,37 +106,20 @@ class GroundedDialog:
 
 @dataclass(slots=True)
 class Path:
-    """The moves of a dialog, one entry per action, for a choice of readings.
+    """The moves of a dialog, one entry per action, for a choice of readings."""
 
-    Parameters
-    ----------
-    states, actions : list of int
-        Each action and the state it was taken in.
-    inferred : list of bool
-        Whether the planner filled it in.
-    weight : list of float
-        How much it counts.
-    segment : list of int
-        The segment it belongs to, counted among the segments that are kept; -1 for others.
-    source : list of (int, int)
-        The segment's place in the dialog and the instruction within its program.
-    end : int
-        The state afterwards.
-    n_moves : list of int
-        Movements per kept segment.
-    kept : list of int
-        The places in the dialog of the segments that are kept.
-    """
-
+    # Each action and the state it was taken in.
     states: list[int] = field(default_factory=list)
     actions: list[int] = field(default_factory=list)
-    inferred: list[bool] = field(default_factory=list)
-    weight: list[float] = field(default_factory=list)
+    inferred: list[bool] = field(default_factory=list)  # whether the planner filled it in
+    weight: list[float] = field(default_factory=list)  # how much it counts
+    # The segment it belongs to, counted among the segments that are kept; -1 for others.
     segment: list[int] = field(default_factory=list)
+    # The segment's place in the dialog and the instruction within its program.
     source: list[tuple[int, int]] = field(default_factory=list)
-    end: int = 0
-    n_moves: list[int] = field(default_factory=list)
-    kept: list[int] = field(default_factory=list)
+    end: int = 0  # the state afterwards
+    n_moves: list[int] = field(default_factory=list)  # movements per kept segment
+    kept: list[int] = field(default_factory=list)  # the places in the dialog of the segments that are kept
 
 
 class Reader:
@@ -233,17 +187,8 @@ def follow_path(
 ) -> Path:
     """Replay a dialog from the start and list its moves.
 
-    Parameters
-    ----------
-    dialog : GroundedDialog
-        The dialog.
-    terrain : Terrain
-        The map.
-    weighing : Weighing
-        What moves in doubt count.
-    chosen : sequence of Program, optional
-        The program of each segment instead of the most probable one; doubt is then in the choice, and every
-        move counts but those of rejected segments, and after them until the state is certain again.
+    ``chosen`` has the program of each segment instead of the most probable one; doubt is then in the choice,
+    and every move counts but those of rejected segments, and after them until the state is certain again.
     """
     path = Path()
     position = terrain.start()

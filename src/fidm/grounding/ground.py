@@ -2,11 +2,9 @@
 
 :func:`ground` is what :func:`fidm.ground` runs. What it returns holds the cohort, a table of segments with
 their programs and alternatives, a table of moves with the words they came from, and where it all came from.
-
-Structural checks of every grounded trace, as in the paper, done anew and not by the code that made it.
-
-A trace must start at the entrance, follow the rules of its task step by step, buy and pay only where that
-can be done, have as many moves as its segments say, and its segments must follow each other in time.
+Every trace is checked as in the paper, anew and not by the code that made it: it must start at the entrance,
+follow the rules of its task step by step, buy and pay only where that can be done, have as many moves as its
+segments say, and its segments must follow each other in time.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Grounder, Reading
 from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
 from fidm.grounding.route.program import Program, write_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.rules.language import languages
 from fidm.grounding.segment import Segmenter, cut_dialog, script_of

@@ -71,21 +71,11 @@ class Segmenting:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A dialog cut into segments.
+    """A dialog cut into segments."""
 
-    Parameters
-    ----------
-    segments : tuple of Segment
-        In the order they were spoken.
-    told : frozenset of str
-        The phases somebody opens in so many words.
-    kinds : tuple of str
-        What each turn of the assessor does; empty for others.
-    """
-
-    segments: tuple[Segment, ...]
-    told: frozenset[str]
-    kinds: tuple[str, ...]
+    segments: tuple[Segment, ...]  # in the order they were spoken
+    told: frozenset[str]  # the phases somebody opens in so many words
+    kinds: tuple[str, ...]  # what each turn of the assessor does; empty for others
 
 
 Segmenter = Callable[[Transcript, Vocabulary, TaskSpec, Segmenting], Cut]
@@ -245,28 +235,15 @@ class Counting:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """The four channels of one segment; None where they cannot be known.
+    """The four channels of one segment; None where they cannot be known."""
 
-    Parameters
-    ----------
-    start_s, end_s : float or None
-        When its first word began and its last one ended.
-    duration_s : float or None
-        How long the participant spoke.
-    n_characters : int
-        How much was said.
-    n_turns : int
-        In how many turns.
-    pause_s : float or None
-        How long nobody spoke.
-    """
-
+    # When its first word began and its last one ended.
     start_s: float | None
     end_s: float | None
-    duration_s: float | None
-    n_characters: int
-    n_turns: int
-    pause_s: float | None
+    duration_s: float | None  # how long the participant spoke
+    n_characters: int  # how much was said
+    n_turns: int  # in how many turns
+    pause_s: float | None  # how long nobody spoke
 
 
 def measure(
@@ -274,16 +251,8 @@ def measure(
 ) -> Effort:
     """Measure what a stretch of dialog cost the participant.
 
-    Parameters
-    ----------
-    transcript : Transcript
-        The dialog.
-    dialog : sequence of int
-        The turns of the segment, from the participant's first to their last.
-    counting : Counting
-        What counts.
-    fillers : frozenset of str
-        Words that are fillers in this language, for formats that do not mark them.
+    ``dialog`` has the turns of the segment, from the participant's first to their last; ``fillers`` are words
+    that are fillers in this language, for formats that do not mark them.
     """
     everybody = [transcript.turns[i] for i in dialog]
     turns = [turn for turn in everybody if turn.role != "other"]

@@ -34,7 +34,7 @@ from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.segment import Counting, Kind, Segmenting
 from fidm.registry import GROUNDERS
-from fidm.tasks.explain import did_you_mean
+from fidm.tasks.spec import did_you_mean
 
 FILE = "grounding.toml"
 ASKING = ("llm", "hybrid")

@@ -43,7 +43,7 @@ from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble, one_script
 from fidm.grounding.route.program import parse_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 from fidm.grounding.segment import Effort
 from fidm.io.columns import natural
 from fidm.io.study import StudyWriter, read_table
@@ -248,15 +248,7 @@ def _given(study: str | Path, name: str) -> tuple[pl.DataFrame | None, str]:
 
 @contextmanager
 def alone_in(study: str | Path, *, wait_s: float = 0.0) -> Iterator[None]:
-    """Hold a study's grounding for oneself; whoever else wants it is told so. Ends with the process.
-
-    Parameters
-    ----------
-    study : path
-        The study folder.
-    wait_s : float
-        How long to wait for whoever holds it, in seconds.
-    """
+    """Hold a study's grounding for oneself; whoever else wants it is told so. Ends with the process."""
     if not Path(study).is_dir():
         raise DataError("is not a folder.", source=str(study))
     with ExitStack() as held:

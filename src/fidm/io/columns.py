@@ -1,12 +1,9 @@
 """Columns as labs write them: names or numbers, gaps, wrong kinds; and the notes of what is wrong in them.
 
-A problem names its table, its row counted from 1, and the person; it never shows what stood in a cell.
-
-Participants who are left out of a study on purpose, and why.
-
-The table of participants may have a column ``excluded``: a reason in words, or true; empty, NA or the like,
-or false for whoever takes part. A cell that is neither words nor true or false, or that could mean either, is
-refused, since a person must not be left out, or kept, by a slip.
+A problem names its table, its row counted from 1, and the person; it never shows what stood in a cell. The
+table of participants may have a column ``excluded``, which leaves people out on purpose: a reason in words,
+or true; empty, NA or the like, or false for whoever takes part. A cell that is neither words nor true or
+false, or that could mean either, is refused, since a person must not be left out, or kept, by a slip.
 """
 
 from __future__ import annotations
@@ -252,12 +249,8 @@ MOST_REASONS = 5
 def excluded_people(table: pl.DataFrame | None, *, source: str = "") -> pl.DataFrame:
     """Return ``participant`` and ``reason`` of everybody whom a table of participants leaves out.
 
-    Parameters
-    ----------
-    table : DataFrame or None
-        The participants; None and a table without the column ``excluded`` leave nobody out.
-    source : str
-        Where the table comes from, for messages.
+    None and a table without the column ``excluded`` leave nobody out. ``source`` is where it comes from, for
+    messages.
 
     Examples
     --------

@@ -215,20 +215,13 @@ def _episodes(
         say(found, "episodes", table, pl.col("task").is_null(), "The task is missing.")
         table = _of_known(table, "episodes", people, found)
         twice = pl.struct("participant", "episode").is_duplicated()
-        say(
-            found,
-            "episodes",
-            table,
-            twice,
-            "The episode has several rows.",
-            "An episode is named once per participant.",
-        )
+        once = "An episode is named once per participant."
+        say(found, "episodes", table, twice, "The episode has several rows.", once)
         table = table.unique(["participant", "episode"], keep="first", maintain_order=True)
     if "end_state" not in table.columns:
         table = table.with_columns(end_state=pl.lit(None, dtype=pl.Int32))
-    table = named_codes(table.with_columns(_task=pl.col("task")), "episodes", "end_state", tasks, found).drop(
-        "_task"
-    )
+    table = table.with_columns(_task=pl.col("task"))
+    table = named_codes(table, "episodes", "end_state", tasks, found).drop("_task")
     order = people.select("participant").with_row_index("_person")
     placed = table.join(order, on="participant", how="left", maintain_order="left")
     return by_number(placed, "_person", "episode").drop("_row").with_row_index("_episode")
@@ -285,14 +278,8 @@ def _segments(
              "Say how many moves the segment describes.")  # fmt: skip
     say(found, "segments", table, pl.col("segment").is_null(), "The segment is missing.")
     twice = pl.struct("_episode", "segment").is_duplicated() & pl.col("segment").is_not_null()
-    say(
-        found,
-        "segments",
-        table,
-        twice,
-        "The segment has several rows.",
-        "A segment is named once per episode.",
-    )
+    once = "A segment is named once per episode."
+    say(found, "segments", table, twice, "The segment has several rows.", once)
     for column, kind in table.schema.items():
         if kind.is_float():
             say(found, "segments", table, pl.col(column).is_infinite(), f"{column} is not finite.")
@@ -346,18 +333,14 @@ def _assemble(
     of_step = place[steps["_episode"].to_numpy()] if steps.height else np.zeros(0, np.int64)
     of_segment = place[segments["_episode"].to_numpy()] if segments.height else np.zeros(0, np.int64)
     segment_offsets = offsets_of(np.bincount(of_segment, minlength=episodes.height))
-    extra = [
-        c
-        for c in episodes.columns
-        if c not in ("participant", "episode", "task", "end_state", "_person", "_episode", "_p")
-    ]
+    known = ("participant", "episode", "task", "end_state", "_person", "_episode", "_p")
     hidden = ("_row", "participant", "episode", "_episode", "_task")
     step = steps["step"].cast(pl.Int32).to_numpy()
     step_offsets = offsets_of(np.bincount(of_step, minlength=episodes.height))
     first = step[step_offsets[:-1][np.diff(step_offsets) > 0]]
     cohort = Cohort(
         participants=people,
-        episodes=episodes.select("episode", "task", *extra),
+        episodes=episodes.select("episode", "task", pl.exclude(known)),
         episode_offsets=offsets_of(np.bincount(episodes["_p"].to_numpy(), minlength=people.height)),
         step_offsets=step_offsets,
         state=steps["state"].cast(pl.Int32).to_numpy(),
@@ -431,14 +414,8 @@ def _placed(
     lost = pl.col("_episode").is_null()
     stranger = ~pl.col("participant").is_in(people) | pl.col("participant").is_null()
     strangers = placed.filter(lost & stranger).unique("participant", keep="first", maintain_order=True)
-    say(
-        found,
-        name,
-        strangers,
-        pl.lit(True),
-        "The participant is not in the table of participants, or has no episode.",
-        "Only the first such row is given.",
-    )
+    what = "The participant is not in the table of participants, or has no episode."
+    say(found, name, strangers, pl.lit(True), what, "Only the first such row is given.")
     say(found, name, placed, lost & ~stranger, "The episode is not in the table of episodes.")
     return placed.filter(~lost)
 
@@ -456,13 +433,9 @@ def tables_of(cohort: Cohort) -> dict[str, pl.DataFrame]:
     end = pl.Series("end_state", cohort.end_state)
     episodes = cohort.episodes.with_columns(
         names.alias("participant"), end.set(end == UNKNOWN_STATE, None).alias("end_state")
-    ).select(
-        "participant",
-        "episode",
-        "task",
-        "end_state",
-        pl.exclude("participant", "episode", "task", "end_state"),
     )
+    first = ("participant", "episode", "task", "end_state")
+    episodes = episodes.select(*first, pl.exclude(first))
     steps = pl.DataFrame(
         {
             "participant": names.gather(of_step),

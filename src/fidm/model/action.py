@@ -43,36 +43,19 @@ CHUNK_ROWS = 1 << 15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choices:
-    """The informative choices of many people.
+    """The informative choices of many people."""
 
-    Parameters
-    ----------
-    offsets : int array [rows + 1]
-        Where the options of each row begin.
-    q : float array [K]
-        The value of every option.
-    person_offsets : int array [P + 1]
-        Where each person's choices begin.
-    row, pair : int array [n]
-        The row of each choice and the option chosen.
-    weight : float array [n]
-        How much each choice counts.
-    n_choices : int array [P]
-        How many choices each person made that enter the likelihood, the uninformative ones included.
-    flat : float array [P]
-        The log-likelihood of the choices that say nothing (all options worth the same).
-    known : float array [P, C] or None
-        Covariates of the people that the mean of log η depends on, if it does.
-    """
-
-    offsets: NDArray[np.int64]
-    q: Floats
-    person_offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # [rows + 1]: where the options of each row begin
+    q: Floats  # [K]: the value of every option
+    person_offsets: NDArray[np.int64]  # [P + 1]: where each person's choices begin
+    # [n]: the row of each choice and the option chosen.
     row: NDArray[np.int32]
     pair: NDArray[np.int32]
-    weight: Floats
+    weight: Floats  # [n]: how much each choice counts
+    # [P]: how many choices each person made that enter the likelihood, the uninformative ones included.
     n_choices: NDArray[np.int64]
-    flat: Floats
+    flat: Floats  # [P]: the log-likelihood of the choices that say nothing (all options worth the same)
+    # [P, C]: covariates of the people that the mean of log η depends on, if it does.
     known: Floats | None = None
 
     def __len__(self) -> int:

@@ -25,26 +25,13 @@ Levels = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """The observations of one channel, person after person, the missing ones left out.
+    """The observations of one channel, person after person, the missing ones left out."""
 
-    Parameters
-    ----------
-    y : float array [m]
-        The observations.
-    x : float array [p, m]
-        Their design, one line per column, the intercept first.
-    offsets : int array [P + 1]
-        Where each person's observations begin.
-    row : int array [m]
-        The segment each was observed in.
-    known : float array [P, C] or None
-        Covariates of the people that the mean of their offset depends on, if it does.
-    """
-
-    y: Floats
-    x: Floats
-    offsets: Integers
-    row: Integers
+    y: Floats  # [m]: the observations
+    x: Floats  # [p, m]: their design, one line per column, the intercept first
+    offsets: Integers  # [P + 1]: where each person's observations begin
+    row: Integers  # [m]: the segment each was observed in
+    # [P, C]: covariates of the people that the mean of their offset depends on, if it does.
     known: Floats | None = None
 
     @property
@@ -286,13 +273,9 @@ def _indicators(segments: pl.DataFrame, column: str, levels: tuple[str, ...]) ->
 def make_channels(tables: Mapping[str, Mapping[str, Any]], *, source: str = "") -> tuple[Channel, ...]:
     """Make effort channels from tables: a kind, a column, and further settings of the kind's class.
 
-    Parameters
-    ----------
-    tables : mapping of str to mapping
-        By the channel's name: ``kind`` (a built-in one, one of an installed package, or ``"module:Class"``),
-        ``column``, and any other field of the class.
-    source : str
-        Where they are from, for messages.
+    ``tables`` have, by the channel's name, its ``kind`` (a built-in one, one of an installed package, or
+    ``"module:Class"``), ``column``, and any other field of the class. ``source`` is where they are from, for
+    messages.
 
     Examples
     --------

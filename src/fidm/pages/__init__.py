@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fidm.errors import TaskError
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 from fidm.tasks.model import TaskModel
 
 WALL, FLOOR, SHELF, TARGET = "wfst"

@@ -5,9 +5,16 @@ people and places are drawn as they stand (:mod:`fidm.plot.style`), and :func:`f
 as text that can stand in a page.
 """
 
-from fidm.plot.action_evidence import action_evidence, unexpected_row, unexpected_steps
 from fidm.plot.classification import calibration_curve, classification_bars, roc_curves
-from fidm.plot.evidence import effort_evidence, effort_residuals, localization, person_evidence
+from fidm.plot.evidence import (
+    action_evidence,
+    effort_evidence,
+    effort_residuals,
+    localization,
+    person_evidence,
+    unexpected_row,
+    unexpected_steps,
+)
 from fidm.plot.experiments import (
     family_differences,
     forest,

@@ -60,11 +60,6 @@ def classification_bars(
         Whether to draw the legend; a figure of several panels needs only one (:func:`bar_handles`).
     ax : Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        Where it was drawn.
     """
     rows = result.scores.filter(setting=setting, metric=metric)
     if not rows.height:
@@ -122,12 +117,7 @@ def bar_handles(
 ) -> list[Line2D]:
     """Return what the legend of :func:`classification_bars` explains, for one legend of several panels.
 
-    Parameters
-    ----------
-    result : Classification
-        What :func:`fidm.classify.classify.classify` gave.
-    setting, metric : str, optional
-        What is shown; all of it by default.
+    ``setting`` and ``metric`` are what is shown; all of it by default.
 
     Examples
     --------
@@ -138,14 +128,11 @@ def bar_handles(
         rows = rows.filter(setting=setting)
     if metric is not None:
         rows = rows.filter(metric=metric)
-    handles = []
-    for part in _parts(rows):
-        colour, marker, filling = PART_STYLES[part]
-        handles.append(
-            Line2D(
-                [], [], color=colour, marker=marker, mfc=filling, ms=5.2, mew=1.3, lw=1.6, label=PARTS[part]
-            )
-        )
+    handles = [
+        Line2D([], [], color=colour, marker=marker, mfc=filling, ms=5.2, mew=1.3, lw=1.6, label=PARTS[part])
+        for part, (colour, marker, filling) in PART_STYLES.items()
+        if part in _parts(rows)
+    ]
     if rows["paper"].drop_nulls().drop_nans().len():
         handles.append(
             Line2D(
@@ -257,11 +244,6 @@ def roc_curves(
         Whose curves, at most five; by default the score's, FIDM's and those of both together.
     ax : Axes, optional
         Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        Where it was drawn.
     """
     names = _chosen(result, part, representations, most=3, table=result.roc)
     ax = ax or new_axes(4.6, 4.7)
@@ -303,19 +285,10 @@ def calibration_curve(
 
     Parameters
     ----------
-    result : Classification
-        What :func:`fidm.classify.classify.classify` gave.
-    part : {"cv", "held-out"}
-        Whose predictions.
+    result, part, ax
+        As in :func:`roc_curves`.
     representations : sequence of str, optional
         Whose curves, at most five; by default FIDM's and a combination's.
-    ax : Axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    Axes
-        Where it was drawn.
     """
     names = _chosen(result, part, representations, most=2, table=result.calibration)
     ax = ax or new_axes(4.4, 5.0)
@@ -327,15 +300,8 @@ def calibration_curve(
             result.calibration.filter(part=part, representation=name).drop_nulls("observed").sort("predicted")
         )
         x = bins["predicted"].to_numpy() + 0.006 * (i - (len(names) - 1) / 2)
-        ax.vlines(
-            x,
-            bins["low"].to_numpy(),
-            bins["high"].to_numpy(),
-            color=look.colour,
-            lw=1.1,
-            alpha=0.9,
-            zorder=2,
-        )
+        low, high = bins["low"].to_numpy(), bins["high"].to_numpy()
+        ax.vlines(x, low, high, color=look.colour, lw=1.1, alpha=0.9, zorder=2)
         ax.plot(
             x, bins["observed"].to_numpy(), color=look.colour, lw=1.5, marker=look.marker, ms=5, zorder=3,
             ls=look.line if bins["n"].sum() >= FEWEST_JOINED else "none",

@@ -189,10 +189,7 @@ def forest(result: Comparison, *, ax: Axes | None = None) -> Axes:
         Where to draw; a new figure by default.
     """
     table = result.table
-    names, contrasts = (
-        table["parameter"].unique(maintain_order=True),
-        table["contrast"].unique(maintain_order=True),
-    )
+    names, contrasts = (table[name].unique(maintain_order=True) for name in ("parameter", "contrast"))
     ax = ax or new_axes(5.2, 0.9 + 0.35 * table.height)
     for k, contrast in enumerate(contrasts):
         rows = table.filter(contrast=contrast)
@@ -256,17 +253,7 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
         )  # fmt: skip
     paper = table["paper"].cast(float).to_numpy()
     known = np.isfinite(paper)
-    ax.plot(
-        paper[known],
-        place[known],
-        "D",
-        color="none",
-        ms=8,
-        mec=PAPER,
-        mew=1.4,
-        zorder=4,
-        clip_on=False,
-    )
+    ax.plot(paper[known], place[known], "D", color="none", ms=8, mec=PAPER, mew=1.4, zorder=4, clip_on=False)
     ax.axvline(0.5, color=INK, lw=0.8, ls="--", zorder=3)
     for at, value in zip(place, auc, strict=True):
         ax.text(1.03, at, f"{value:.3f}", va="center", fontsize=8, color=INK)

@@ -166,17 +166,9 @@ def _grid(task: TaskModel) -> GridStates:
 def lanes(ways: Sequence[NDArray[np.float64]]) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Lay each step on the right-hand side of its way: a lane for each walk, then one for each time again.
 
-    No two steps lie on each other: where a way is walked so often that the room ends, its lanes lie closer.
-
-    Parameters
-    ----------
-    ways : sequence of float array [L, 2]
-        The places each walk passed, in map coordinates.
-
-    Returns
-    -------
-    list of (float array [n, 2], float array [n, 2])
-        Begin and end of every step that moved, for each walk.
+    No two steps lie on each other: where a way is walked so often that the room ends, its lanes lie closer. A
+    way is the places a walk passed, in map coordinates [L, 2]; the begin and the end [n, 2] of every step
+    that moved come back for each.
     """
     taken: dict[tuple[float, ...], int] = {}  # how many lanes of this way are in use
     moves, lane, edges = [], [], []

@@ -1,7 +1,4 @@
-"""Profiles: one person against everybody else, and everybody's action against their effort.
-
-Words that fit into their place on a map, however large the map is drawn.
-"""
+"""Profiles: one person against everybody else, and everybody's action against their effort."""
 
 from __future__ import annotations
 
@@ -32,22 +29,8 @@ TRIES = 4
 class FittedText(Text):
     """A text in the middle of a place on an axis that becomes smaller where it would not fit into it.
 
-    Parameters
-    ----------
-    ax : Axes
-        Where it stands; both directions have the same scale.
-    x, y : float
-        Its middle, in data coordinates.
-    words : str
-        What it says.
-    room : (float, float)
-        How wide and how high it may become, in data coordinates.
-    size : float
-        How large its letters are where there is room, in points.
-    colour : str
-        Of the letters.
-    zorder : float
-        What is drawn later lies on top.
+    ``x``, ``y`` are its middle, and ``room`` is how wide and how high it may become, in data coordinates with
+    the same scale in both directions; ``size`` is that of its letters where there is room, in points.
     """
 
     def __init__(

@@ -1,15 +1,10 @@
-"""What the figures share: colours with their grey, and how people and groups are told apart.
+"""What the figures share: colours with their grey, how people are told apart, letters, and SVG texts.
 
-Words and units of parameters and channels are in :mod:`fidm.channels`.
-
-Figures as SVG text that can stand in a page: letters stay letters, and nothing is fetched.
-
-The letters of figures: names of people, sections and segments are drawn as they stand, Chinese ones too.
-
-Every text of a figure that may come from people or from a task passes through :func:`plain`. It is drawn with
-a font that has its letters, a ``$`` in it starts no formula, and a letter no installed font has is shown as a
-box. SVG texts (:func:`fidm.plot.style.figure_svg`) keep the letter itself, as whoever looks at them brings
-fonts of their own.
+Every text of a figure that may come from people or from a task passes through :func:`plain`. It is drawn as
+it stands, Chinese too, with a font that has its letters; a ``$`` in it starts no formula, and a letter no
+installed font has is shown as a box. SVG texts (:func:`figure_svg`) keep the letter itself, as whoever looks
+at them brings fonts of their own; nothing is fetched. Words and units of parameters and channels are in
+:mod:`fidm.channels`.
 """
 
 from __future__ import annotations
@@ -99,17 +94,8 @@ def chinese_families() -> tuple[str, ...]:
 def plain(text: Text, words: str | None = None) -> Text:
     """Draw a text as it stands: no formulas, in a font that has its letters, a box for each that none has.
 
-    Parameters
-    ----------
-    text : Text
-        A title, a label or any other text of a figure.
-    words : str, optional
-        What it is to say; what it says already by default.
-
-    Warns
-    -----
-    FontWarning
-        If a letter is in no installed font.
+    ``words`` is what it is to say; what it says already by default. If a letter is in no installed font, a
+    :class:`FontWarning` tells so.
     """
     said = cleaned(text.get_text() if words is None else words)
     text.set(fontfamily=families(), parse_math=False, text=boxed(said))
@@ -246,27 +232,13 @@ LESS_HATCH = "////"
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one person, group or curve is drawn, told apart by more than its colour.
+    """How one person, group or curve is drawn, told apart by more than its colour."""
 
-    Parameters
-    ----------
-    colour : str
-        Of lines and points.
-    line : str, or an offset with lengths of dashes and gaps
-        How lines are broken.
-    marker : str
-        The shape of points.
-    box : str
-        The shape of the box round a number.
-    is_filled : bool
-        Whether points are full; otherwise they are rings.
-    """
-
-    colour: str
-    line: Dashes
-    marker: str
-    box: str = ""
-    is_filled: bool = True
+    colour: str  # of lines and points
+    line: Dashes  # how lines are broken
+    marker: str  # the shape of points
+    box: str = ""  # the shape of the box round a number
+    is_filled: bool = True  # whether points are full; otherwise they are rings
 
 
 LOOKS = (

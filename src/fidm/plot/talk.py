@@ -27,25 +27,15 @@ QUANTITIES = {"n_characters": "characters", "duration_s": "duration", "n_turns":
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Said:
-    """How much one person said at each step of an episode.
+    """How much one person said at each step of an episode."""
 
-    Parameters
-    ----------
-    participant : str
-        Who.
-    per_step : float array [L]
-        How much was said at each step: a segment's amount spread evenly over its steps. NaN where the step
-        belongs to no segment or nothing was observed.
-    without : list of (float, float)
-        What was said in segments without a step: after how many steps, and how much.
-    total : float
-        All of it.
-    """
-
-    participant: str
+    participant: str  # who
+    # [L]: how much was said at each step: a segment's amount spread evenly over its steps. NaN where the step
+    # belongs to no segment or nothing was observed.
     per_step: NDArray[np.float64]
+    # What was said in segments without a step: after how many steps, and how much.
     without: list[tuple[float, float]]
-    total: float
+    total: float  # all of it
 
 
 def verbal_output(
@@ -131,15 +121,7 @@ def verbal_output(
 def said_along(
     cohort: Cohort, participant: str, *, quantity: str = "n_characters", episode: str | None = None
 ) -> Said:
-    """Return how much one person said at each step, as :func:`verbal_output` draws it.
-
-    Parameters
-    ----------
-    cohort, quantity, episode
-        As in :func:`verbal_output`.
-    participant : str
-        Who.
-    """
+    """Return how much one person said at each step, as :func:`verbal_output` draws it."""
     if quantity not in cohort.segments.columns:
         raise DataError(
             f"The segments have no column {quantity!r}, so there is nothing to lay along the way."
@@ -261,17 +243,8 @@ def factor_graph(*, ax: Axes | None = None) -> Axes:
     for corner, width, height, words in (
         ((1.45, -0.1), 5.75, 5.5, r"participants $j$"), ((2.45, 0.98), 4.5, 3.1, r"steps $i$")
     ):  # fmt: skip
-        ax.add_patch(
-            FancyBboxPatch(
-                corner,
-                width,
-                height,
-                boxstyle="round,pad=0,rounding_size=0.18",
-                fc="none",
-                ec="#888888",
-                lw=1,
-            )
-        )
+        box = "round,pad=0,rounding_size=0.18"
+        ax.add_patch(FancyBboxPatch(corner, width, height, boxstyle=box, fc="none", ec="#888888", lw=1))
         ax.text(
             corner[0] + width - 0.15, corner[1] + 0.12, words, ha="right", va="bottom", fontsize=8.5,
             color=QUIET,

@@ -19,46 +19,8 @@ from fidm.classify.validation import SCRAMBLED
 from fidm.errors import count
 from fidm.experiments.paper import classification
 from fidm.io.columns import MOST_REASONS
-from fidm.present.findings import (
-    FEW_CASES,
-    FIRST,
-    NO_INTERCEPT,
-    NO_PRESENCE,
-    PAPERS_OWN,
-    PAPERS_PEOPLE,
-    PARTS,
-    SHORT,
-    SIMULATED,
-    Row,
-    Rows,
-    asks_otherwise,
-    briefly,
-    calibration_rows,
-    check_level,
-    compared,
-    factor_rows,
-    found_by,
-    group_rows,
-    grouped,
-    has_paper,
-    how_many_classes,
-    left_out,
-    main_rows,
-    pair_words,
-    permutation_p,
-    question,
-    say_chance,
-    say_checks,
-    say_failed,
-    say_missing,
-    say_not_run,
-    say_widened,
-    say_width,
-    study_parts,
-    threshold_rows,
-    times,
-    uses_effort,
-)
+from fidm.present import findings
+from fidm.present.findings import Row, Rows
 from fidm.present.numbers import DASH, percent, span
 from fidm.present.terminal import note, table_of, warn
 
@@ -84,22 +46,12 @@ def print_grid(
     read: Reader,
     console: Console,
     *,
-    above: Callable[[Cell], str] = lambda column: PARTS[column[1]],
+    above: Callable[[Cell], str] = lambda column: findings.PARTS[column[1]],
 ) -> None:
     """Print one table, or one per part (or question) where the terminal is too narrow for all.
 
-    Parameters
-    ----------
-    lines : sequence of Line
-        The rows.
-    columns : sequence of Cell
-        The columns.
-    read : callable
-        Gives what stands in a cell.
-    console : Console
-        Where to print.
-    above : callable
-        Gives what stands above a column; neighbours under the same words share them.
+    ``read`` gives what stands in a cell, ``above`` what stands above a column; neighbours under the same
+    words share them.
     """
     everything = [_lay_out(lines, columns, read, above, narrow=narrow) for narrow in (0, 1)]
     fitting = [made for made in everything if _width(made) <= console.width]
@@ -146,7 +98,8 @@ def _lay_out(
             n = 3 if column[0] in told else 2
             known = [one[:n] for one in cells[column] if one is not None]
             widths = [max(cell_len(one[i]) for one in (HEAD, *known)) for i in range(n)]
-            metric = NARROW.get(SHORT[column[2]], SHORT[column[2]]) if narrow else SHORT[column[2]]
+            metric = findings.SHORT[column[2]]
+            metric = NARROW.get(metric, metric) if narrow else metric
             width = max(sum(widths) + n - 1, len(metric))
             wide.append(width)
             metrics.append(metric.rjust(width))
@@ -179,15 +132,22 @@ VERDICTS = {True: "✓", False: "✗", None: DASH}
 def _show_closely(found: Classification, console: Console) -> None:
     """Print thresholds, calibration and groups of people, for a few representations."""
     title = "[bold]At a threshold of one half[/] of the balanced probability, in per cent"
-    shown = threshold_rows(found, briefly).first(4)
-    _show_rows(console, title, shown, f"In brackets: 95 % intervals (Wilson's), not widened. {FIRST}")
+    shown = findings.threshold_rows(found, findings.briefly).first(4)
+    _show_rows(
+        console, title, shown, f"In brackets: 95 % intervals (Wilson's), not widened. {findings.FIRST}"
+    )
     title = "[bold]Calibration[/]: an intercept of 0 and a slope of 1 are best"
-    shown = calibration_rows(found, briefly).first(4)
-    _show_rows(console, title, shown, f"In brackets: 95 % intervals, not widened. {FIRST} {NO_INTERCEPT}")
+    shown = findings.calibration_rows(found, findings.briefly).first(4)
+    _show_rows(
+        console,
+        title,
+        shown,
+        f"In brackets: 95 % intervals, not widened. {findings.FIRST} {findings.NO_INTERCEPT}",
+    )
     title = "[bold]Within groups[/], AUC by cross-validation, in per cent"
-    shown = group_rows(found, briefly, ["cv"])
-    few = f" {FEW_CASES}" if any(DASH in row for row in shown.cells) else ""
-    _show_rows(console, title, shown, f"In brackets: 95 % intervals, not widened. {FIRST}{few}")
+    shown = findings.group_rows(found, findings.briefly, ["cv"])
+    few = f" {findings.FEW_CASES}" if any(DASH in row for row in shown.cells) else ""
+    _show_rows(console, title, shown, f"In brackets: 95 % intervals, not widened. {findings.FIRST}{few}")
 
 
 def _show_rows(console: Console, title: str, rows: Rows, said: str) -> None:
@@ -204,11 +164,11 @@ def _show_scrambled(found: Classification, console: Console) -> None:
     rows, least = [], False
     for row in table.iter_rows(named=True):
         low, high = row["low"], row["high"]
-        p = permutation_p(row["p"], row["n"])
+        p = findings.permutation_p(row["p"], row["n"])
         least = least or p.startswith("≤")
         rows.append(
             [
-                briefly(row["representation"]),
+                findings.briefly(row["representation"]),
                 percent(row["value"]),
                 DASH if low is None or high is None else span(max(low, 0.0), min(high, 1.0)),
                 VERDICTS[row["passed"]],
@@ -218,17 +178,15 @@ def _show_scrambled(found: Classification, console: Console) -> None:
         )
     if rows:
         console.print("[bold]Scrambled labels[/] must give an AUC of 50 per cent", soft_wrap=True)
-        made = table_of(["", "scrambled", check_level(), "passed", "true labels,", "p"], rows)
+        made = table_of(["", "scrambled", findings.check_level(), "passed", "true labels,", "p"], rows)
         made.columns[4].header = Text("true labels,\nfirst\nrepetition", justify="right")
         console.print(made)
         if table["p"].null_count() == table.height:
             note(console, "no p: some people belong together, so labels cannot be exchanged freely")
     if least:
         n = int(table["n"][0])
-        note(
-            console,
-            f"{count(n, 'scramble')} can give no p below {permutation_p(1 / (1 + n), n).removeprefix('≤ ')}",
-        )
+        bound = findings.permutation_p(1 / (1 + n), n).removeprefix("≤ ")
+        note(console, f"{count(n, 'scramble')} can give no p below {bound}")
 
 
 PLACES = {"binary": "the paper's table 2, left", "multiclass": "table 2, right"}
@@ -244,7 +202,7 @@ def show(found: Classification, console: Console, *, simulated: bool = False, fu
     for setting in found.settings:
         _show_scores(found, setting, console)
     _show_factors(found, console)
-    missing = say_not_run(found, briefly)
+    missing = findings.say_not_run(found, findings.briefly)
     if missing:
         warn(console, *missing)
         console.print()
@@ -257,24 +215,24 @@ def show(found: Classification, console: Console, *, simulated: bool = False, fu
 
 def _show_people(found: Classification, console: Console, *, simulated: bool) -> None:
     flow = found.flow
-    parts = study_parts(found)
+    parts = findings.study_parts(found)
     judged = sum(flow.n(part) for part in parts)
     console.print(
         f"[bold]{count(judged, 'participant')}[/] of known status in {len(found.classes)} classes",
         soft_wrap=True,
     )
     if simulated:
-        warn(console, SIMULATED)
+        warn(console, findings.SIMULATED)
     rows = [[name, *(f"{counts.get(part, 0):,}" for part in parts)] for name, counts in flow.classes.items()]
     rows.append(["together", *(f"{flow.n(part):,}" for part in parts)])
     console.print(table_of(["", *parts.values()], rows))
-    out = left_out(flow)
+    out = findings.left_out(flow)
     said = [f"{n:,} ({why})" for n, why in out[:MOST_REASONS]]
     if len(out) > MOST_REASONS:
         said.append(f"{sum(n for n, _ in out[MOST_REASONS:]):,} (other reasons)")
     beside = (
         ", its 95 % confidence interval and what the paper reports"
-        if has_paper(found)
+        if findings.has_paper(found)
         else " and its 95 % confidence interval"
     )
     note(
@@ -283,22 +241,22 @@ def _show_people(found: Classification, console: Console, *, simulated: bool) ->
         f"cases: everybody who is not {found.classes[0]}",
         f"a cell has the value{beside}; in brackets, how many features",
     )
-    if asks_otherwise(found):
-        note(console, PAPERS_OWN)
+    if findings.asks_otherwise(found):
+        note(console, findings.PAPERS_OWN)
     console.print()
 
 
 def _show_scores(found: Classification, setting: str, console: Console) -> None:
     """Print the paper's table 2 for one setting."""
-    name = how_many_classes(found, setting).capitalize()
-    place = f" ({PLACES[setting]})" if has_paper(found, setting) else ""
+    name = findings.how_many_classes(found, setting).capitalize()
+    place = f" ({PLACES[setting]})" if findings.has_paper(found, setting) else ""
     unit = "; in per cent" if setting == "binary" else ""
     console.print(
-        Text.assemble((name, "bold"), f"{place}: {question(found, setting)}{unit}"),
+        Text.assemble((name, "bold"), f"{place}: {findings.question(found, setting)}{unit}"),
         soft_wrap=True,
     )
     lines: list[Line] = []
-    for heading, rows in grouped(main_rows(found)):
+    for heading, rows in findings.grouped(findings.main_rows(found)):
         lines.append((heading, None, "dim italic"))
         lines += _lines(rows, indent=" ")
     print_grid(lines, _columns(found, setting), _reader(found, found.scores, "representation"), console)
@@ -306,28 +264,30 @@ def _show_scores(found: Classification, setting: str, console: Console) -> None:
 
 def _show_factors(found: Classification, console: Console) -> None:
     """Print the paper's table 3: the factors alone and together."""
-    rows = factor_rows(found)
+    rows = findings.factor_rows(found)
     if not rows:
         return
-    columns = [(setting, "cv", metric) for setting in found.settings for metric in SHORT]
-    place = " (table 3)" if has_paper(found) else ""
+    columns = [(setting, "cv", metric) for setting in found.settings for metric in findings.SHORT]
+    place = " (table 3)" if findings.has_paper(found) else ""
     console.print(
         f"[bold]Factors alone and together[/]{place}, by cross-validation, in per cent", soft_wrap=True
     )
     read = _reader(found, found.scores, "representation")
-    print_grid(_lines(rows), columns, read, console, above=lambda column: how_many_classes(found, column[0]))
+    print_grid(
+        _lines(rows), columns, read, console, above=lambda column: findings.how_many_classes(found, column[0])
+    )
 
 
 def _columns(found: Classification, setting: str) -> list[Cell]:
     """Both metrics of every part in which a setting could be judged."""
     parts = found.scores.filter(setting=setting)["part"].unique(maintain_order=True)
-    return [(setting, part, metric) for part in parts for metric in SHORT]
+    return [(setting, part, metric) for part in parts for metric in findings.SHORT]
 
 
 def _lines(rows: Sequence[Row], *, indent: str = "") -> list[Line]:
     return [
         (
-            f"{indent}{briefly(name)}{f' ({n:,})' if n is not None else ''}",
+            f"{indent}{findings.briefly(name)}{f' ({n:,})' if n is not None else ''}",
             (name,),
             "bold" if name == "fidm" else "",
         )
@@ -337,13 +297,13 @@ def _lines(rows: Sequence[Row], *, indent: str = "") -> list[Line]:
 
 def _reader(found: Classification, frame: pl.DataFrame, *shows: str) -> Reader:
     """What gives the cells of scores, or of differences if rows show two representations."""
-    known = found_by(frame, "setting", "part", "metric", *shows)
+    known = findings.found_by(frame, "setting", "part", "metric", *shows)
     sign = len(shows) > 1
 
     def read(column: Cell, shown: Shown) -> tuple[str, str, str]:
         row = known.get((*column, *shown))
         if row is None:
-            has_told = not sign and has_paper(found, column[0])
+            has_told = not sign and findings.has_paper(found, column[0])
             return DASH, DASH, percent(classification(shown[0], *column) if has_told else None)
         low, high = row["low"], row["high"]
         is_clear = sign and low is not None and high is not None
@@ -357,18 +317,20 @@ def _reader(found: Classification, frame: pl.DataFrame, *shows: str) -> Reader:
 def _show_differences(found: Classification, console: Console, *, full: bool) -> None:
     """Print what each combination gains over its baseline, the same people compared with themselves."""
     settings = found.settings if full else found.settings[:1]
-    table = compared(found, *settings)
+    table = findings.compared(found, *settings)
     if not table.height:
         return
     pairs = table.select("representation", "against").unique(maintain_order=True).rows()
-    lines = [(pair_words(briefly, *pair), pair, "") for pair in pairs]
+    lines = [(findings.pair_words(findings.briefly, *pair), pair, "") for pair in pairs]
     read = _reader(found, table, "representation", "against")
     for setting in settings:
-        words = how_many_classes(found, setting)
+        words = findings.how_many_classes(found, setting)
         console.print(f"[bold]What a combination adds[/] to its baseline, {words}, in points", soft_wrap=True)
         print_grid(lines, _columns(found, setting), read, console)
-    console.print(say_chance(table), soft_wrap=True, markup=False)
-    more = "" if full or len(found.settings) == 1 else f"{how_many_classes(found, 'multiclass')} and "
+    console.print(findings.say_chance(table), soft_wrap=True, markup=False)
+    more = (
+        "" if full or len(found.settings) == 1 else f"{findings.how_many_classes(found, 'multiclass')} and "
+    )
     note(
         console,
         f"↑ ↓: an interval above or below 0; {more}differences from FIDM alone: classify-differences.csv",
@@ -378,29 +340,29 @@ def _show_differences(found: Classification, console: Console, *, full: bool) ->
 
 def _show_checks(found: Classification, console: Console, *, full: bool) -> None:
     """Say in a line what the checks gave; show them one by one if asked to, or if one failed."""
-    failed = say_failed(found, briefly)
+    failed = findings.say_failed(found, findings.briefly)
     if full or failed:
         _show_scrambled(found, console)
-    for line in say_checks(found):
+    for line in findings.say_checks(found):
         console.print(line, soft_wrap=True, markup=False)
     warn(console, *failed)
 
 
 def _say_notes(found: Classification, console: Console, *, full: bool) -> None:
     settings = found.record.settings
-    said = [*found.notes, *say_missing(found)]
-    if uses_effort(found):
-        said.append(NO_PRESENCE)
-    said += say_width(found)
+    said = [*found.notes, *findings.say_missing(found)]
+    if findings.uses_effort(found):
+        said.append(findings.NO_PRESENCE)
+    said += findings.say_width(found)
     if not found.flow.n("held-out"):
         said.append("nobody is held out: there is only cross-validation")
-    once = "; the paper cut its people once" if has_paper(found) else ""
+    once = "; the paper cut its people once" if findings.has_paper(found) else ""
     folds, repeats = (settings.get(name, DASH) for name in ("folds", "repeats"))
-    said.append(f"cross-validation: {folds} folds, {times(repeats)}{once}")
+    said.append(f"cross-validation: {folds} folds, {findings.times(repeats)}{once}")
     if found.scores.filter(part="cv")["low"].count():
-        said.append(say_widened(found))
-    if has_paper(found):
-        said.append(PAPERS_PEOPLE)
+        said.append(findings.say_widened(found))
+    if findings.has_paper(found):
+        said.append(findings.PAPERS_PEOPLE)
     if not full:
         said.append("thresholds, calibration, groups and all checks: --full, or classify-summary.md")
     note(console, *said)

@@ -17,7 +17,7 @@ import polars as pl
 from fidm.classify.features import KINDS as BLOCK_KINDS
 from fidm.classify.intervals import ALONE, CAREFUL
 from fidm.classify.result import KINDS, LABELS, Classification, Flow, in_words
-from fidm.classify.subgroups import FEWEST
+from fidm.classify.tabular import FEWEST
 from fidm.classify.validation import FOLD_NUMBER, LEVEL, SCRAMBLED
 from fidm.errors import count, listed
 from fidm.experiments.paper import CLASSIFICATION

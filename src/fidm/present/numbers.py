@@ -111,12 +111,7 @@ def cell_text(value: Any, unit: str | None = None) -> str:
 def estimate_text(value: float | None, low: float | None, high: float | None, status: str) -> str:
     """Return an estimate; one without a finite maximum is infinite on the side on which it has no end.
 
-    Parameters
-    ----------
-    value, low, high : float or None
-        The estimate and its interval; None where there is no finite number.
-    status : str
-        One of :data:`fidm.fit.profile.STATUSES`.
+    The numbers are None where they are not finite; ``status`` is one of :data:`fidm.fit.profile.STATUSES`.
 
     Examples
     --------
@@ -133,14 +128,8 @@ def estimate_text(value: float | None, low: float | None, high: float | None, st
 def not_estimated(name: str, n: int = 0, why: str = "") -> str:
     """Return why a person has no estimate of a parameter, of what it rests on.
 
-    Parameters
-    ----------
-    name : str
-        The parameter.
-    n : int
-        How many moves or observations there are all the same.
-    why : str
-        Why there are none, where more is known than that.
+    ``n`` is how many moves or observations there are all the same, ``why`` why there are none, where more is
+    known than that.
 
     Examples
     --------

@@ -44,24 +44,12 @@ from fidm.simulate.twin import TRUTH
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Person:
-    """One person's evidence as a result of its own: numbers and ids, no words.
+    """One person's evidence as a result of its own: numbers and ids, no words."""
 
-    Parameters
-    ----------
-    found : Evidence
-        Everybody's evidence.
-    behind : Behind
-        The same, with the places in the dialogs.
-    participant : str
-        Who.
-    top : int
-        How many actions.
-    """
-
-    found: Evidence
-    behind: Behind
-    participant: str
-    top: int
+    found: Evidence  # everybody's evidence
+    behind: Behind  # the same, with the places in the dialogs
+    participant: str  # who
+    top: int  # how many actions
 
     @property
     def record(self) -> Record:

@@ -11,72 +11,44 @@ from pathlib import Path
 from fidm.classify.result import Classification, in_words
 from fidm.errors import listed
 from fidm.files import whole_file
-from fidm.present import NOT_A_DIAGNOSIS
-from fidm.present.findings import (
-    FEW_CASES,
-    FIRST,
-    METRICS,
-    NO_INTERCEPT,
-    NO_PRESENCE,
-    PAPERS_PEOPLE,
-    PARTS,
-    SHORT,
-    SIDES,
-    SIMULATED,
-    calibration_rows,
-    compared,
-    found_by,
-    group_rows,
-    has_paper,
-    how_many_classes,
-    lacking,
-    left_out,
-    pair_words,
-    say_chance,
-    say_checks,
-    say_failed,
-    say_not_run,
-    say_widened,
-    say_width,
-    study_parts,
-    threshold_rows,
-    times,
-    uses_effort,
-)
+from fidm.present import NOT_A_DIAGNOSIS, findings
 from fidm.present.numbers import DASH, cell, plain_text, sentence, table
 
 
 def performance(result: Classification) -> list[str]:
     """Return section 7: scores with intervals, and what combinations add."""
-    columns = [(part, metric) for part in result.parts for metric in METRICS]
-    header = ["", *(f"{PARTS[part]}, {SHORT[metric]}" for part, metric in columns)]
+    columns = [(part, metric) for part in result.parts for metric in findings.METRICS]
+    header = ["", *(f"{findings.PARTS[part]}, {findings.SHORT[metric]}" for part, metric in columns)]
     ends = ", with 95 % intervals" if result.scores["low"].count() else "; too few people for intervals"
     lines = ["## 7 Performance", "", f"In per cent{ends}.", ""]
-    known = found_by(result.scores, "setting", "representation", "part", "metric")
+    known = findings.found_by(result.scores, "setting", "representation", "part", "metric")
     for setting in result.settings:
         rows = [
             [in_words(name), *(cell(known.get((setting, name, *one))) for one in columns)]
             for name in result.representations
         ]
-        lines += [f"**{how_many_classes(result, setting).capitalize()}**", *table(header, rows)]
-    differences = compared(result, "binary")
+        lines += [f"**{findings.how_many_classes(result, setting).capitalize()}**", *table(header, rows)]
+    differences = findings.compared(result, "binary")
     if not differences.height:
         return lines
-    gains = found_by(differences, "representation", "against", "part", "metric")
+    gains = findings.found_by(differences, "representation", "against", "part", "metric")
     pairs = differences.select("representation", "against").unique(maintain_order=True).rows()
     rows = [
-        [pair_words(in_words, *pair), *(cell(gains.get((*pair, *one)), sign=True) for one in columns)]
+        [
+            findings.pair_words(in_words, *pair),
+            *(cell(gains.get((*pair, *one)), sign=True) for one in columns),
+        ]
         for pair in pairs
     ]
     elsewhere = ["p values"] if differences["p"].count() else []
-    elsewhere += [how_many_classes(result, "multiclass")] if "multiclass" in result.settings else []
+    elsewhere += [findings.how_many_classes(result, "multiclass")] if "multiclass" in result.settings else []
     more = listed(elsewhere) if elsewhere else ""
     where = f" {more if differences['p'].count() else more.capitalize()}: classify-differences.csv."
     return [
         *lines,
         "**What a combination adds to its baseline**, two classes, in points",
         *table(header, rows),
-        f"{say_chance(differences)}{where if more else ''}",
+        f"{findings.say_chance(differences)}{where if more else ''}",
     ]
 
 
@@ -85,31 +57,31 @@ def output(result: Classification) -> list[str]:
     return [
         "## 8 Probabilities and thresholds",
         "",
-        f"Two classes. {FIRST} Intervals of this section are not widened.",
+        f"Two classes. {findings.FIRST} Intervals of this section are not widened.",
         "",
         "At a threshold of one half of the balanced probability, fixed before anybody was judged; in per "
         "cent, with Wilson's intervals. PPV and NPV hold only where cases are as frequent as among these "
         "people.",
-        *table(*threshold_rows(result, in_words), left=2),
+        *table(*findings.threshold_rows(result, in_words), left=2),
         "Calibration, at the prevalence of the training part (best: intercept 0, slope 1, a Brier score "
-        f"below that of the prevalence alone). {NO_INTERCEPT}",
-        *table(*calibration_rows(result, in_words), left=2),
+        f"below that of the prevalence alone). {findings.NO_INTERCEPT}",
+        *table(*findings.calibration_rows(result, in_words), left=2),
         "Clinical utility (net benefit): not examined.",
     ]
 
 
 def groups(result: Classification) -> list[str]:
     """Return section 9: scores within groups of people."""
-    header, rows = group_rows(result, in_words, result.parts)
+    header, rows = findings.group_rows(result, in_words, result.parts)
     if not rows:
         return ["## 9 Groups", "", "The study has no columns of age, sex or education to cut people by."]
     return [
         "## 9 Groups",
         "",
-        f"Area under the ROC curve, two classes, in per cent. {FIRST} Intervals are DeLong's, not widened. "
-        "Balanced accuracy and all other representations: classify-groups.csv.",
+        f"Area under the ROC curve, two classes, in per cent. {findings.FIRST} Intervals are DeLong's, not "
+        "widened. Balanced accuracy and all other representations: classify-groups.csv.",
         *table(header, rows, left=2),
-        *([FEW_CASES] if any(DASH in row for row in rows) else []),
+        *([findings.FEW_CASES] if any(DASH in row for row in rows) else []),
     ]
 
 
@@ -122,14 +94,14 @@ def limitations(result: Classification, *, simulated: bool) -> list[str]:
     return [
         "## 10 Checks and limitations",
         "",
-        *(f"- {plain_text(sentence(one))}" for one in say_checks(result)),
-        *(f"- **{plain_text(one)}**" for one in say_failed(result, in_words)),
+        *(f"- {plain_text(sentence(one))}" for one in findings.say_checks(result)),
+        *(f"- **{plain_text(one)}**" for one in findings.say_failed(result, in_words)),
         "- Intervals do not cover chance in who was trained on or in how folds were cut (classify.csv has "
         "the spread over repetitions), nor another clinic, language or map.",
         f"- Representations were compared many times on the same people; some {chance} by chance.",
         f"- {held_out}: this is no external validation.",
         *(["- The people are simulated and made to resemble the paper's."] if simulated else []),
-        *([f"- {PAPERS_PEOPLE} They are in classify.csv."] if has_paper(result) else []),
+        *([f"- {findings.PAPERS_PEOPLE} They are in classify.csv."] if findings.has_paper(result) else []),
     ]
 
 
@@ -210,20 +182,20 @@ def _head(result: Classification, simulated: bool) -> list[str]:
         f"**{NOT_A_DIAGNOSIS}**",
     ]
     if simulated:
-        lines += ["", f"**{SIMULATED}**"]
+        lines += ["", f"**{findings.SIMULATED}**"]
     return [*lines, *table(["TRIPOD+AI item", "about", "section"], ITEMS, left=3)]
 
 
 def _participants(result: Classification) -> list[str]:
     flow, settings = result.flow, result.record.settings
-    parts = study_parts(result)
+    parts = findings.study_parts(result)
     split = plain_text(settings.get("split", "split"))
     said = f"{sum(flow.n(part) for part in parts):,} people were analysed: {flow.n('train'):,} in the "
     if len(parts) > 1:
         said += f"training part and {flow.n('held-out'):,} in the held-out part (column {split})."
     else:
         said += "training part, nobody held out."
-    out = [f"{n:,} ({plain_text(why)})" for n, why in left_out(flow)]
+    out = [f"{n:,} ({plain_text(why)})" for n, why in findings.left_out(flow)]
     rows = [
         [
             name,
@@ -249,7 +221,7 @@ def _outcome(result: Classification) -> list[str]:
         f"who is not {first}."
     )
     if "multiclass" in result.settings:
-        said += f" Also {how_many_classes(result, 'multiclass')}, each against the rest."
+        said += f" Also {findings.how_many_classes(result, 'multiclass')}, each against the rest."
     return ["## 2 Outcome", "", said]
 
 
@@ -260,9 +232,9 @@ def _predictors(result: Classification) -> list[str]:
         [plain_text(in_words(name)), _source(result, name, kinds[name]), f"{counts[name]:,}"]
         for name in result.representations
     ]
-    notes = [*say_not_run(result, in_words), *result.notes]
-    if uses_effort(result):
-        notes.append(NO_PRESENCE)
+    notes = [*findings.say_not_run(result, in_words), *result.notes]
+    if findings.uses_effort(result):
+        notes.append(findings.NO_PRESENCE)
     written = set(result.coefficients["representation"])
     absent = [plain_text(in_words(name)) for name in result.representations if name not in written]
     but = f" (not of {listed(absent)}, which have too many features)" if absent else ""
@@ -332,11 +304,11 @@ def _sample_size(result: Classification) -> list[str]:
             f"Fewer than {FEW_EVENTS} of them per feature, where only the penalty of the regression keeps it "
             f"from overfitting: {said}."
         )
-    return [*lines, *say_width(result)]
+    return [*lines, *findings.say_width(result)]
 
 
 def _missing(result: Classification) -> list[str]:
-    found = lacking(result)
+    found = findings.lacking(result)
     lines = [
         "## 5 Missing data",
         "",
@@ -348,7 +320,7 @@ def _missing(result: Classification) -> list[str]:
         [
             in_words(row["representation"]),
             row["feature"],
-            SIDES["held-out" if row["part"] == "held-out" else "train"],
+            findings.SIDES["held-out" if row["part"] == "held-out" else "train"],
             f"{row['n_missing']:,} of {row['n']:,}",
         ]
         for row in found.head(MOST_MISSING).iter_rows(named=True)
@@ -375,7 +347,7 @@ def _analysis(result: Classification) -> list[str]:
         "held-out part."
     )
     several = (
-        f"; for {how_many_classes(result, 'multiclass')} the mean over classes"
+        f"; for {findings.how_many_classes(result, 'multiclass')} the mean over classes"
         if "multiclass" in result.settings
         else ""
     )
@@ -387,12 +359,12 @@ def _analysis(result: Classification) -> list[str]:
         f"- **Preparation.** Median imputation, then standardization. {scaling}All of it, and what people "
         "share in FIDM, is learned from the training people of each fold alone.",
         f"- **Validation.** {settings.get('folds', DASH)}-fold cross-validation of the training part, "
-        f"stratified by class, {times(repeats)}{new} (seed {DASH if seed is None else seed}){stay}."
+        f"stratified by class, {findings.times(repeats)}{new} (seed {DASH if seed is None else seed}){stay}."
         f"{once if 'held-out' in result.parts else ''}",
         f"- **Measures.** Area under the ROC curve and balanced accuracy{several}. In cross-validation they "
         "are computed within folds and averaged.",
         "- **Intervals.** 95 %, by the influence of every person (for an AUC DeLong's; in cross-validation "
-        f"after LeDell et al. 2015). {say_widened(result)} Differences compare the same people with "
+        f"after LeDell et al. 2015). {findings.say_widened(result)} Differences compare the same people with "
         "themselves.",
         "- **Class imbalance.** Because of the weights the output is a balanced probability, that of a world "
         "in which all classes are equally frequent. The threshold of one half refers to it. For calibration "

@@ -1,16 +1,11 @@
-"""Opening a study for its report: its people, what they share, and the evidence with what was said.
+"""Opening a study for its report: its people, what they share, the evidence with what was said, and reviews.
 
-What a report's people are made of: everything computed, for everybody at once.
-
-Who is who in a report that must not lead back to anybody.
-
-People are called P001, P002 and so on in an order nobody can guess: it is drawn from the machine's own
-randomness, not from a seed, since whoever knows the ids of a study and the seed could draw the same order.
-Only a key file, if one is asked for, says who is who; if it is there already, people keep their names, and
-those who are new in the study get new ones. People also stand in the order of their new names, everywhere:
-in the order of the study, whoever knows its ids could count who is who.
-
-Who decided what about a segment on the review page, when and why, as a report shows it.
+Everything is computed here, for everybody at once. In a report that must not lead back to anybody, people are
+called P001, P002 and so on in an order nobody can guess: it is drawn from the machine's own randomness, not
+from a seed, since whoever knows the ids of a study and the seed could draw the same order. Only a key file,
+if one is asked for, says who is who; if it is there already, people keep their names, and those who are new
+in the study get new ones. People also stand in the order of their new names, everywhere: in the order of the
+study, whoever knows its ids could count who is who.
 """
 
 from __future__ import annotations
@@ -67,21 +62,10 @@ def segment_reviews(
 ) -> dict[Where, list[dict[str, Any]]]:
     """Return the latest decision of every reviewer about each segment, oldest first.
 
-    Only decisions about words that are still the same count, and none that was withdrawn.
-
-    Parameters
-    ----------
-    folder : Path
-        The study.
-    tasks : sequence of TaskModel
-        Its tasks.
-    fingerprint : object
-        The fingerprint of the task it was grounded on, as its grounding says.
-    names : mapping of str to str, optional
-        What people are called in a de-identified report: reviewers are numbered then, and neither comments
-        nor times are told.
-    secret : bytes
-        What the numbers of reviewers are drawn with, see :func:`reviewer_names`.
+    Only decisions about words that are still the same count, and none that was withdrawn. ``fingerprint`` is
+    that of the task it was grounded on, as its grounding says. ``names`` is what people are called in a
+    de-identified report: reviewers are numbered then with ``secret`` (see :func:`reviewer_names`), and
+    neither comments nor times are told.
     """
     decisions = Trail(folder).decisions
     task = next((one for one in tasks if one.fingerprint == fingerprint), None)
@@ -121,15 +105,9 @@ def _told(made: Decision, called: Mapping[str, str], *, hide: bool, holds: bool)
 def reviewer_names(reviewers: Sequence[str], *, hide: bool, secret: bytes = b"") -> dict[str, str]:
     """Return what reviewers are called: their names, or "reviewer 1" and so on.
 
-    Parameters
-    ----------
-    reviewers : sequence of str
-        Who they are.
-    hide : bool
-        Whether they are numbered instead.
-    secret : bytes
-        Drawn anew for each report and kept nowhere: reviewers are numbered in an order that depends on it, so
-        that it is neither that of the alphabet nor one that anybody who knows their names could find again.
+    ``secret`` is drawn anew for each report and kept nowhere: reviewers are numbered in an order that depends
+    on it, so that it is neither that of the alphabet nor one that anybody who knows their names could find
+    again.
     """
     known = sorted(dict.fromkeys(reviewers))
     if hide:
@@ -143,48 +121,25 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What is known of the people of a study, all computed.
+    """What is known of the people of a study, all computed."""
 
-    Parameters
-    ----------
-    cohort : Cohort
-        The people.
-    fit : Fit
-        What they share.
-    profile : Profile
-        Their estimates.
-    found : Evidence
-        Their evidence.
-    behind : Behind
-        The same with its places in the dialogs.
-    tasks : tuple of TaskModel
-        Their tasks.
-    label : str or None
-        The column with people's status; None where there is none.
-    languages : mapping
-        The language of each dialog, by participant and episode.
-    is_deidentified : bool
-        Whether nothing may lead back to a person: no words, no covariates, no names of episodes.
-    reviews : mapping
-        What reviewers decided, by participant, episode and segment.
-    gaps : Gaps
-        Who has no data, whose episodes are copies, and whose effort awaits review.
-    other_way : DataFrame or None
-        Everybody's η with inferred moves treated the other way, with its ends and status, as ``fidm fit``
-        wrote it beside the same estimates; None where it did not.
-    """
-
-    cohort: Cohort
-    fit: Fit
-    profile: Profile
-    found: Evidence
-    behind: Behind
-    tasks: tuple[TaskModel, ...]
-    label: str | None = None
+    cohort: Cohort  # the people
+    fit: Fit  # what they share
+    profile: Profile  # their estimates
+    found: Evidence  # their evidence
+    behind: Behind  # the same with its places in the dialogs
+    tasks: tuple[TaskModel, ...]  # their tasks
+    label: str | None = None  # the column with people's status; None where there is none
+    # The language of each dialog, by participant and episode.
     languages: Mapping[Key, str] = field(default_factory=dict)
+    # Whether nothing may lead back to a person: no words, no covariates, no names of episodes.
     is_deidentified: bool = False
+    # What reviewers decided, by participant, episode and segment.
     reviews: Mapping[tuple[str, str, str], list[dict[str, Any]]] = field(default_factory=dict)
+    # Who has no data, whose episodes are copies, and whose effort awaits review.
     gaps: Gaps = field(default_factory=Gaps)
+    # Everybody's η with inferred moves treated the other way, with its ends and status, as ``fidm fit`` wrote
+    # it beside the same estimates; None where it did not.
     other_way: pl.DataFrame | None = None
 
     def why_not(self, row: int, k: int) -> str:
@@ -202,12 +157,8 @@ SHOWN = re.compile(r"P[0-9]{1,9}")
 def draw_names(ids: Sequence[str], *, key: Path | None = None) -> dict[str, str]:
     """Return what each person is called in a de-identified report.
 
-    Parameters
-    ----------
-    ids : sequence of str
-        Everybody, those who are excluded among them.
-    key : Path, optional
-        A file that says who is who, used if it is there.
+    ``ids`` are everybody's, those who are excluded among them; ``key`` is a file that says who is who, used
+    if it is there.
 
     Examples
     --------
@@ -306,41 +257,19 @@ class ReportOptions:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A study with everything computed that its sections and its people need.
+    """A study with everything computed that its sections and its people need."""
 
-    Parameters
-    ----------
-    asked : ReportOptions
-        What the report is asked for.
-    study : StudyFolder
-        The study itself, with its results; its people have their own names.
-    known : Known
-        What is known of its people.
-    excluded : DataFrame
-        ``participant`` and ``reason`` of whoever takes no part.
-    source : str
-        Where what people share comes from, in words.
-    provenance : mapping
-        How the study was grounded; empty where it was not.
-    grounded : DataFrame or None
-        Every grounded segment of those who take part.
-    notes : tuple of str
-        What a reader must not miss.
-    names : mapping of str to str
-        What people are called instead of their ids, in a de-identified report.
-    secret : bytes
-        What the order of reviewers is drawn with in a de-identified report; never shown.
-    """
-
-    asked: ReportOptions
-    study: StudyFolder
-    known: Known
-    excluded: pl.DataFrame
-    source: str
-    provenance: Mapping[str, Any]
-    grounded: pl.DataFrame | None
-    notes: tuple[str, ...] = ()
+    asked: ReportOptions  # what the report is asked for
+    study: StudyFolder  # the study itself, with its results; its people have their own names
+    known: Known  # what is known of its people
+    excluded: pl.DataFrame  # ``participant`` and ``reason`` of whoever takes no part
+    source: str  # where what people share comes from, in words
+    provenance: Mapping[str, Any]  # how the study was grounded; empty where it was not
+    grounded: pl.DataFrame | None  # every grounded segment of those who take part
+    notes: tuple[str, ...] = ()  # what a reader must not miss
+    # What people are called instead of their ids, in a de-identified report.
     names: Mapping[str, str] = field(default_factory=dict, repr=False)
+    # What the order of reviewers is drawn with in a de-identified report; never shown.
     secret: bytes = field(default=b"", repr=False)
 
     @property

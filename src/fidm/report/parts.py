@@ -70,14 +70,8 @@ COLUMNS: Mapping[str, str] = {
 def against(profile: Profile, row: int, k: int, why: str = "") -> str | None:
     """Return what is to be said against a person's estimate, by how it was made; None where nothing is.
 
-    Parameters
-    ----------
-    profile : Profile
-        Everybody's profile.
-    row, k : int
-        The person, and the parameter.
-    why : str
-        Why nothing was observed, where more is known than that.
+    ``row`` and ``k`` are the person and the parameter; ``why`` is why nothing was observed, where more is
+    known than that.
     """
     status, name, n = STATUSES[profile.status[row, k]], profile.parameters[k], int(profile.n[row, k])
     if status == "no_observation":

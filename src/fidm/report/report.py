@@ -292,6 +292,8 @@ def write_report(
 ) -> tuple[Path, ...]:
     """Write the report of a study as one HTML file that opens anywhere, with the same as JSON beside it.
 
+    The paths of what was written come back.
+
     Parameters
     ----------
     study : path
@@ -303,11 +305,6 @@ def write_report(
         names. Without one, nobody can tell later, and another report has other names.
     task, use, label, normal, participants, classify, deidentify, skip_bad, seed, workers, on_progress
         As in :func:`build_report`.
-
-    Returns
-    -------
-    tuple of Path
-        What was written.
     """
     target = Path(path) if path is not None else Path(study) / (DEIDENTIFIED if deidentify else NAME)
     targets(target, key=None if key is None else Path(key))
@@ -368,12 +365,8 @@ def templates(more: Callable[[str], str | None] | None = None) -> Environment:
     """Return what fills in templates: the report's, and before them those of another page.
 
     ``parts.html`` has the macros ``show_table`` and ``show_sections``, which show what
-    :mod:`fidm.report.parts` makes; with ``whole=true`` the first cell of a row is never cut.
-
-    Parameters
-    ----------
-    more : callable, optional
-        Gives the text of another page's own template by its name, or None.
+    :mod:`fidm.report.parts` makes; with ``whole=true`` the first cell of a row is never cut. ``more`` gives
+    the text of another page's own template by its name, or None.
     """
 
     def text_of(name: str) -> str:
@@ -450,16 +443,9 @@ def is_long(text: str) -> bool:
 def laid_out(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table as the page shows it: an interval and a remark stand in the cell of their number.
 
-    Parameters
-    ----------
-    table : mapping
-        What :func:`fidm.report.parts.table` gave. A column with ``within`` has no place of its own.
-
-    Returns
-    -------
-    dict
-        ``columns``, ``rows`` of cells (``text``, ``more`` for the interval, ``mark`` for the remarks), and
-        ``marks``: what each mark means.
+    ``table`` is what :func:`fidm.report.parts.table` gave; a column with ``within`` has no place of its own.
+    What comes back has ``columns``, ``rows`` of cells (``text``, ``more`` for the interval, ``mark`` for the
+    remarks), and ``marks``: what each mark means.
     """
     columns = table["columns"]
     shown = [i for i, one in enumerate(columns) if not one.get("within")]

@@ -515,9 +515,7 @@ def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, 
         ("Python", platform.python_version()),
         *((name, version(name)) for name in LIBRARIES),
         *((f"task {name}", hash_) for name, hash_ in record.tasks.items()),
-        *(
-            [] if opened.known.is_deidentified else [("data", record.data)]
-        ),  # a hash with people's names in it
+        *([] if opened.known.is_deidentified else [("data", record.data)]),  # a hash of people's names, too
         *((f"fit: {key}", value) for key, value in _flat(record.settings)),
         *((f"report: {key}", value) for key, value in _flat(settings)),
     ]

@@ -90,16 +90,8 @@ class ChangedError(GroundingError):
 class Desk:
     """A study that is being reviewed; several people may do so at once.
 
-    Parameters
-    ----------
-    study : path
-        A grounded study.
-    task : TaskModel, optional
-        Its task; by default the one that study.toml names.
-    reviewer : str
-        Who is reviewing, unless the page says otherwise.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
+    ``task`` is by default the one that study.toml names; ``reviewer`` is who reviews unless the page says
+    otherwise.
     """
 
     def __init__(

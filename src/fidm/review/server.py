@@ -91,14 +91,7 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
 class Guard:
     """Stands before the application and lets nobody in who is not the page itself.
 
-    Parameters
-    ----------
-    app : ASGI application
-        What is guarded.
-    port : int
-        Where the server listens.
-    token : str
-        What every request for data must carry.
+    ``port`` is where the server listens, ``token`` what every request for data must carry.
     """
 
     def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:

@@ -26,8 +26,7 @@ from fidm.grounding.review.verdicts import (
     segment_key,
 )
 from fidm.grounding.route.program import EXIT, FINISH, Program, write_program
-from fidm.grounding.route.replay import Replay, replay
-from fidm.grounding.route.terrain import HEADING_NAMES, HEADINGS, Position, Terrain
+from fidm.grounding.route.replay import HEADING_NAMES, HEADINGS, Position, Replay, Terrain, replay
 from fidm.tasks.grid import MOVES
 
 SNIPPET = 70
@@ -39,14 +38,7 @@ ARROWS = {"up": "↑", "down": "↓", "right": "→", "left": "←"}
 class Walked:
     """A dialog as it stands after what people decided, and as it looks to somebody who does not know that.
 
-    Parameters
-    ----------
-    dialog : GroundedDialog
-        The dialog as the grounder left it.
-    decisions : sequence of Decision
-        What people decided about it, oldest first.
-    terrain : Terrain
-        The map.
+    ``decisions`` are what people decided about it, oldest first.
     """
 
     def __init__(self, dialog: GroundedDialog, decisions: Sequence[Decision], terrain: Terrain) -> None:
@@ -108,21 +100,11 @@ class Walked:
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks, and in which way.
+    """Who looks, and in which way."""
 
-    Parameters
-    ----------
-    reviewer : str
-        Who.
-    sample : str
-        The audit sample that is judged, blind; empty if none is.
-    is_settling : bool
-        Whether segments are looked at because reviewers differ.
-    """
-
-    reviewer: str
-    sample: str = ""
-    is_settling: bool = False
+    reviewer: str  # who
+    sample: str = ""  # the audit sample that is judged, blind; empty if none is
+    is_settling: bool = False  # whether segments are looked at because reviewers differ
 
     @property
     def is_blind(self) -> bool:

@@ -1,14 +1,9 @@
 """How simulated people act in a dialog: they choose, and say exactly what they chose.
 
 A person acts as a softmax chooser or as a walker does, or names a destination and leaves the way to the
-planner. What they do is cut into segments; each gets a route program that says it exactly. The program is
-replayed before it is used, so what it says and what was done can never differ.
-
-Two ways for simulated people to act in a dialog: as the model says, or as people walk.
-
-A dialog asks for one action after the other, and sometimes for the place somebody is heading for.
-
-How simulated people say what they do: every wording of a run of moves that fixes it, as route programs.
+planner. What they do is cut into segments; each gets a route program that says it exactly, drawn among all
+wordings that do. The program is replayed before it is used, so what it says and what was done can never
+differ.
 """
 
 from __future__ import annotations
@@ -23,8 +18,7 @@ import numpy as np
 from fidm.cohort import NO_ACTION
 from fidm.errors import DataError
 from fidm.grounding.route.program import EXIT, FINISH, START, Instruction, Op, Program, Way
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import HEADING_NAMES, LEFT_OF, OPPOSITE, RIGHT_OF, Position, Terrain
+from fidm.grounding.route.replay import HEADING_NAMES, LEFT_OF, OPPOSITE, RIGHT_OF, Position, Terrain, replay
 from fidm.simulate import walker as walking
 from fidm.simulate.walker import Walker
 from fidm.tasks.model import TaskModel
@@ -36,12 +30,7 @@ _PLACES: dict[str, str] = {"PAY": FINISH, "LEAVE": EXIT}
 class Describer:
     """Finds the programs that say exactly what was done.
 
-    Parameters
-    ----------
-    terrain : Terrain
-        The map.
-    told : frozenset of str
-        The phases the assessor opens.
+    ``told`` are the phases the assessor opens.
     """
 
     def __init__(self, terrain: Terrain, told: frozenset[str]) -> None:
@@ -306,41 +295,21 @@ class Style:
 
 @dataclass(slots=True)
 class Stretch:
-    """What one segment is about.
+    """What one segment is about."""
 
-    Parameters
-    ----------
-    program : tuple of Instruction
-        What is said about the way.
-    actions, states : list of int
-        What is done, and the states it is done in.
-    inferred : list of bool
-        Whether the planner chose the action.
-    n_moves : int
-        How many of the actions are movements.
-    opened : tuple of str
-        The phases the assessor opens right after it.
-    """
-
-    program: Program
+    program: Program  # what is said about the way
+    # What is done, and the states it is done in.
     actions: list[int]
     states: list[int]
-    inferred: list[bool]
-    n_moves: int
-    opened: tuple[str, ...] = ()
+    inferred: list[bool]  # whether the planner chose the action
+    n_moves: int  # how many of the actions are movements
+    opened: tuple[str, ...] = ()  # the phases the assessor opens right after it
 
 
 class Actor:
     """A task, ready to be acted out by many people.
 
-    Parameters
-    ----------
-    task : TaskModel
-        A task made from a map.
-    style : Style
-        How people put their way into words.
-    by : Values or Walker
-        The soft values people choose by, or the walkers they are.
+    ``by`` is the soft values people choose by, or the walkers they are.
     """
 
     def __init__(self, task: TaskModel, style: Style, by: Values | Walker) -> None:

@@ -1,9 +1,8 @@
 """Simulated people with known parameters: choosers or walkers whose speech follows the effort channels.
 
-Every person has a random stream of their own, made from the seed and the person's number, so a cohort of a
-given seed is the same however many people are simulated at a time.
-
-Simulated people who choose as the model says: by the softmax of η times the value of each action.
+Choosers act as the model says, by the softmax of η times the value of each action. Every person has a random
+stream of their own, made from the seed and the person's number, so a cohort of a given seed is the same
+however many people are simulated at a time.
 """
 
 from __future__ import annotations

@@ -1,16 +1,11 @@
 """Who simulated people are: diagnosis, age, education, scores, and the part of the study they are in.
 
-Nothing here is data about anybody; :mod:`fidm.simulate.people` says what is invented and what is calibrated.
-Whoever has which diagnosis, and is in which part, is dealt by exact quotas. What else a person has comes from
-a random stream of their own, made from the seed and their number, so that people may be drawn in any parts.
-
-The make-up of a simulated study: its diagnoses, what they change, and what a rater scores.
-
 Everything here is invented, or calibrated to figures that were published; nothing is data about anybody. The
-shares of the three diagnoses and the sizes of the parts are the paper's. How far a diagnosis moves action
-sensitivity and effort was chosen so that the model separates people about as weakly as it does in the paper
-(``benchmarks/simulate.py`` shows by how much). The instrument's seven subscores are not published: those here
-have names, maxima and difficulties of our own.
+shares of the three diagnoses and the sizes of the parts are the paper's, and dealt by exact quotas. How far a
+diagnosis moves action sensitivity and effort was chosen so that the model separates people about as weakly as
+it does in the paper (``benchmarks/simulate.py`` shows by how much). The instrument's seven subscores are not
+published: those here have names, maxima and difficulties of our own. What else a person has comes from a
+random stream of their own, made from the seed and their number, so that people may be drawn in any parts.
 """
 
 from __future__ import annotations
@@ -199,17 +194,10 @@ def quotas(n: int, shares: Sequence[float]) -> list[int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Roster:
-    """Who has which diagnosis, and who is in which part of the study.
+    """Who has which diagnosis, and who is in which part of the study."""
 
-    Parameters
-    ----------
-    group : int array [n]
-        The row of each person's group.
-    is_test, is_excluded : bool array [n]
-        Whether they are kept for the test, and whether they did not complete; nobody is both.
-    """
-
-    group: NDArray[np.int8]
+    group: NDArray[np.int8]  # [n]: the row of each person's group
+    # [n]: whether they are kept for the test, and whether they did not complete; nobody is both.
     is_test: NDArray[np.bool_]
     is_excluded: NDArray[np.bool_]
 
@@ -222,15 +210,6 @@ def draw_roster(n: int, *, seed: int, clinic: Clinic | None = None) -> Roster:
 
     Those who complete have diagnoses in the given shares, those who do not likewise; each part of the study
     has its due of each diagnosis.
-
-    Parameters
-    ----------
-    n : int
-        How many people.
-    seed : int
-        The same seed deals alike.
-    clinic : Clinic, optional
-        The make-up of the study.
     """
     if not isinstance(n, int | np.integer) or n < 1:
         raise DataError(f"n is {n}; there must be somebody to simulate.")
@@ -263,16 +242,7 @@ def draw_people(
 ) -> pl.DataFrame:
     """Return who people are: ``participant``, ``split``, ``diagnosis``, age, education, sex, ``excluded``.
 
-    Parameters
-    ----------
-    roster : Roster
-        Everybody's diagnosis and part.
-    seed : int
-        The same seed gives the same people.
-    clinic : Clinic, optional
-        The make-up of the study.
-    first, n : int
-        The number of the first person and how many; by default everybody.
+    ``first`` and ``n`` are the number of the first person and how many; by default everybody.
 
     Examples
     --------
@@ -311,14 +281,7 @@ def draw_people(
 def shifts_of(group: NDArray[np.int8], channels: Sequence[str], *, clinic: Clinic | None = None) -> Floats:
     """Return how far each person's diagnosis moves them in (log η, θ…), [n, D].
 
-    Parameters
-    ----------
-    group : int array [n]
-        The rows of their groups.
-    channels : sequence of str
-        The names of the channels, in the order of θ.
-    clinic : Clinic, optional
-        The make-up of the study.
+    ``group`` [n] are the rows of their groups; ``channels`` are in the order of θ.
     """
     made = clinic or Clinic()
     table = [[one.log_sensitivity, *(one.effort.get(name, 0.0) for name in channels)] for one in made.groups]
@@ -338,19 +301,7 @@ def score_people(
 
     A score depends on the diagnosis, a little on the person's own ability and effort (the same that
     :func:`fidm.simulate_cohort` draws for this seed), and mostly on noise, as scores of short assessments do.
-
-    Parameters
-    ----------
-    roster : Roster
-        Everybody's diagnosis and part.
-    seed : int
-        As for :func:`draw_people`.
-    people : People, optional
-        How people differ within a diagnosis.
-    clinic : Clinic, optional
-        The make-up of the study.
-    first, n : int
-        The number of the first person and how many; by default everybody.
+    ``people`` is how people differ within a diagnosis; the rest is as for :func:`draw_people`.
     """
     made, kind = clinic or Clinic(), people or People()
     numbers = range(first, len(roster) if n is None else first + n)

@@ -1,10 +1,9 @@
 """How simulated people talk: words for a route program, what they cost, and when they are said.
 
-The four effort channels of a segment are drawn first; the talk is then made to fit them as closely as words
-allow. It can be no shorter than the words that are needed, and every turn needs some. What is returned is
-what the talk really is, which is what a table of the truth must hold. Times are whole milliseconds.
-
-The wordings of simulated people, one file per language.
+The wordings are in one file per language. The four effort channels of a segment are drawn first; the talk is
+then made to fit them as closely as words allow. It can be no shorter than the words that are needed, and
+every turn needs some. What is returned is what the talk really is, which is what a table of the truth must
+hold. Times are whole milliseconds.
 """
 
 from __future__ import annotations
@@ -40,24 +39,12 @@ def _tables(language: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A piece of talk about the way: a wording, and what stands in its gaps.
+    """A piece of talk about the way: a wording, and what stands in its gaps."""
 
-    Parameters
-    ----------
-    wording : str
-        A wording with named gaps.
-    slots : mapping of str to str
-        What stands in the gaps.
-    place : str
-        The place it names; empty for none.
-    squares : int
-        How many squares it speaks of; 0 for none.
-    """
-
-    wording: str
-    slots: Mapping[str, str] = field(default_factory=dict)
-    place: str = ""
-    squares: int = 0
+    wording: str  # a wording with named gaps
+    slots: Mapping[str, str] = field(default_factory=dict)  # what stands in the gaps
+    place: str = ""  # the place it names; empty for none
+    squares: int = 0  # how many squares it speaks of; 0 for none
 
     @property
     def text(self) -> str:
@@ -66,15 +53,7 @@ class Clause:
 
 
 class Phrases:
-    """The wordings of one language, for one task.
-
-    Parameters
-    ----------
-    language : str
-        ``"yue"`` or ``"en"``.
-    spec : TaskSpec
-        The task whose places are spoken of.
-    """
+    """The wordings of one language, for one task."""
 
     def __init__(self, language: str, spec: TaskSpec) -> None:
         self.tables = _tables(language)
@@ -213,23 +192,12 @@ SHORTEST_PAUSE_MS = 300
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a segment costs a person, as drawn or as it came out.
+    """What a segment costs a person, as drawn or as it came out."""
 
-    Parameters
-    ----------
-    duration_ms : int
-        How long the participant speaks.
-    characters : int
-        How many characters they say, spaces and punctuation left out.
-    turns : int
-        In how many turns.
-    pause_ms : int
-        How long nobody speaks between their first and last word; gaps that are no pauses left out.
-    """
-
-    duration_ms: int
-    characters: int
-    turns: int
+    duration_ms: int  # how long the participant speaks
+    characters: int  # how many characters they say, spaces and punctuation left out
+    turns: int  # in how many turns
+    # How long nobody speaks between their first and last word; gaps that are no pauses left out.
     pause_ms: int
 
 
@@ -252,12 +220,7 @@ class _Unit:
 class Dialog:
     """A dialog as it is written down, turn by turn.
 
-    Parameters
-    ----------
-    phrases : Phrases
-        The wordings.
-    rng : Generator
-        The person's own random numbers.
+    ``rng`` gives the person's own random numbers.
     """
 
     def __init__(self, phrases: Phrases, rng: np.random.Generator) -> None:

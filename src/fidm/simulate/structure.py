@@ -42,9 +42,8 @@ PRESENCE = "pause_presence"
 MOST_FRUITLESS = 1_000
 """A walk in which nothing counts is tried again so many times."""
 
-_WALK, _CHOICE, _EFFORT, _MISSING, _LAPSE = range(
-    5
-)  # what a stream is for, so that no two draws are the same
+# What a stream is for, so that no two draws are the same.
+_WALK, _CHOICE, _EFFORT, _MISSING, _LAPSE = range(5)
 
 
 def people_like(
@@ -59,14 +58,8 @@ def people_like(
 
     Parameters
     ----------
-    task : TaskModel, or several
-        Everybody does each of them once.
-    n : int
-        How many people.
-    seed : int
-        The same seed gives the same people.
-    people : People, optional
-        How they differ.
+    task, n, seed, people
+        As in :func:`fidm.simulate_cohort`.
     actions : int
         An episode is broken off after so many actions.
     """

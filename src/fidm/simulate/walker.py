@@ -5,15 +5,10 @@ until they notice, and come back; they may walk past the very shelf they were he
 lies on the way, and forget a target until the others are done, or for good. Nothing here knows of soft values
 or of η, so what is estimated from walkers was not put in by the same equations.
 
-The walk of a simulated person, one action at a time: where to, which way, and what goes wrong.
-
-:func:`step` is the whole walker. What somebody has in mind stands in a small array, their *memory*, and
+:func:`step` is the whole walker. Where each thing can be had from, and how far that is, it looks up in a
+:class:`Floor`, made once per task. What somebody has in mind stands in a small array, their *memory*, and
 chance enters as uniform draws, so the same draws give the same walk whether whole walks run in compiled code
 (:func:`walk_on`) or a dialog asks for one action after the other.
-
-A task as a simulated walker sees it: where each thing can be had from, and how far that is.
-
-Made once per task from its compiled arrays; :mod:`fidm.simulate.walker` looks things up here at every step.
 """
 
 from __future__ import annotations
@@ -39,47 +34,28 @@ NOBODY, PAYS = -1, -2
 
 
 class Floor(NamedTuple):
-    """A task as a walker sees it; *aims* are the targets, then the finish, then the exit.
+    """A task as a walker sees it; *aims* are the targets, then the finish, then the exit."""
 
-    Parameters
-    ----------
-    offsets, action, successor, handover : arrays
-        As in the task.
-    marks : int array [K]
-        The aim each pair achieves, or -1.
-    neighbour : int array [C, 4]
-        The cell north, south, east and west of each cell, or -1.
-    distance : int array [n, C]
-        The fewest moves from each cell to several sets of cells.
-    place : int array [M, aims]
-        In each mode, which of these sets an aim can be achieved from; -1 where it cannot.
-    active, undone : int array [M]
-        One bit per target: those one can go for in a mode, and those its phase still needs.
-    then : int array [M]
-        The mode that follows when the assessor asks for the next phase all the same; NOBODY or PAYS.
-    asked : int array [phases]
-        The targets of each phase, one bit each.
-    forgettable, losable : int
-        The targets that may be forgotten, and forgotten for good.
-    n_targets : int
-        How many targets there are.
-    """
-
+    # As in the task.
     offsets: NDArray[np.int64]
     action: NDArray[np.int32]
     successor: NDArray[np.int32]
     handover: NDArray[np.int32]
-    marks: NDArray[np.int64]
-    neighbour: NDArray[np.int32]
-    distance: NDArray[np.int32]
+    marks: NDArray[np.int64]  # [K]: the aim each pair achieves, or -1
+    neighbour: NDArray[np.int32]  # [C, 4]: the cell north, south, east and west of each cell, or -1
+    distance: NDArray[np.int32]  # [n, C]: the fewest moves from each cell to several sets of cells
+    # [M, aims]: in each mode, which of these sets an aim can be achieved from; -1 where it cannot.
     place: NDArray[np.int32]
+    # [M]: one bit per target: those one can go for in a mode, and those its phase still needs.
     active: Integers
     undone: Integers
+    # [M]: the mode that follows when the assessor asks for the next phase all the same; NOBODY or PAYS.
     then: Integers
-    asked: Integers
+    asked: Integers  # [phases]: the targets of each phase, one bit each
+    # The targets that may be forgotten, and forgotten for good.
     forgettable: int
     losable: int
-    n_targets: int
+    n_targets: int  # how many targets there are
 
     @classmethod
     def of(cls, task: TaskModel) -> Floor:
@@ -608,24 +584,12 @@ def rates_of(habits: Habits) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Walker:
-    """A task, ready to be walked through by many people.
+    """A task, ready to be walked through by many people."""
 
-    Parameters
-    ----------
-    floor : Floor
-        The task.
-    start : int
-        The state every walk begins in.
-    people : People
-        How people differ.
-    habits : Habits
-        How people of average ability go about a task.
-    """
-
-    floor: Floor
-    start: int
-    people: People
-    habits: Habits
+    floor: Floor  # the task
+    start: int  # the state every walk begins in
+    people: People  # how people differ
+    habits: Habits  # how people of average ability go about a task
 
     @classmethod
     def of(cls, task: TaskModel, people: People, habits: Habits | None) -> Walker:

@@ -131,24 +131,12 @@ def walk(
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What to expect of somebody who acts by given probabilities, for up to ``max_steps`` actions.
+    """What to expect of somebody who acts by given probabilities, for up to ``max_steps`` actions."""
 
-    Parameters
-    ----------
-    actions : float
-        The expected number of actions, those who have not finished counted with ``max_steps``.
-    finished : float
-        The share of episodes that have ended by then.
-    visits : float array [S]
-        How often each state is expected to be acted in.
-    max_steps : int
-        How many actions were looked ahead.
-    """
-
-    actions: float
-    finished: float
-    visits: Floats
-    max_steps: int
+    actions: float  # the expected number of actions, those who have not finished counted with ``max_steps``
+    finished: float  # the share of episodes that have ended by then
+    visits: Floats  # [S]: how often each state is expected to be acted in
+    max_steps: int  # how many actions were looked ahead
 
 
 def look_ahead(task: TaskModel, probability: Floats, *, max_steps: int) -> Outlook:

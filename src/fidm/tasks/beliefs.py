@@ -26,33 +26,15 @@ Believes = TaskModel | Values | Iterable[TaskModel] | Mapping[str, TaskModel | V
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """What people take a task to be.
+    """What people take a task to be."""
 
-    Parameters
-    ----------
-    task : str
-        The name of the task they act in.
-    name : str
-        The name of the task they believe in; empty where its values were given.
-    sha256 : str
-        The fingerprint of the task they believe in, or the hash of values made by hand.
-    """
-
-    task: str
-    name: str
-    sha256: str
+    task: str  # the name of the task they act in
+    name: str  # the name of the task they believe in; empty where its values were given
+    sha256: str  # the fingerprint of the task they believe in, or the hash of values made by hand
 
 
 def own_values(tasks: TaskSet, given: Values | Iterable[Values] | None) -> tuple[Values, ...]:
-    """Return the values of every task, found among those given by its fingerprint; solved if none are given.
-
-    Parameters
-    ----------
-    tasks : TaskSet
-        The tasks.
-    given : Values, or several, or None
-        Their values, in any order.
-    """
+    """Return the values of every task, found by its fingerprint among those given, or solved."""
     if given is None:
         return tuple(solve(task) for task in tasks.tasks)
     solved = (given,) if isinstance(given, Values) else tuple(given)
@@ -113,12 +95,7 @@ def name_beliefs(tasks: TaskSet, believes: Believes | None) -> dict[str, TaskMod
 def believed_values(task: TaskModel, believes: TaskModel | Values) -> Values:
     """Return what actions are worth to people who take a task to be another one.
 
-    Parameters
-    ----------
-    task : TaskModel
-        The task they act in.
-    believes : TaskModel or Values
-        The task they believe in, of the same states and actions, or its values.
+    ``believes`` is the task they believe in, of the same states and actions, or its values.
 
     Examples
     --------
@@ -150,14 +127,8 @@ def seen_values(
 ) -> tuple[tuple[Values, ...], tuple[Belief, ...]]:
     """Return the values of every task as people see it, and what they believe.
 
-    Parameters
-    ----------
-    tasks : TaskSet
-        The tasks they act in.
-    values : Values, several, or None
-        As in :func:`own_values`, where nothing else is believed.
-    believes : mapping
-        As :func:`name_beliefs` gives it.
+    ``values`` is as in :func:`own_values`, where nothing else is believed; ``believes`` as
+    :func:`name_beliefs` gives it.
     """
     if not believes:
         return own_values(tasks, values), ()

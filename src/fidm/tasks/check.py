@@ -3,21 +3,20 @@
 The trap to catch is *wandering*: log-sum-exp pays every step a bonus of up to τ·ln(number of legal
 actions), and where that exceeds the cost of a step, walking about can be worth more than finishing.
 The values themselves give the verdict: the best agent must finish, and standing before a goal,
-taking it must be worth more than walking on.
-
-What a task check has to say, in words: what is wrong, how grave it is, and what repairs it.
+taking it must be worth more than walking on. What is wrong is said with how grave it is, and what repairs it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from fidm.record import plain
 from fidm.tasks.behaviour import choice_probabilities, information, look_ahead
 from fidm.tasks.compile import compile_task
 from fidm.tasks.goals import GoalCheck, Look
@@ -55,6 +54,104 @@ class Finding:
     advice: str = ""
 
 
+FINDINGS: Mapping[str, tuple[Level, str, str]] = {
+    "endless": ("note", "The task has no end, so nobody can finish it.", ""),
+    "unreachable": (
+        "problem",
+        "The end of the task cannot be reached from its start.",
+        "Look for a missing way, a goal that nothing leads to, finish.ends = false, or too short a horizon.",
+    ),
+    "never_finishes": (
+        "problem",
+        "The best agent never finishes, although {fewest} actions would do. {instead}",
+        "Going on must be worth less than finishing: see the repairs.",
+    ),
+    "left_undone": (
+        "problem",
+        "The best agent ends the task without {undone}.",
+        "Ending must not be worth more than the goals: raise their rewards, lower the move cost, or leave "
+        "the exit out of the likelihood.",
+    ),
+    "detour": (
+        "warning",
+        "The best agent takes {actions:.0f} actions where {fewest} would do.",
+        "{changes}",
+    ),
+    "goal_unreachable": (
+        "problem",
+        "{goal} can never be taken as a goal: acting does not bring anybody there in time.",
+        "Look for a missing way, or a phase or horizon that ends too soon.",
+    ),
+    "wander_trap": (
+        "problem",
+        "Standing before {goal}, walking on is worth {lost:.3f} more than taking it.",
+        "The goal must pay more, or walking on less: see the repairs.",
+    ),
+    "wander_somewhere": (
+        "warning",
+        "{goal} beats walking on by {won:.3f} as a rule, but somewhere loses by {lost:.3f}.",
+        "",
+    ),
+    "goal_missed": (
+        "warning",
+        "The best agent does not take {goal} as a goal: it does without it, or has taken it on the way "
+        "before it was asked for.",
+        "If that is not meant, look at rules.early_target, at its reward and at the move cost.",
+    ),
+    "incomplete": (
+        "warning",
+        "{goal} beats walking on for those who completed what came before. For those who did not, walking "
+        "on can be worth up to {lost:.3f} more: fetching what is missing still pays, and so does wandering "
+        "where steps earn a bonus.",
+        "Read the choices of people who were sent on early with that in mind.",
+    ),
+    "going_on": (
+        "note",
+        "Where the task can be ended, going on is worth {lost:.3f} more as a rule.",
+        "In a task about when to stop that is meant; in one with a goal to reach it is not.",
+    ),
+    "paid_steps": (
+        "warning",
+        "Every movement pays {cost:g}, so walking about is a way to earn.",
+        "Give rewards.move a minus sign, unless that is meant.",
+    ),
+    "wander_bonus": (
+        "note",
+        "Each step earns a bonus of up to {bonus:.3f} for having a choice and costs {cost:.3f}, so wandering "
+        "is not punished as such; what counts is that every goal beats it.",
+        "",
+    ),
+    "no_information": (
+        "problem",
+        "Choices tell nothing about a person: wherever people go, the legal actions are worth the same, or "
+        "differ so much that nobody would choose otherwise, or there is nothing to choose.",
+        "Look at what the actions pay, compared with tau.",
+    ),
+    "little_information": (
+        "warning",
+        "One sitting tells a person's sensitivity to ±{error:.0%} at best.",
+        "Let each person do several episodes, or make the task longer.",
+    ),
+    "cut_off": (
+        "warning",
+        "Walkable cells that cannot be reached from the start: {places}.",
+        "Open a way to them or draw them as walls.",
+    ),
+    "sensitive": (
+        "note",
+        "{broken} of the {of} settings of temperature and move cost around the task's own cannot be used: "
+        "values depend on that choice, so report it.",
+        "",
+    ),
+}
+"""What the check may have to say, by code: how grave it is, what it is, and what to do about it."""
+
+
+def _finding(code: str, **known: Any) -> Finding:
+    level, says, advice = FINDINGS[code]
+    return Finding(level, code, says.format_map(known), advice.format_map(known))
+
+
 QUICK_PAIRS = 200_000
 """Tasks with more legal choices than this are not checked in passing: it would take longer than a fit."""
 
@@ -65,12 +162,7 @@ _PROBLEMS: WeakKeyDictionary[TaskModel, tuple[str, ...]] = WeakKeyDictionary()
 def task_problems(tasks: TaskSet, solved: Sequence[Values]) -> list[str]:
     """Say which tasks cannot be used, and why, without trying repairs; a matter of milliseconds.
 
-    Parameters
-    ----------
-    tasks : TaskSet
-        The tasks.
-    solved : sequence of Values
-        Their values; those of tasks that people take for others are passed over, and so are large tasks.
+    The values of tasks that people take for others are passed over, and so are large tasks.
     """
     wrong = []
     for task, values in zip(tasks.tasks, solved, strict=True):
@@ -87,7 +179,7 @@ def _quick_problems(task: TaskModel, values: Values) -> tuple[str, ...]:
     """The problems that the values show by themselves."""
     look = Look.at(task, values)
     goes_well = look.finishes and look.fewest is not None and not look.left_undone
-    found = [] if goes_well else _way_findings(task, look)
+    found = [] if goes_well else [*_way_findings(task, look)]
     for goal in look.goals:
         found += _goal_findings(goal, look.finishes)
     return tuple(finding.says for finding in found if finding.level == "problem")
@@ -98,14 +190,8 @@ def find(
 ) -> tuple[Finding, ...]:
     """Return all findings about a task, the gravest first.
 
-    Parameters
-    ----------
-    task, look
-        The task and what its values show.
-    best_error : float
-        The smallest relative error with which one sitting tells somebody's sensitivity.
-    settings_usable : sequence of bool
-        Whether the task would work with each of the other settings that were tried.
+    ``best_error`` is the smallest relative error with which one sitting tells somebody's sensitivity,
+    ``settings_usable`` whether the task would work with each of the other settings that were tried.
     """
     findings = [*_way_findings(task, look)]
     for goal in look.goals:
@@ -113,14 +199,7 @@ def find(
     findings += [*_step_findings(task, look), *_information_findings(best_error), *_map_findings(task)]
     broken = sum(not usable for usable in settings_usable)
     if 0 < broken < len(settings_usable):
-        findings.append(
-            Finding(
-                "note",
-                "sensitive",
-                f"{broken} of the {len(settings_usable)} settings of temperature and move cost around the "
-                "task's own cannot be used: values depend on that choice, so report it.",
-            )
-        )
+        findings.append(_finding("sensitive", broken=broken, of=len(settings_usable)))
     if not look.works and look.fewest is not None and not look.left_undone:
         findings.append(_repairs(task, look))
     return tuple(sorted(findings, key=lambda finding: LEVELS.index(finding.level)))
@@ -138,50 +217,19 @@ def wander_bonus(task: TaskModel) -> float:
     return float(task.tau * math.log(max(1, int(np.diff(task.offsets).max(initial=1)))))
 
 
-def _way_findings(task: TaskModel, look: Look) -> list[Finding]:
+def _way_findings(task: TaskModel, look: Look) -> Iterator[Finding]:
     """Whether and how the best agent reaches the end."""
     if not look.ends:
-        return [Finding("note", "endless", "The task has no end, so nobody can finish it.")]
-    if look.fewest is None:
-        return [
-            Finding(
-                "problem",
-                "unreachable",
-                "The end of the task cannot be reached from its start.",
-                "Look for a missing way, a goal that nothing leads to, finish.ends = false, or too short a "
-                "horizon.",
-            )
-        ]
-    if not look.finishes:
-        return [
-            Finding(
-                "problem",
-                "never_finishes",
-                f"The best agent never finishes, although {look.fewest} actions would do. "
-                f"{_what_it_does(task, look)}",
-                "Going on must be worth less than finishing: see the repairs.",
-            )
-        ]
-    if look.left_undone:
-        return [
-            Finding(
-                "problem",
-                "left_undone",
-                f"The best agent ends the task without {', '.join(look.left_undone)}.",
-                "Ending must not be worth more than the goals: raise their rewards, lower the move cost, or "
-                "leave the exit out of the likelihood.",
-            )
-        ]
-    if task.goals and task.is_deterministic and look.actions > DETOUR * look.fewest:
-        return [
-            Finding(
-                "warning",
-                "detour",
-                f"The best agent takes {look.actions:.0f} actions where {look.fewest} would do.",
-                _straightening(task, look),
-            )
-        ]
-    return []
+        yield _finding("endless")
+    elif look.fewest is None:
+        yield _finding("unreachable")
+    elif not look.finishes:
+        yield _finding("never_finishes", fewest=look.fewest, instead=_what_it_does(task, look))
+    elif look.left_undone:
+        yield _finding("left_undone", undone=", ".join(look.left_undone))
+    elif task.goals and task.is_deterministic and look.actions > DETOUR * look.fewest:
+        changes = _straightening(task, look)
+        yield _finding("detour", actions=look.actions, fewest=look.fewest, changes=changes)
 
 
 def _straightening(task: TaskModel, look: Look) -> str:
@@ -214,140 +262,48 @@ def _what_it_does(task: TaskModel, look: Look) -> str:
     return f"It goes round and round {len(look.loop)} states, one of them {task.describe(state)}."
 
 
-def _goal_findings(goal: GoalCheck, finishes: bool) -> list[Finding]:
-    """Whether a goal beats walking on."""
+def _goal_findings(goal: GoalCheck, finishes: bool) -> Iterator[Finding]:
+    """Whether a goal beats walking on; of a task that names no goals, whether ending it beats going on."""
     if goal.implied:
-        return _ending_findings(goal)
-    if not goal.reachable:
-        return [
-            Finding(
-                "problem",
-                "goal_unreachable",
-                f"{goal.goal} can never be taken as a goal: acting does not bring anybody there in time.",
-                "Look for a missing way, or a phase or horizon that ends too soon.",
-            )
-        ]
-    if goal.typical <= 0:
-        return [
-            Finding(
-                "problem",
-                "wander_trap",
-                f"Standing before {goal.goal}, walking on is worth {-goal.typical:.3f} more than taking it.",
-                "The goal must pay more, or walking on less: see the repairs.",
-            )
-        ]
-    if goal.worst <= 0:
-        return [
-            Finding(
-                "warning",
-                "wander_somewhere",
-                f"{goal.goal} beats walking on by {goal.typical:.3f} as a rule, but somewhere loses "
-                f"by {-goal.worst:.3f}.",
-            )
-        ]
-    if finishes and not goal.achieved:
-        return [
-            Finding(
-                "warning",
-                "goal_missed",
-                f"The best agent does not take {goal.goal} as a goal: it does without it, or has "
-                "taken it on the way before it was asked for.",
-                "If that is not meant, look at rules.early_target, at its reward and at the move cost.",
-            )
-        ]
-    if goal.incomplete <= 0:
-        return [
-            Finding(
-                "warning",
-                "incomplete",
-                f"{goal.goal} beats walking on for those who completed what came before. For those who "
-                f"did not, walking on can be worth up to {-goal.incomplete:.3f} more: fetching what is "
-                "missing still pays, and so does wandering where steps earn a bonus.",
-                "Read the choices of people who were sent on early with that in mind.",
-            )
-        ]
-    return []
+        if goal.typical <= 0:
+            yield _finding("going_on", lost=-goal.typical)
+    elif not goal.reachable:
+        yield _finding("goal_unreachable", goal=goal.goal)
+    elif goal.typical <= 0:
+        yield _finding("wander_trap", goal=goal.goal, lost=-goal.typical)
+    elif goal.worst <= 0:
+        yield _finding("wander_somewhere", goal=goal.goal, won=goal.typical, lost=-goal.worst)
+    elif finishes and not goal.achieved:
+        yield _finding("goal_missed", goal=goal.goal)
+    elif goal.incomplete <= 0:
+        yield _finding("incomplete", goal=goal.goal, lost=-goal.incomplete)
 
 
-def _ending_findings(goal: GoalCheck) -> list[Finding]:
-    """What to say of a task that names no goals."""
-    if not goal.typical <= 0:
-        return []
-    return [
-        Finding(
-            "note",
-            "going_on",
-            f"Where the task can be ended, going on is worth {-goal.typical:.3f} more as a rule.",
-            "In a task about when to stop that is meant; in one with a goal to reach it is not.",
-        )
-    ]
-
-
-def _step_findings(task: TaskModel, look: Look) -> list[Finding]:
+def _step_findings(task: TaskModel, look: Look) -> Iterator[Finding]:
     """What a step costs and earns."""
     bonus, cost = wander_bonus(task), move_cost(task)
     if not look.ends or cost is None:
-        return []
+        return
     if cost > 0:
-        return [
-            Finding(
-                "warning",
-                "paid_steps",
-                f"Every movement pays {cost:g}, so walking about is a way to earn.",
-                "Give rewards.move a minus sign, unless that is meant.",
-            )
-        ]
-    if bonus < -cost:
-        return []
-    return [
-        Finding(
-            "note",
-            "wander_bonus",
-            f"Each step earns a bonus of up to {bonus:.3f} for having a choice and costs {abs(cost):.3f}, so "
-            "wandering is not punished as such; what counts is that every goal beats it.",
-        )
-    ]
+        yield _finding("paid_steps", cost=cost)
+    elif bonus >= -cost:
+        yield _finding("wander_bonus", bonus=bonus, cost=abs(cost))
 
 
-def _information_findings(best_error: float) -> list[Finding]:
+def _information_findings(best_error: float) -> Iterator[Finding]:
     """How much choices can tell about a person."""
     if not math.isfinite(best_error):
-        return [
-            Finding(
-                "problem",
-                "no_information",
-                "Choices tell nothing about a person: wherever people go, the legal actions are worth the "
-                "same, or differ so much that nobody would choose otherwise, or there is nothing to choose.",
-                "Look at what the actions pay, compared with tau.",
-            )
-        ]
-    if best_error > 0.5:
-        return [
-            Finding(
-                "warning",
-                "little_information",
-                f"One sitting tells a person's sensitivity to ±{best_error:.0%} at best.",
-                "Let each person do several episodes, or make the task longer.",
-            )
-        ]
-    return []
+        yield _finding("no_information")
+    elif best_error > 0.5:
+        yield _finding("little_information", error=best_error)
 
 
-def _map_findings(task: TaskModel) -> list[Finding]:
+def _map_findings(task: TaskModel) -> Iterator[Finding]:
     """Cells of the map that nobody can get to."""
     cells = task.grid.grid.cut_off if task.grid is not None else ()
-    if not len(cells):
-        return []
-    places = "; ".join(f"row {row + 1}, column {column + 1}" for row, column in cells[:4])
-    more = f" and {len(cells) - 4} more" if len(cells) > 4 else ""
-    return [
-        Finding(
-            "warning",
-            "cut_off",
-            f"Walkable cells that cannot be reached from the start: {places}{more}.",
-            "Open a way to them or draw them as walls.",
-        )
-    ]
+    if len(cells):
+        places = "; ".join(f"row {row + 1}, column {column + 1}" for row, column in cells[:4])
+        yield _finding("cut_off", places=places + (f" and {len(cells) - 4} more" if len(cells) > 4 else ""))
 
 
 def _repairs(task: TaskModel, look: Look) -> Finding:
@@ -489,7 +445,7 @@ class TaskCheck:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain lists and numbers; what is not finite becomes None."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
+        return dict(plain(asdict(self)))
 
 
 def check_task(
@@ -595,13 +551,3 @@ def _setting(task: TaskModel, like: Look) -> SettingCheck:
         narrowest=look.narrowest,
         usable=look.works,
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -2,9 +2,8 @@
 
 A *mode* is what has been completed together with the active phase; a state is a cell in a mode.
 The rules of buying, finishing and opening phases depend on the mode alone, so they are worked out
-once per mode in plain Python, and the states follow by laying the map out once per mode in NumPy.
-
-Tasks written as code: an object that says where it starts, what is legal, what follows, what it pays.
+once per mode in plain Python, and the states follow by laying the map out once per mode in NumPy. Tasks may
+also be written as code: an object that says where it starts, what is legal, what follows, what it pays.
 """
 
 from __future__ import annotations

@@ -49,39 +49,19 @@ class GoalCheck:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a solved task shows: whether the best agent finishes, how soon, and by how much goals pay.
+    """What a solved task shows: whether the best agent finishes, how soon, and by how much goals pay."""
 
-    Parameters
-    ----------
-    ends : bool
-        Whether the task has an end at all.
-    finishes : bool
-        Whether the best agent is sure to reach it; with a horizon, whether it can.
-    actions : float
-        How many actions the best agent takes, at most ``sitting``.
-    fewest : int or None
-        The fewest actions in which every goal can be taken as a goal; None if the end is out of reach.
-    sitting : int
-        How many actions were looked ahead.
-    acting : bool array [S]
-        Which states acting can reach from the start.
-    goals : tuple of GoalCheck
-        By how much each goal beats walking on.
-    loop : tuple of int
-        The pairs the best agent goes round in for ever; empty if it finishes or outcomes are uncertain.
-    left_undone : tuple of str
-        The targets the best agent ends the task without.
-    """
-
-    ends: bool
-    finishes: bool
-    actions: float
+    ends: bool  # whether the task has an end at all
+    finishes: bool  # whether the best agent is sure to reach it; with a horizon, whether it can
+    actions: float  # how many actions the best agent takes, at most ``sitting``
+    # The fewest actions in which every goal can be taken as a goal; None if the end is out of reach.
     fewest: int | None
-    sitting: int
-    acting: NDArray[np.bool_]
-    goals: tuple[GoalCheck, ...]
+    sitting: int  # how many actions were looked ahead
+    acting: NDArray[np.bool_]  # [S]: which states acting can reach from the start
+    goals: tuple[GoalCheck, ...]  # by how much each goal beats walking on
+    # The pairs the best agent goes round in for ever; empty if it finishes or outcomes are uncertain.
     loop: tuple[int, ...] = ()
-    left_undone: tuple[str, ...] = ()
+    left_undone: tuple[str, ...] = ()  # the targets the best agent ends the task without
 
     @classmethod
     def at(cls, task: TaskModel, values: Values, like: Look | None = None) -> Look:

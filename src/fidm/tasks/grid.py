@@ -216,61 +216,43 @@ def map_problems(spec: TaskSpec) -> list[Problem]:
     if not rows or not rows[0]:
         return [*problems, Problem("is empty.", "map.drawing")]
     width = max(len(row) for row in rows)
-    for i, row in enumerate(rows, start=1):
-        if len(row) != width:
-            problems.append(
-                Problem(f"has {len(row)} cells, the widest row has {width}.", f"map.drawing, row {i}")
-            )
+    problems += [
+        Problem(f"has {len(row)} cells, the widest row has {width}.", f"map.drawing, row {i}")
+        for i, row in enumerate(rows, start=1)
+        if len(row) != width
+    ]
     drawn = set("".join(rows))
     for symbol in sorted(drawn - used.keys()):
         i, j = next((i, r.index(symbol)) for i, r in enumerate(rows) if symbol in r)
-        problems.append(
-            Problem(
-                f"has {symbol!r} at column {j + 1}, a symbol nothing declares.",
-                f"map.drawing, row {i + 1}",
-            )
-        )
+        what = f"has {symbol!r} at column {j + 1}, a symbol nothing declares."
+        problems.append(Problem(what, f"map.drawing, row {i + 1}"))
     for symbol, keys in used.items():
         if symbol not in drawn and keys[0] not in ("map.wall", "map.floor"):
             problems.append(Problem(f"is {symbol!r}, which is not on the map.", keys[0]))
     starts = sum(row.count(spec.map.start) for row in rows)
     if starts > 1:
-        problems.append(
-            Problem(f"is {spec.map.start!r}, which is on the map {starts} times, not once.", "map.start")
-        )
+        what = f"is {spec.map.start!r}, which is on the map {starts} times, not once."
+        problems.append(Problem(what, "map.start"))
     return problems or _reach_problems(spec)
 
 
 def _reach_problems(spec: TaskSpec) -> list[Problem]:
     """Targets and places that nobody can get to on a well-formed map."""
     grid = Grid.draw(spec)
-    problems = []
-    for target in spec.targets:
-        section = spec.sections.get(target)
-        if section and not len(grid.cells_reaching(section.symbol, spec.reach_of(target))):
-            problems.append(
-                Problem(
-                    f"cannot be reached from the start: no way leads to {section.symbol!r}.",
-                    f"sections.{target}",
-                )
-            )
-    if spec.finish and not len(grid.cells_reaching(spec.finish.symbol, spec.finish.reach)):
-        problems.append(
-            Problem(
-                f"cannot be reached from the start: no way leads to {spec.finish.symbol!r}.",
-                "finish",
-            )
-        )
-    return problems
+    known = [(name, spec.sections[name].symbol) for name in spec.targets if name in spec.sections]
+    places = [(f"sections.{name}", symbol, spec.reach_of(name)) for name, symbol in known]
+    if spec.finish:
+        places.append(("finish", spec.finish.symbol, spec.finish.reach))
+    return [
+        Problem(f"cannot be reached from the start: no way leads to {symbol!r}.", where)
+        for where, symbol, reach in places
+        if not len(grid.cells_reaching(symbol, reach))
+    ]
 
 
 def _symbol_keys(spec: TaskSpec) -> dict[str, list[str]]:
     keys: dict[str, list[str]] = {}
-    pairs = [
-        ("map.wall", spec.map.wall),
-        ("map.floor", spec.map.floor),
-        ("map.start", spec.map.start),
-    ]
+    pairs = [(f"map.{name}", getattr(spec.map, name)) for name in ("wall", "floor", "start")]
     pairs += [(f"sections.{name}.symbol", s.symbol) for name, s in spec.sections.items()]
     if spec.finish:
         pairs.append(("finish.symbol", spec.finish.symbol))

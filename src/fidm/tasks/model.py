@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, get_args
 from weakref import WeakKeyDictionary
 
@@ -224,13 +224,7 @@ class TaskModel:
         n_states, n_pairs = len(pairs.offsets) - 1, len(pairs.action)
         return cls(
             name=name,
-            offsets=pairs.offsets,
-            action=pairs.action,
-            reward=pairs.reward,
-            successor_offsets=pairs.successor_offsets,
-            successor=pairs.successor,
-            probability=pairs.probability,
-            actions=pairs.actions,
+            **{one.name: getattr(pairs, one.name) for one in fields(pairs)},
             gamma=float(gamma),
             tau=float(tau),
             normaliser=normaliser,

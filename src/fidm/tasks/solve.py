@@ -30,8 +30,6 @@ Stopping rule. Each layer stops at ``max |T(v) - v| <= 1e-10 (1 - γ)``, which b
 values by 1e-10, or at the rounding error of its largest value where that is larger. The residual is then
 measured anew over all states together; a task that misses 1e-10 raises an error rather than returning
 values.
-
-Layers of a task's states: parts that are never re-entered, each cut out as a problem of its own.
 """
 
 from __future__ import annotations
@@ -280,14 +278,8 @@ def solve(task: TaskModel, normaliser: Normaliser | None = None) -> Values:
 def soft_maximum(pair_q: Floats, offsets: Integers, tau: float, normaliser: Normaliser) -> Floats:
     """Turn the action values of each state into the state's own value.
 
-    Parameters
-    ----------
-    pair_q : float array [K]
-        Action values, the pairs of one state side by side.
-    offsets : int array [n + 1]
-        Where each state's pairs begin; every state has at least one.
-    tau, normaliser
-        The temperature and the kind of soft maximum.
+    ``pair_q`` [K] has the pairs of one state side by side; ``offsets`` [n + 1] say where each state's begin,
+    and every state has at least one.
     """
     return _soft_maximum(pair_q, offsets, tau, normaliser)[0]
 

@@ -33,28 +33,15 @@ FINE, NO_SUCH_STATE, ILLEGAL, BROKEN = 0, 1, 2, 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskSet:
-    """Several tasks whose rows are stacked.
+    """Several tasks whose rows are stacked."""
 
-    Parameters
-    ----------
-    tasks : tuple of TaskModel
-        The tasks, each with a name of its own.
-    state_base, pair_base : int array [T]
-        The first stacked row and the first stacked pair of each task.
-    offsets : int array [rows + 1]
-        Where each row's pairs begin.
-    action : int array [K]
-        The action of each pair.
-    counted : bool array [rows]
-        Whether actions in this row enter the likelihood.
-    """
-
-    tasks: tuple[TaskModel, ...]
+    tasks: tuple[TaskModel, ...]  # the tasks, each with a name of its own
+    # [T]: the first stacked row and the first stacked pair of each task.
     state_base: NDArray[np.int64]
     pair_base: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    action: NDArray[np.int32]
-    counted: NDArray[np.bool_]
+    offsets: NDArray[np.int64]  # [rows + 1]: where each row's pairs begin
+    action: NDArray[np.int32]  # [K]: the action of each pair
+    counted: NDArray[np.bool_]  # [rows]: whether actions in this row enter the likelihood
 
     @classmethod
     def of(cls, tasks: TaskModel | Iterable[TaskModel] | Mapping[str, TaskModel]) -> TaskSet:
@@ -128,24 +115,12 @@ class TaskSet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Followed:
-    """A cohort's steps in terms of stacked tasks.
+    """A cohort's steps in terms of stacked tasks."""
 
-    Parameters
-    ----------
-    pair : int array [N]
-        The stacked pair of each step; -1 where there is none.
-    row : int array [N]
-        The stacked row of each step.
-    fault : int array [N]
-        0 where the step follows the rules, else what is wrong with it.
-    task : int array [E]
-        The number of each episode's task; -1 where it is unknown.
-    """
-
-    pair: NDArray[np.int32]
-    row: NDArray[np.int32]
-    fault: NDArray[np.int8]
-    task: NDArray[np.int64]
+    pair: NDArray[np.int32]  # [N]: the stacked pair of each step; -1 where there is none
+    row: NDArray[np.int32]  # [N]: the stacked row of each step
+    fault: NDArray[np.int8]  # [N]: 0 where the step follows the rules, else what is wrong with it
+    task: NDArray[np.int64]  # [E]: the number of each episode's task; -1 where it is unknown
 
 
 def follow(tasks: TaskSet, cohort: Cohort) -> Followed:

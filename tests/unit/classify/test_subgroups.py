@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from fidm.classify.intervals import auc, balanced_accuracy
-from fidm.classify.subgroups import by_group, cut_people, usual_columns
+from fidm.classify.tabular import by_group, cut_people, usual_columns
 from fidm.errors import DataError
 
 

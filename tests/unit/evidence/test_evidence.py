@@ -20,7 +20,7 @@ from fidm.evidence.localization import anchors, localize
 from fidm.experiments.paper import LOCALIZATION
 from fidm.io.tables import tables_of
 from fidm.plot import evidence as plot
-from fidm.plot.action_evidence import UNCOUNTED
+from fidm.plot.evidence import UNCOUNTED
 from fidm.record import to_json
 from fidm.tasks.stack import follow
 

@@ -10,8 +10,7 @@ import fidm
 from fidm.errors import GroundingError
 from fidm.grounding.review.edits import action_names, legal_actions, parse_edit, program_of
 from fidm.grounding.route.program import NOTHING, write_program
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Position, Terrain
+from fidm.grounding.route.replay import Position, Terrain, replay
 from fidm.tasks.compile import load_task
 
 GROCERY = Terrain(fidm.load_task("grocery"))

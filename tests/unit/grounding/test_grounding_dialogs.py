@@ -18,8 +18,7 @@ from fidm.grounding.base import Context, Proposal, Reading, Segment
 from fidm.grounding.dialog import Reader, Settings, Weighing, follow_path
 from fidm.grounding.ground import MOVE_SCHEMA, SEGMENT_SCHEMA, Grounded, ground
 from fidm.grounding.route.program import parse_program
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Position, Terrain
+from fidm.grounding.route.replay import Position, Terrain, replay
 from fidm.grounding.segment import Counting, Segmenting, script_of
 from fidm.simulate.talk import Talks
 from fidm.talk import Mark, Transcript, Turn

@@ -10,8 +10,7 @@ import pytest
 import fidm
 from fidm.errors import GroundingError
 from fidm.grounding.route.program import Instruction, parse_program
-from fidm.grounding.route.replay import DOUBTFUL, MEANING, Replay, replay
-from fidm.grounding.route.terrain import HEADING_NAMES, Position, Terrain
+from fidm.grounding.route.replay import DOUBTFUL, HEADING_NAMES, MEANING, Position, Replay, Terrain, replay
 
 TERRAIN = {name: Terrain(fidm.load_task(name)) for name in ("grocery", "grocery_small", "errands")}
 BIG, SMALL, TOWN = (TERRAIN[name] for name in ("grocery", "grocery_small", "errands"))

@@ -8,7 +8,7 @@ import fidm
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
 from fidm.grounding.route.program import write_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.rules.language import languages, load_language, parse_language
 

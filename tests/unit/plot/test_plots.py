@@ -19,8 +19,7 @@ from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import localize
 from fidm.experiments.recover import LABELS
 from fidm.fit.profile import ALIKE, AT_EDGE, NO_MAXIMUM, NO_OBSERVATION
-from fidm.plot.action_evidence import UNCOUNTED
-from fidm.plot.evidence import residual_shade, shade
+from fidm.plot.evidence import UNCOUNTED, residual_shade, shade
 from fidm.plot.maps import lanes
 from fidm.plot.profiles import DOTS, FittedText, _rank_words
 from fidm.plot.style import LESS, LOOKS, MORE, lightness

@@ -11,8 +11,7 @@ import pytest
 import fidm
 from fidm.errors import DataError, GroundingError
 from fidm.grounding.route.program import parse_program
-from fidm.grounding.route.replay import replay
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain, replay
 from fidm.simulate.acting import Style
 from fidm.simulate.cohort import People
 from fidm.simulate.speaking import Phrases, languages

@@ -7,7 +7,7 @@ from importlib import resources
 import pytest
 
 import fidm
-from fidm.tasks.explain import line_of
+from fidm.tasks.spec import line_of
 
 TEXT = (resources.files("fidm.tasks") / "builtin" / "grocery_small.toml").read_text("utf-8")
 

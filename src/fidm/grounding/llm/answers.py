@@ -5,10 +5,8 @@ the check of what comes back are both made from it, so they cannot differ. Whate
 either a valid program or an :class:`InvalidAnswerError`; a program is then walked by
 :mod:`fidm.grounding.route.replay`, which makes legal moves only.
 
-There are two styles. ``route`` asks for a route program, with the words each instruction comes from.
-``moves`` asks for single moves (N, S, E, W, BUY …), as in the paper.
-
-Where words that a model quotes stand in what was said.
+There are two styles. ``route`` asks for a route program, with the words each instruction comes from, which
+are then found in what was said. ``moves`` asks for single moves (N, S, E, W, BUY …), as in the paper.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from fidm.grounding.route.program import (
     Program,
     tidy,
 )
-from fidm.grounding.route.terrain import HEADING_NAMES, Terrain
+from fidm.grounding.route.replay import HEADING_NAMES, Terrain
 from fidm.tasks.grid import MOVES
 
 EXACT, CLOSE, NOWHERE = 1.0, 0.95, 0.5
@@ -115,10 +113,7 @@ _WAYS: dict[str, tuple[str, ...]] = {"MOVE": MOVE_WAYS, "TURN": TURN_WAYS}
 class InvalidAnswerError(GroundingError):
     """A model's answer is not in the form it was asked for.
 
-    Parameters
-    ----------
-    code : str
-        Why: ``not_json``, ``wrong_form``, ``too_long`` or ``unknown_place``.
+    ``code`` says why: ``not_json``, ``wrong_form``, ``too_long`` or ``unknown_place``.
     """
 
     def __init__(self, code: str) -> None:
@@ -128,48 +123,24 @@ class InvalidAnswerError(GroundingError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A valid answer.
+    """A valid answer."""
 
-    Parameters
-    ----------
-    program : tuple of Instruction
-        What it says about the way.
-    is_quoted : bool
-        Whether all the words it gives were really said.
-    is_full : bool
-        Whether it has as many instructions as fit, so that some may be missing.
-    """
-
-    program: Program
-    is_quoted: bool = True
-    is_full: bool = False
+    program: Program  # what it says about the way
+    is_quoted: bool = True  # whether all the words it gives were really said
+    is_full: bool = False  # whether it has as many instructions as fit, so that some may be missing
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerForm:
-    """The form in which a model answers about one task.
+    """The form in which a model answers about one task."""
 
-    Parameters
-    ----------
-    style : {"route", "moves"}
-        A route program, or single moves.
-    schema : dict
-        The JSON schema.
-    most : int
-        How many instructions or moves fit into an answer.
-    places : dict
-        Each place by its name, and by its folded names where these mean one place only.
-    sections : frozenset of str
-        The places where something can be bought.
-    moves : dict
-        What each name of a move means, for the style ``moves``.
-    """
-
-    style: Style
-    schema: dict[str, Any]
-    most: int
+    style: Style  # a route program, or single moves
+    schema: dict[str, Any]  # the JSON schema
+    most: int  # how many instructions or moves fit into an answer
+    # Each place by its name, and by its folded names where these mean one place only.
     places: Mapping[str, str] = field(repr=False)
-    sections: frozenset[str] = field(repr=False)
+    sections: frozenset[str] = field(repr=False)  # the places where something can be bought
+    # What each name of a move means, for the style ``moves``.
     moves: Mapping[str, Instruction] = field(repr=False)
 
     @classmethod

@@ -1,7 +1,4 @@
-"""One call to a language model, and what its answer is worth once it is read and walked on the map.
-
-Asking a server: each question once, kept answers first, and what was found out about the server.
-"""
+"""Asking a language model: each question once, kept answers first, and what an answer is worth on the map."""
 
 from __future__ import annotations
 
@@ -48,18 +45,10 @@ _VALUES = re.compile(r'"(?:op|way|place|squares|end)"\s*:\s*("[^"]*"|\d+|true)|"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One call.
+    """One call."""
 
-    Parameters
-    ----------
-    body : dict
-        What is sent.
-    key : str
-        The hash of everything the answer depends on.
-    """
-
-    body: dict[str, Any]
-    key: str
+    body: dict[str, Any]  # what is sent
+    key: str  # the hash of everything the answer depends on
 
     @classmethod
     def of(cls, body: dict[str, Any], template: str, weights: str | None) -> Request:
@@ -73,33 +62,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One answer, judged.
+    """One answer, judged."""
 
-    Parameters
-    ----------
-    program : tuple of Instruction or None
-        What it says; None where it cannot be used.
-    doubts : tuple of str
-        Why a person should look at it.
-    codes : tuple of str
-        What to tell the model in a second try.
-    probability : float
-        How probable the model finds it, where the server says.
-    is_cut : bool
-        Whether its tokens ran out.
-    content : str
-        The answer as written.
-    instead_of : tuple of Instruction or None
-        An earlier answer, which did not fit the map.
-    """
-
-    program: Program | None
-    doubts: tuple[str, ...] = ()
-    codes: tuple[str, ...] = ()
-    probability: float = 1.0
-    is_cut: bool = False
-    content: str = ""
-    instead_of: Program | None = None
+    program: Program | None  # what it says; None where it cannot be used
+    doubts: tuple[str, ...] = ()  # why a person should look at it
+    codes: tuple[str, ...] = ()  # what to tell the model in a second try
+    probability: float = 1.0  # how probable the model finds it, where the server says
+    is_cut: bool = False  # whether its tokens ran out
+    content: str = ""  # the answer as written
+    instead_of: Program | None = None  # an earlier answer, which did not fit the map
 
     def __repr__(self) -> str:
         return f"Attempt(doubts={self.doubts})"
@@ -198,14 +169,7 @@ PROBE_TOKENS = 96
 class Asker:
     """A server and a file of answers, shared by all threads.
 
-    Parameters
-    ----------
-    client : ChatClient
-        The server.
-    cache : AnswerCache or None
-        The answers so far.
-    model : str or None
-        The model's name; None asks the server.
+    ``cache`` holds the answers so far; where ``model`` is None, the server is asked for its name.
     """
 
     def __init__(self, client: ChatClient, cache: AnswerCache | None, model: str | None) -> None:

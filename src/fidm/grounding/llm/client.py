@@ -4,8 +4,6 @@ Speech is health data, so by default only a server on this machine is talked to,
 redirect is followed. Nothing a server answers is repeated in an error, since servers like to quote what they
 were sent.
 
-Which servers are on this machine: the check that keeps speech from leaving it.
-
 Answers are kept in one SQLite file so that nothing is asked twice: one row per call, whose key is the hash of
 everything the answer depends on. The file holds raw answers, which may repeat what was said: it belongs in
 the study's folder and can be read by its owner alone. Several threads and several processes may use it at
@@ -106,11 +104,8 @@ THINKING_OFF = {"chat_template_kwargs": {"enable_thinking": False, "thinking": F
 class UnansweredError(GroundingError):
     """One call got no answer that can be used; others may.
 
-    Parameters
-    ----------
-    code : str
-        Why: ``timeout``, ``garbage``, ``too_large``, ``server_error``, ``busy``, ``broken_off`` or
-        ``too_long``.
+    ``code`` says why: ``timeout``, ``garbage``, ``too_large``, ``server_error``, ``busy``, ``broken_off`` or
+    ``too_long``.
     """
 
     def __init__(self, code: str) -> None:
@@ -120,27 +115,13 @@ class UnansweredError(GroundingError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered, as far as it is used.
+    """What a server answered, as far as it is used."""
 
-    Parameters
-    ----------
-    content : str
-        The text; that of the thoughts where there is no other.
-    is_cut : bool
-        Whether it stopped because the tokens ran out.
-    prompt_tokens : int or None
-        How many tokens the server counted in what was sent.
-    fingerprint : str
-        What the server says of its version.
-    logprobs : tuple of (token, log-probability)
-        Of each token, where the server gives them.
-    """
-
-    content: str
-    is_cut: bool
-    prompt_tokens: int | None = None
-    fingerprint: str = ""
-    logprobs: tuple[tuple[str, float], ...] = ()
+    content: str  # the text; that of the thoughts where there is no other
+    is_cut: bool  # whether it stopped because the tokens ran out
+    prompt_tokens: int | None = None  # how many tokens the server counted in what was sent
+    fingerprint: str = ""  # what the server says of its version
+    logprobs: tuple[tuple[str, float], ...] = ()  # of each token, where the server gives them
 
     def __repr__(self) -> str:
         return f"Reply({len(self.content)} characters)"
@@ -179,20 +160,9 @@ def _text(content: object) -> str:
 class ChatClient:
     """A connection to one server, to be shared by all threads.
 
-    Parameters
-    ----------
-    base_url : str
-        Such as ``http://127.0.0.1:8080/v1``.
-    timeout_s : float
-        How long one call may take.
-    retries : int
-        How often a failed call is tried again.
-    allow_remote : bool
-        Whether the server may be on another machine.
-    api_key : str, optional
-        Sent as a bearer token.
-    connections : int
-        How many calls may be under way at once.
+    ``base_url`` is such as ``http://127.0.0.1:8080/v1``, on this machine unless ``allow_remote``. A call may
+    take ``timeout_s``, is tried again ``retries`` times, and ``connections`` of them may be under way at
+    once. ``api_key`` is sent as a bearer token.
     """
 
     def __init__(
@@ -394,21 +364,11 @@ CREATE TABLE IF NOT EXISTS answers (
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One answer as the server gave it, and what was known of the server.
+    """One answer as the server gave it, and what was known of the server."""
 
-    Parameters
-    ----------
-    body : dict
-        The whole answer.
-    enforced : bool or None
-        Whether the server was found to keep to schemas; None where nobody looked.
-    tokens_per_character : float or None
-        What the server counted for a text of known length.
-    """
-
-    body: dict[str, Any]
-    enforced: bool | None = None
-    tokens_per_character: float | None = None
+    body: dict[str, Any]  # the whole answer
+    enforced: bool | None = None  # whether the server was found to keep to schemas; None where nobody looked
+    tokens_per_character: float | None = None  # what the server counted for a text of known length
 
     def __repr__(self) -> str:
         # An answer repeats what was said, and must not end up in a log by way of a repr.

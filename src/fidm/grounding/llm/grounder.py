@@ -57,7 +57,7 @@ from fidm.grounding.llm.client import (
 )
 from fidm.grounding.llm.prompt import Message, Prompt, read_template
 from fidm.grounding.route.program import NOTHING, same_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 
 AGREED = 0.8
 """The share of samples that must say the same."""
@@ -320,17 +320,10 @@ MAX_LINE_BYTES = 64_000_000
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What an import brought.
+    """What an import brought."""
 
-    Parameters
-    ----------
-    n_answers : int
-        Answers that are now in the cache.
-    problems : tuple of Problem
-        Lines that could not be used; their requests are exported again in the next round.
-    """
-
-    n_answers: int
+    n_answers: int  # answers that are now in the cache
+    # Lines that could not be used; their requests are exported again in the next round.
     problems: tuple[Problem, ...] = ()
 
 

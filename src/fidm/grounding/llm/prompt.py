@@ -26,7 +26,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
 from fidm.grounding.llm.answers import AnswerForm, Style
 from fidm.grounding.route.program import EXIT, FINISH
-from fidm.grounding.route.terrain import HEADING_NAMES, Terrain
+from fidm.grounding.route.replay import HEADING_NAMES, Terrain
 
 Message = dict[str, str]
 """One message of a chat: its role and its content."""
@@ -109,21 +109,11 @@ def builtin_templates() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prompt:
-    """Everything that is sent about one task in one language, except what was said.
+    """Everything that is sent about one task in one language, except what was said."""
 
-    Parameters
-    ----------
-    template : PromptTemplate
-        The way to ask.
-    form : AnswerForm
-        The form of the answers.
-    fixed : tuple of Message
-        Instructions and examples.
-    """
-
-    template: PromptTemplate
-    form: AnswerForm
-    fixed: tuple[Message, ...]
+    template: PromptTemplate  # the way to ask
+    form: AnswerForm  # the form of the answers
+    fixed: tuple[Message, ...]  # instructions and examples
     telling: re.Pattern[str]
 
     @classmethod

@@ -158,14 +158,10 @@ def reviewed_grounding(
 
     Parameters
     ----------
-    grounded : Grounded
-        The grounding as the grounder left it.
-    decisions : sequence of Decision
-        Decisions, oldest first.
+    grounded, decisions, on_progress
+        As in :func:`review_all`.
     head : str
         The head of the trail they are from.
-    on_progress : callable, optional
-        Called as ``on_progress(doing, done, of)``.
     """
     walked = review_all(grounded, decisions, on_progress=on_progress)
     dialogs = [reviewed_dialog(dialog, one) for dialog, one in zip(grounded.dialogs, walked, strict=True)]

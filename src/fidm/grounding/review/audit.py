@@ -1,10 +1,8 @@
-"""A manual audit: a random sample of dialogs on a sheet, judged by a person, and scored with an interval.
+"""How good a grounding is by people's judgement: audits of a random sample, and how far reviewers agree.
 
-The paper judged 20 transcript–trajectory pairs and found 19 consistent. The sheet has one row per segment
-of the sampled dialogs: what was said, the program, the moves. A person writes ``ok`` or ``wrong`` in the
-column ``verdict``. A dialog counts as consistent if all its segments do.
-
-How far reviewers agree with each other, and how often the grounder was right by their judgement.
+The paper judged 20 transcript–trajectory pairs and found 19 consistent. The sheet of an audit has one row per
+segment of the sampled dialogs: what was said, the program, the moves. A person writes ``ok`` or ``wrong`` in
+the column ``verdict``. A dialog counts as consistent if all its segments do.
 
 Two reviewers are compared on segments of which both judged the same reading: whether both found it right
 (agreement, and Cohen's kappa, which takes off what chance would give), and whether both ended at the same
@@ -19,7 +17,7 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, groupby
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +35,7 @@ from fidm.grounding.review.verdicts import (
     segment_key,
 )
 from fidm.grounding.route.program import write_program
-from fidm.grounding.route.terrain import Terrain
+from fidm.grounding.route.replay import Terrain
 from fidm.grounding.store import FOLDER, PROPOSALS, PROPOSED, PROPOSED_MOVES, has_grounding
 from fidm.stats import wilson
 
@@ -158,14 +156,9 @@ def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | Non
 
 
 def _short(actions: list[str]) -> str:
-    """Actions with repeats counted: 'N×3 E BUY meat'."""
-    found: list[list[str | int]] = []
-    for action in actions:
-        if found and found[-1][0] == action:
-            found[-1][1] = int(found[-1][1]) + 1
-        else:
-            found.append([action, 1])
-    return ", ".join(f"{name}×{count}" if int(count) > 1 else str(name) for name, count in found)
+    """Actions with repeats counted: 'N×3, E, BUY meat'."""
+    runs = ((name, sum(1 for _ in run)) for name, run in groupby(actions))
+    return ", ".join(f"{name}×{count}" if count > 1 else name for name, count in runs)
 
 
 def _safe(cell: str) -> str:
@@ -373,12 +366,8 @@ def draw_sample(study: str | Path, n: int, seed: int, *, reviewer: str = "") -> 
 
     Parameters
     ----------
-    study : path
-        A grounded study.
-    n : int
-        How many dialogs; all of them if there are fewer.
-    seed : int
-        The same seed draws the same dialogs.
+    study, n, seed
+        As in :func:`sample_audit`.
     reviewer : str
         Who draws them.
     """

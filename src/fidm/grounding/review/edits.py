@@ -21,8 +21,16 @@ from fidm.grounding.route.program import (
     Program,
     parse_program,
 )
-from fidm.grounding.route.replay import DOUBTFUL, MEANING, Issue, Replay, replay
-from fidm.grounding.route.terrain import HEADING_NAMES, Position, Terrain
+from fidm.grounding.route.replay import (
+    DOUBTFUL,
+    HEADING_NAMES,
+    MEANING,
+    Issue,
+    Position,
+    Replay,
+    Terrain,
+    replay,
+)
 from fidm.tasks.grid import MOVES
 
 MOST_LETTERS = 4000
@@ -68,7 +76,7 @@ def legal_actions(
     Examples
     --------
     >>> import fidm
-    >>> from fidm.grounding.route.terrain import Terrain
+    >>> from fidm.grounding.route.replay import Terrain
     >>> terrain = Terrain(fidm.load_task("grocery"))
     >>> legal_actions(terrain, terrain.start())
     ('W',)
@@ -97,18 +105,14 @@ def parse_edit(
         Instructions of the route language, set apart by semicolons or line ends (``MOVE up 3; BUY meat``); or
         actions by name, repeated ones with their number (``N×3, E, BUY meat``); or both. ``NONE`` says that
         nothing was said about the way.
-    terrain : Terrain
-        The map.
-    position : Position
-        Where the segment starts.
-    told : frozenset of str
-        The phases that somebody opens in so many words in this dialog.
+    terrain, position, told
+        As in :func:`legal_actions`; the segment starts at ``position``.
 
     Examples
     --------
     >>> import fidm
     >>> from fidm.grounding.route.program import write_program
-    >>> from fidm.grounding.route.terrain import Terrain
+    >>> from fidm.grounding.route.replay import Terrain
     >>> terrain = Terrain(fidm.load_task("grocery"))
     >>> program, done = parse_edit("W N×2", terrain, terrain.start())
     >>> write_program(program)
@@ -270,18 +274,14 @@ def program_of(
     ----------
     actions : sequence of int or str
         The actions, by code or by name.
-    terrain : Terrain
-        The map.
-    position : Position
-        Where the segment starts.
-    told : frozenset of str
-        The phases that somebody opens in so many words in this dialog.
+    terrain, position, told
+        As in :func:`legal_actions`; the segment starts at ``position``.
 
     Examples
     --------
     >>> import fidm
     >>> from fidm.grounding.route.program import write_program
-    >>> from fidm.grounding.route.terrain import Terrain
+    >>> from fidm.grounding.route.replay import Terrain
     >>> terrain = Terrain(fidm.load_task("grocery"))
     >>> write_program(program_of(["W", "N", "N"], terrain, terrain.start()))
     'MOVE left 1; MOVE up 2'

@@ -1,19 +1,15 @@
 """What people decided about groundings, in a file that is only ever added to.
 
-``STUDY/grounding/review.jsonl`` has one JSON object per line, oldest first. Each line holds the SHA-256 of
-the exact bytes of the line before it (64 zeros in the first), so that a line that is changed, removed or put
-elsewhere later is found. The last line's own hash, the *head*, is kept in ``review.head`` and in the
-provenance of tables that were made with it; whoever writes it down elsewhere can prove later that nothing
-before it has changed.
+``STUDY/grounding/review.jsonl`` has one JSON object in ASCII per line, oldest first. It begins with
+``previous``, the SHA-256 of the exact bytes of the line before it without its end (64 zeros in the first), so
+that a line that is changed, removed or put elsewhere later is found; then ``entry``, which is ``decision`` or
+``sample``, and the fields of the entry. The last line's own hash, the *head*, is kept in ``review.head`` and
+in the provenance of tables that were made with it; whoever writes it down elsewhere can prove later that
+nothing before it has changed.
 
 A line is written in one piece and is on the disk before anybody is told so. Several processes may add lines
 at once; whoever adds or reads holds ``review.lock`` meanwhile. What a process that was killed left of a line
 nobody was told about goes to ``review.torn-1``, ….
-
-One entry of the trail of decisions, and the line it is written as.
-
-A line is one JSON object in ASCII. It begins with ``previous``, the SHA-256 of the line before without its
-end, and ``entry``, which is ``decision`` or ``sample``; the fields of the entry follow.
 """
 
 from __future__ import annotations
@@ -126,10 +122,8 @@ class Sample:
 
     Parameters
     ----------
-    number : int
-        The line it stands in, from 1; given by the trail.
-    at : str
-        When, in UTC; given by the trail.
+    number, at
+        As in :class:`Decision`.
     reviewer : str
         Who drew them.
     name : str
@@ -187,14 +181,7 @@ def write_line(entry: Entry, previous: str) -> bytes:
 def read_line(line: bytes, number: int, previous: str) -> tuple[Entry | None, str]:
     """Return an entry, and what is wrong with its line; empty where nothing is.
 
-    Parameters
-    ----------
-    line : bytes
-        The line, without its end.
-    number : int
-        Which line it is, from 1.
-    previous : str
-        The hash of the line before.
+    ``line`` comes without its end, ``number`` is from 1, and ``previous`` is the hash of the line before.
     """
     try:
         said = json.loads(line)

@@ -3,9 +3,7 @@
 The grounder's proposals are never changed. A dialog is walked again from its start, and each segment is what
 was decided about it, or else what was proposed. A decision about a segment holds as long as the figure starts
 where it did when the decision was made and the program comes to the same moves; if a correction before it has
-moved the figure, somebody must look again.
-
-What each doubt about a segment means, in words for people who look at it.
+moved the figure, somebody must look again. What each doubt means is said here too, in words for people.
 """
 
 from __future__ import annotations
@@ -20,8 +18,7 @@ from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Status
 from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision, Kind, Outcome, words_hash
 from fidm.grounding.route.program import Instruction, Program, parse_program, same_program, write_program
-from fidm.grounding.route.replay import MEANING, Replay, replay
-from fidm.grounding.route.terrain import Position, Terrain
+from fidm.grounding.route.replay import MEANING, Position, Replay, Terrain, replay
 
 BY_HAND = "review"
 """Who proposed a program that a person decided on."""

@@ -46,31 +46,19 @@ _WAY = {"UP": "up", "DOWN": "down", "LEFT": "left", "RIGHT": "right"}
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a rule makes of a stretch of words.
+    """What a rule makes of a stretch of words."""
 
-    Parameters
-    ----------
-    what : str
-        ``do`` for an instruction; ``check``, ``straight``, ``and``, ``bought``, ``it`` and ``measure`` for
-        what needs the context; ``doubt`` for what cannot be read.
-    step : Instruction
-        The instruction, or the place in question.
-    why : str
-        The code of a doubt.
-    """
-
+    # ``do`` for an instruction; ``check``, ``straight``, ``and``, ``bought``, ``it`` and ``measure`` for what
+    # needs the context; ``doubt`` for what cannot be read.
     what: str
-    step: Instruction
-    why: str = ""
+    step: Instruction  # the instruction, or the place in question
+    why: str = ""  # the code of a doubt
 
 
 class Grammar:
     """The rules of a language, compiled.
 
-    Parameters
-    ----------
-    rules : sequence of str
-        ``"GO? DIR N UNIT? => MOVE dir n"`` and the like; the first that fits wins.
+    A rule is ``"GO? DIR N UNIT? => MOVE dir n"`` and the like; the first that fits wins.
     """
 
     def __init__(self, rules: Sequence[str]) -> None:
@@ -181,26 +169,14 @@ _BETWEEN = frozenset({"SAY", "IT", "POLITE"})
 
 @dataclass(slots=True)
 class Clause:
-    """Words between two pauses, and how to take them.
+    """Words between two pauses, and how to take them."""
 
-    Parameters
-    ----------
-    tokens : list of Token
-        The words.
-    repairs : str
-        ``hard`` after "no", ``soft`` after "wait"; empty otherwise.
-    dead : str
-        Why it is no instruction: ``if``, ``after if``, ``asked``, ``perhaps asked``, ``not`` or ``unreal``.
-    ends_repair : bool
-        Whether a "no" follows it and then nothing.
-    after_pause : bool
-        Whether the "no" before it stood alone: "no, silly me, …" and not "in no hurry".
-    """
-
-    tokens: list[Token]
-    repairs: str = ""
+    tokens: list[Token]  # the words
+    repairs: str = ""  # ``hard`` after "no", ``soft`` after "wait"; empty otherwise
+    # Why it is no instruction: ``if``, ``after if``, ``asked``, ``perhaps asked``, ``not`` or ``unreal``.
     dead: str = ""
-    ends_repair: bool = False
+    ends_repair: bool = False  # whether a "no" follows it and then nothing
+    # Whether the "no" before it stood alone: "no, silly me, …" and not "in no hurry".
     after_pause: bool = False
 
     @property

@@ -11,13 +11,10 @@ whether it may be wrong:
 - a repair with nothing to replace; a question or a negation that could be an instruction after all;
 - unknown words where a place or a thing should be, or more than a quarter of them.
 
-Each is a *doubt*: the best reading is kept, and the segment is marked for review.
-
-A program in the making: what the grammar finds, clause by clause, becomes instructions.
-
-Here live repairs (the later version wins), purchases of "it", lists ("the meat, then the vegetables") and
-distances said apart from their direction. Where two readings are possible the likelier one is taken and the
-doubt is noted; *flipping* a doubt takes the other one, which is how alternatives are made.
+Each is a *doubt*: the best reading is kept, and the segment is marked for review. A :class:`Draft` is a
+program in the making: repairs, purchases of "it", lists ("the meat, then the vegetables") and distances said
+apart from their direction live there. Where two readings are possible the likelier one is taken and the doubt
+is noted; *flipping* a doubt takes the other one, which is how alternatives are made.
 """
 
 from __future__ import annotations
@@ -38,8 +35,7 @@ from fidm.grounding.route.program import (
     same_program,
     tidy,
 )
-from fidm.grounding.route.replay import DOUBTFUL, Replay, replay
-from fidm.grounding.route.terrain import HEADINGS, LEFT_OF, RIGHT_OF
+from fidm.grounding.route.replay import DOUBTFUL, HEADINGS, LEFT_OF, RIGHT_OF, Replay, replay
 from fidm.grounding.rules.grammar import (
     CORE,
     Clause,
@@ -59,27 +55,13 @@ FLIPPABLE = ("maybe_repair", "said_twice", "ambiguous_place", "set_aside")
 
 @dataclass(slots=True)
 class Draft:
-    """A program in the making.
+    """A program in the making."""
 
-    Parameters
-    ----------
-    context : Context
-        Where the person is.
-    flipped : frozenset of str
-        The doubts in which the less likely reading is to be taken.
-    steps : list of Instruction
-        The program so far.
-    checks : set of int
-        Instructions that only check that a place is in reach.
-    doubts : list of str
-        Why the reading may be wrong.
-    """
-
-    context: Context
-    flipped: frozenset[str] = frozenset()
-    steps: list[Instruction] = field(default_factory=list)
-    checks: set[int] = field(default_factory=set)
-    doubts: list[str] = field(default_factory=list)
+    context: Context  # where the person is
+    flipped: frozenset[str] = frozenset()  # the doubts in which the less likely reading is to be taken
+    steps: list[Instruction] = field(default_factory=list)  # the program so far
+    checks: set[int] = field(default_factory=set)  # instructions that only check that a place is in reach
+    doubts: list[str] = field(default_factory=list)  # why the reading may be wrong
     place: str = ""
     unused: str = ""
     measured: int = -1

@@ -30,8 +30,7 @@ from fidm.errors import GroundingError, Problem
 from fidm.grounding.route.program import EXIT, FINISH, START
 from fidm.languages import WORDS, languages_with
 from fidm.registry import LANGUAGES
-from fidm.tasks.explain import explain, located
-from fidm.tasks.spec import TaskSpec
+from fidm.tasks.spec import TaskSpec, explain, located
 
 DIRECTIONS = ("UP", "DOWN", "LEFT", "RIGHT")
 ACTING = (
@@ -61,20 +60,11 @@ _SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*", re.UNICODE)
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or expression of a text.
+    """A word or expression of a text."""
 
-    Parameters
-    ----------
-    kind : str
-        Its class.
-    value : str or int
-        Which place or number it is; empty otherwise.
-    start, end : int
-        Where it stands in the text.
-    """
-
-    kind: str
-    value: str | int
+    kind: str  # its class
+    value: str | int  # which place or number it is; empty otherwise
+    # Where it stands in the text.
     start: int
     end: int
 
@@ -227,15 +217,7 @@ def _expressions(tables: Mapping[str, Any]) -> Iterator[tuple[str, str, Meaning]
 
 
 class Vocabulary:
-    """A language together with the words for the places of one task.
-
-    Parameters
-    ----------
-    language : Language
-        The language.
-    spec : TaskSpec
-        The task, whose sections have words in this language.
-    """
+    """A language together with the words for the places of one task."""
 
     def __init__(self, language: Language, spec: TaskSpec) -> None:
         self.language = language
@@ -254,7 +236,6 @@ class Vocabulary:
             parts = form.split(" ") if language.spaced else form
             self._longest[parts[0]] = max(len(parts), self._longest.get(parts[0], 0))
         self.assessed: dict[tuple[str, bool], Any] = {}
-        self.ambiguous = {form for form, meanings in known.items() if len(meanings) > 1}
 
     def tokens(self, text: str) -> list[Token]:
         """Cut a text into known expressions; the longest wins."""

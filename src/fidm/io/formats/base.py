@@ -1,8 +1,7 @@
-"""What the formats share: turns as a file has them, tidy text, clock times, and what is wrong with a file.
+"""What the formats share: from a path to a text, turns as a file has them, and what is wrong with a file.
 
-From a path to a text: which files there are, and whether they are text at all.
-
-Marks, words and roles as JSON files of ours keep them.
+Which files there are, and whether they are text at all; tidy text and clock times; and marks, words and roles
+as JSON files of ours keep them.
 """
 
 from __future__ import annotations
@@ -261,16 +260,16 @@ def load_library(name: str, what: str) -> ModuleType:
         ) from None
 
 
-def guarded(call: Callable[[], T], what: str, hint: str = "", *, also: type[Exception] = ValueError) -> T:
+def guarded(call: Callable[[], T], what: str, *, also: type[Exception] = ValueError) -> T:
     """Call a library; whatever it finds wrong is told in our words, for its own may quote what was said."""
     try:
         return call()
     except (ValueError, also):
-        raise BrokenError(what, None, hint) from None
+        raise BrokenError(what) from None
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # Rust's own, which is no Exception
             raise
-        raise BrokenError(what, None, hint) from None
+        raise BrokenError(what) from None
 
 
 MOST_BYTES = 200_000_000

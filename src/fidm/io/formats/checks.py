@@ -1,7 +1,4 @@
-"""From the turns of a file to checked transcripts: roles, times, events.
-
-Who a speaker is in the task, by the names that labs and their software use.
-"""
+"""From the turns of a file to checked transcripts: who a speaker is in the task, times, events."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -176,7 +173,8 @@ def transcripts_of(
     found: list[Transcript] = []
     for (who, episode), turns in groups.items():
         named, wrong = _named(turns, asked.roles)
-        wrong += _wrong_times(turns, asked.untimed, in_order=file.in_order)
+        wrong += [*_wrong_times(turns, asked.untimed, in_order=file.in_order)] or _milliseconds(turns)
+        wrong += _overlaps(turns)
         flaws += [(who, flaw) for flaw in wrong]
         if not file.in_order:
             named.sort(key=lambda turn: math.inf if math.isnan(turn.start_s) else turn.start_s)
@@ -190,6 +188,7 @@ WHO_HINT = (
     'Say who they are: roles={"NAME": "participant", …}, or [speakers] in grounding.toml; "" is a speaker '
     "without a name."
 )
+NO_SECONDS = "Times are in seconds; are these milliseconds?"
 SLOW_S, SLOWEST = 60.0, 0.5
 """Turns this long on average, with fewer characters per second than that, are in another unit."""
 
@@ -202,59 +201,37 @@ def _named(turns: list[RawTurn], roles: Mapping[str, Role]) -> tuple[list[Turn],
         name, role = who_is(turn, roles)
         if role is None:
             unknown.setdefault(name, turn.line)
-        found.append(
-            Turn(
-                name, turn.start_s, turn.end_s, turn.text, role or "other", turn.line, turn.words, turn.marks
-            )
-        )
-    flaws: list[Flaw] = []
+        times = turn.start_s, turn.end_s
+        found.append(Turn(name, *times, turn.text, role or "other", turn.line, turn.words, turn.marks))
     speakers = list(dict.fromkeys(turn.speaker for turn in found))
+    hint = f"The speakers of the file are {shown_names(speakers)}. {WHO_HINT}"
     if unknown:
-        few = len(unknown) == 1
-        flaws.append(
-            Flaw(
-                f"{len(unknown)} speaker{' is' if few else 's are'} not known: {shown_names(list(unknown))}.",
-                next(iter(unknown.values())) or None,
-                f"The speakers of the file are {shown_names(speakers)}. {WHO_HINT}",
-            )
-        )
-    elif not any(turn.role == "participant" for turn in found):
-        flaws.append(
-            Flaw(
-                "Nobody in it is the participant.",
-                None,
-                f"The speakers of the file are {shown_names(speakers)}. {WHO_HINT}",
-            )
-        )
-    return found, flaws
+        are = " is" if len(unknown) == 1 else "s are"
+        what = f"{len(unknown)} speaker{are} not known: {shown_names(list(unknown))}."
+        return found, [Flaw(what, next(iter(unknown.values())) or None, hint)]
+    if not any(turn.role == "participant" for turn in found):
+        return found, [Flaw("Nobody in it is the participant.", None, hint)]
+    return found, []
 
 
-def _wrong_times(turns: list[RawTurn], untimed: str, *, in_order: bool) -> list[Flaw]:
-    """What is wrong with the times of one transcript."""
-    flaws: list[Flaw] = []
+def _wrong_times(turns: list[RawTurn], untimed: str, *, in_order: bool) -> Iterator[Flaw]:
+    """What is wrong with the times of one transcript, turn by turn."""
     latest = -math.inf
     for turn in turns:
         start, end, line = turn.start_s, turn.end_s, turn.line or None
         known = [time for time in (start, end) if not math.isnan(time)]
         if len(known) < 2 and untimed == "problem":
-            flaws.append(
-                Flaw("The turn has no times.", line, 'Turns without times pass with untimed = "keep".')
-            )
+            yield Flaw("The turn has no times.", line, 'Turns without times pass with untimed = "keep".')
         if any(time < 0 for time in known):
-            flaws.append(Flaw("A time is negative.", line))
+            yield Flaw("A time is negative.", line)
         elif any(time > LONGEST_S for time in known):
-            flaws.append(
-                Flaw("A time is beyond 24 hours.", line, "Times are in seconds; are these milliseconds?")
-            )
+            yield Flaw("A time is beyond 24 hours.", line, NO_SECONDS)
         elif end < start:
-            flaws.append(Flaw("The turn ends before it starts.", line))
+            yield Flaw("The turn ends before it starts.", line)
         elif in_order and start < latest - SLACK_S:
-            flaws.append(
-                Flaw("The turn starts before the one above it.", line, "Put turns in the order of time.")
-            )
-        else:
-            latest = max(latest, start) if not math.isnan(start) else latest
-    return (flaws or _milliseconds(turns)) + _overlaps(turns)
+            yield Flaw("The turn starts before the one above it.", line, "Put turns in the order of time.")
+        elif not math.isnan(start):
+            latest = max(latest, start)
 
 
 def _milliseconds(turns: list[RawTurn]) -> list[Flaw]:
@@ -265,29 +242,21 @@ def _milliseconds(turns: list[RawTurn]) -> list[Flaw]:
     whole = all(time == int(time) for turn in timed for time in (turn.start_s, turn.end_s))
     if not timed or not whole or length / len(timed) < SLOW_S or said > SLOWEST * length:
         return []
-    hint = "Times are in seconds; are these milliseconds?"
-    return [Flaw("People hardly say anything in these times.", timed[0].line or None, hint)]
+    return [Flaw("People hardly say anything in these times.", timed[0].line or None, NO_SECONDS)]
 
 
-def _overlaps(turns: list[RawTurn]) -> list[Flaw]:
+def _overlaps(turns: list[RawTurn]) -> Iterator[Flaw]:
     """Turns of one speaker that overlap; different speakers may."""
-    flaws: list[Flaw] = []
     until: dict[str, tuple[float, int]] = {}
     timed = [turn for turn in turns if turn.end_s >= turn.start_s]
     for turn in sorted(timed, key=lambda turn: turn.start_s):
         before, line = until.get(turn.speaker, (-math.inf, 0))
         if turn.start_s < before - SLACK_S:
             which = f"the one of line {line}" if line else "another one"
-            flaws.append(
-                Flaw(
-                    f"The turn overlaps {which}, of the same speaker.",
-                    turn.line or None,
-                    "Two people can talk at once; one cannot.",
-                )
-            )
+            what = f"The turn overlaps {which}, of the same speaker."
+            yield Flaw(what, turn.line or None, "Two people can talk at once; one cannot.")
         if turn.end_s > before:
             until[turn.speaker] = (turn.end_s, turn.line)
-    return flaws
 
 
 def _with_events(turns: list[Turn], events: list[Happening]) -> list[Turn]:
