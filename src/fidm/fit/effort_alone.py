@@ -437,6 +437,49 @@ class EffortFit:
         people = as_cohort(cohort)
         return self._centre() + self._rises(self.known(people), len(people))
 
+    def shrinkage_table(self, cohort: Cohort | pl.DataFrame | Any) -> pl.DataFrame:
+        """Return why each estimate is what it is: what the person's data say, and what other people's do.
+
+        An estimate lies between the two, the nearer to other people the less the data tell:
+        ``shrinkage`` is the prior's share of what is known (:attr:`Profile.shrinkage`). Had the prior counted
+        half as much, or twice, the estimate would have been ``half`` or ``double``; an estimate that these
+        leave where it is rests on the data. They hold exactly for normal posteriors, on the scale of log η
+        or θ. Under a joint prior the person's other parameters count among the data of others.
+
+        Returns
+        -------
+        DataFrame
+            A row per person and parameter with an estimate: ``participant``, ``parameter``, ``estimate``,
+            ``own`` (by the person's data alone; infinite η where every choice was a best one), ``others``
+            (where the prior is centred: people in general, or people like them), ``shrinkage``, ``half``,
+            ``double`` and ``n`` choices or segments. Empty under ``"mle"``, which shrinks nothing.
+        """
+        people = as_cohort(cohort)
+        profile, alone = self.profile(people), self._alone().profile(people)
+        centre, share = self.prior_means(people), profile.shrinkage
+        value = profile.estimate.copy()
+        is_log = [name == SENSITIVITY for name in self.parameters]
+        value[:, is_log] = profile.log_sensitivity[:, None]
+
+        def natural(values: Floats) -> Floats:
+            return np.where(is_log, np.exp(values), values)
+
+        numbers = {
+            "estimate": profile.estimate,
+            "own": alone.estimate,
+            "others": natural(centre),
+            "shrinkage": share,
+            "half": natural(centre + (value - centre) / (1 - share / 2)),
+            "double": natural(centre + (value - centre) / (1 + share)),
+        }
+        told = pl.col("shrinkage").is_not_null()
+        columns = {name: pl.Series(some.reshape(-1), nan_to_null=True) for name, some in numbers.items()}
+        return profile.table.select("participant", "parameter", **columns, n="n").filter(told)
+
+    def _alone(self) -> Self:
+        """The same with everybody estimated by their own likelihood."""
+        return replace(self, method="mle", kinds=None)
+
     # ------------------------------------------------------------------ what a fit of choices adds to
 
     @property

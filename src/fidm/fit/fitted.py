@@ -202,6 +202,9 @@ class Fit(EffortFit):
         )
         return data.with_known(self.known(cohort), self.channels)
 
+    def _alone(self) -> Fit:
+        return replace(self, method="mle", kinds=None, joint=None)
+
     def _slopes(self, name: str) -> tuple[Floats, Floats, float, float]:
         if name != SENSITIVITY:
             return EffortFit._slopes(self, name)

@@ -85,6 +85,9 @@ NARROWEST = 11
 CLEARLY = math.log(1.25)
 """A segment whose residual is not larger, a quarter more than expected, is not listed as heavy."""
 
+SHRUNK = 0.25
+"""Of estimates that are drawn towards other people by less, nothing is said."""
+
 NO_WORSE = "every counted action was a best one"
 
 
@@ -113,6 +116,7 @@ def show_evidence(
         estimates = say_estimates(profile, participant)
         why = say_lacking(profile, fit, cohort, behind, participant)
         show_person(found, behind, participant, top, console, estimates, why)
+        note(console, *say_shrunk(fit, cohort, participant))
     if not found.channels:
         warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
     warn(console, *behind.warnings)
@@ -201,6 +205,26 @@ def say_estimates(profile: Profile, participant: str) -> dict[str, str]:
             against = flag_text(name, STATUS_NAMES[profile.status[row, k]], int(profile.n[row, k]))
             ends = f"{number_text(low)} to {number_text(high)}"
             found[name] = f"{number_text(value)} ({ends}{f'; {against}' if against else ''})"
+    return found
+
+
+def say_shrunk(fit: Fit, cohort: Cohort, participant: str) -> list[str]:
+    """Return which of a person's estimates rest largely on what other people are like, and why."""
+    found = []
+    for row in fit.shrinkage_table(cohort.select([participant])).iter_rows(named=True):
+        if row["shrinkage"] >= SHRUNK:
+            is_action = row["parameter"] == SENSITIVITY
+            thing, sign = ("counted action", "η") if is_action else ("segment", "θ")
+            name = sign if is_action else f"{SHORT.get(row['parameter'], row['parameter'])} {sign}"
+            own = (
+                "no finite number"
+                if row["own"] is None or math.isinf(row["own"])
+                else number_text(row["own"])
+            )
+            found.append(
+                f"{name} is shrunk by {row['shrinkage']:.0%} towards other people "
+                f"({number_text(row['others'])}): {count(row['n'], thing)} alone would give {own}"
+            )
     return found
 
 
