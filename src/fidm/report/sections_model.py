@@ -235,13 +235,16 @@ def _covariates_table(opened: Opened) -> dict[str, Any] | None:
         [text_column("parameter"), text_column("covariate"), *with_interval("factor", "factor per unit"),
          column("p"), column("explained", "explained by all covariates", unit=PERCENT)],
         (
-            (parameter_words(row["parameter"]), row["column"],
+            (parameter_words(row["parameter"]), row["words"],
              *(float(np.exp(row[name])) for name in ("slope", "low", "high")), row["p"], row["explained"])
             for row in found.iter_rows(named=True)
         ),
         brackets=f"{opened.known.fit.level * 100:g} % intervals",
-        note="A factor of η, or of the effort; for pause presence of its odds. Learned from everybody's "
-        "choices and segments, not from estimates of single people.",
+        note=" ".join(
+            ["A factor of η, or of the effort; for pause presence of its odds. Learned from everybody's "
+             "choices and segments, not from estimates of single people. p: Wald's test of each row alone.",
+             *opened.known.fit.regression_notes()]
+        ),
     )  # fmt: skip
 
 
