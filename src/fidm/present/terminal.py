@@ -111,7 +111,7 @@ def warn(console: Console, *sentences: str) -> None:
         console.print(Text.assemble(("!", "yellow"), _lines(console, f"! {sentence}")[1:]), soft_wrap=True)
 
 
-def say(console: Console, *sentences: str) -> None:
+def state(console: Console, *sentences: str) -> None:
     """Print what was found."""
     for sentence in sentences:
         console.print(Text(_lines(console, sentence)), soft_wrap=True)
