@@ -16,7 +16,7 @@ from fidm.evidence.evidence import find_evidence, find_surprisal
 from fidm.fit import offsets, sensitivity
 from fidm.fit.plausible import log_slopes_prior
 from fidm.fit.population import _Free, _Search, covariance_of, no_less, random_intercepts, sandwich
-from fidm.fit.regression import Layout
+from fidm.fit.regression import Layout, regress_offsets
 from fidm.model.effort import design_names
 from fidm.tasks.stack import follow
 
@@ -555,3 +555,29 @@ def test_a_misspelt_cluster_or_parameter_is_guessed():
     lost = cohort().participants.with_columns(site=pl.when(pl.int_range(N) == 2).then(None).otherwise("site"))
     with pytest.raises(fidm.DataError, match=f"1 participant without site to cluster by: {cohort().ids[2]}"):
         fidm.Model(task(), regress="age", cluster="site").fit(cohort().with_participants(lost))
+
+
+def test_terms_are_tested_by_the_ratio_of_likelihoods_too():
+    people = cohort(60, seed=6)
+    shift = np.zeros((60, 6))
+    shift[:, 1] = 0.8 * (people.participants["group"] == "patient").to_numpy()
+    moved = fidm.simulate_cohort(task(), 60, seed=6, max_steps=30, shifts=shift).with_participants(
+        people.participants
+    )
+    fit = fidm.Model(task(), regress={"duration": "age + C(group)", "action_sensitivity": "age"}).fit(moved)
+    found = fit.likelihood_ratios(moved)
+    assert found.select("parameter", "term").rows() == [
+        ("duration", "age"),
+        ("duration", "C(group)"),
+        ("action_sensitivity", "age"),
+    ]
+    table = fit.regression_table()
+    assert found["p_wald"].to_list() == table["p_term"].to_list()
+    group = found.row(1, named=True)
+    assert max(group["p_ratio"], group["p_wald"]) < 0.001
+    assert found["p_ratio"].to_numpy()[[0, 2]] == pytest.approx(found["p_wald"].to_numpy()[[0, 2]], abs=0.1)
+    seen, channel = fit._data(moved).effort[0], fit.channels[0]
+    whole, less = (
+        regress_offsets(channel, seen, fit.levels, seen.known[:, columns]) for columns in ([0, 1], [0])
+    )
+    assert group["p_ratio"] == whole.against(less)
