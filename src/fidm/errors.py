@@ -6,6 +6,7 @@ sentences, so that a person can. Batch work collects all its problems before it 
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -127,6 +128,26 @@ def few(names: Iterable[object]) -> str:
     """Return the first five names, and how many more there are."""
     said = [str(name) for name in names]
     return ", ".join(said[:5]) + (f" and {len(said) - 5} more" if len(said) > 5 else "")
+
+
+MOST_KNOWN = 20
+"""How many of the names that there are a message lists."""
+
+
+def meant(names: Iterable[str], known: Iterable[str]) -> str:
+    """Return which known names were probably meant by unknown ones, and what there is.
+
+    Examples
+    --------
+    >>> meant(["Agee", "sit"], ["age", "site", "sex"]), meant(["height"], ["age"])
+    ('Did you mean age and site? There are: age, site, sex.', 'There are: age.')
+    """
+    every = list(dict.fromkeys(known))
+    folded = {name.casefold(): name for name in every}
+    near = [one for name in names for one in difflib.get_close_matches(name.casefold(), folded, n=1)]
+    guess = f"Did you mean {listed(folded[one] for one in dict.fromkeys(near))}? " if near else ""
+    more = f" and {len(every) - MOST_KNOWN} more" if len(every) > MOST_KNOWN else ""
+    return f"{guess}There are: {', '.join(every[:MOST_KNOWN])}{more}."
 
 
 def count(n: int, thing: str, things: str = "") -> str:

@@ -29,7 +29,7 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
-from fidm.fit.regression import Formulas
+from fidm.fit.regression import Formulas, require_known
 from fidm.folder import StudyFolder, choose_part, read_talks, study_channels, study_tasks
 from fidm.gaps import Gaps, learners_of, scripts_used
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
@@ -340,9 +340,19 @@ class FittedStudy:
             else report_inferred(self.profile, self.ways, is_new=self.is_new),
             "draws": self.profile.n_draws,
             "fit": to_dict(self.fit),
+            **self._regression(),
             "warnings": list(self.warnings),
             "wrote": [str(self.folder / name) for name in self.files],
         }
+
+    def _regression(self) -> dict[str, Any]:
+        """How parameters go with covariates, where the fit is regressed on any."""
+        table = self.fit.regression_table()
+        return (
+            {"regression": plain(table), "regression_notes": self.fit.regression_notes()}
+            if table.height
+            else {}
+        )
 
 
 def fit_study(
@@ -383,6 +393,8 @@ def fit_study(
         regress=_formulas(options.regress),
         cluster=options.cluster,
     )
+    if model.regress is not None and not skip_bad:  # of everybody, not of the training part first
+        require_known(model.regress, opened.participants())
     compares = opened.has_column("steps", "inferred")
     other: Fit | str | None = None
     learned_from = pl.Series([], dtype=pl.String)

@@ -7,7 +7,6 @@ catalogue's group. Nothing is imported before it is asked for, so this module st
 
 from __future__ import annotations
 
-import difflib
 import logging
 import pkgutil
 import sys
@@ -18,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from fidm.errors import DataError
+from fidm.errors import DataError, meant
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -71,9 +70,7 @@ class Catalogue(Generic[T]):
         """Return the one of this name."""
         places = self._own() if name in self.built_in else self.places()
         if name not in places:
-            close = difflib.get_close_matches(name, places, 1)
-            hint = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(places)}."
-            raise DataError(f"There is no {self.what} {name!r}. {hint}")
+            raise DataError(f"There is no {self.what} {name!r}. {meant([name], places)}")
         found = self._load(places[name])
         called = getattr(found, self.named, None) if self.named else name
         if called != name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import numpy as np
@@ -76,6 +77,45 @@ def test_parameters_are_regressed_on_covariates(tmp_path, cohort, capsys):
     report = json.loads((study / "report.json").read_text())
     tables = {table["id"] for part in report["sections"] for table in part["tables"]}
     assert "covariates" in tables
+
+
+@pytest.fixture
+def described(tmp_path, cohort):
+    """A study whose columns and categories have long names."""
+    rng = np.random.default_rng(1)
+    about = cohort.participants.with_columns(
+        age=pl.Series(rng.normal(70, 7, 40).round()),
+        severity_of_cognitive_impairment=pl.Series(["major neurocognitive disorder", "no impairment"] * 20),
+    )
+    fidm.write_cohort(cohort.with_participants(about), tmp_path / "described", tasks=["errands"])
+    return tmp_path / "described"
+
+
+def test_long_names_of_covariates_fit_in_eighty_columns(described, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")  # as in a terminal, where notes are broken into lines
+    assert main(["fit", str(described), "--regress", "age * severity_of_cognitive_impairment"]) == 0
+    out = re.sub(r"\x1b\[[\d;]*m", "", capsys.readouterr().out)
+    page = out[out.index("parameter, covariate") : out.index("Wrote ")]
+    assert max(map(len, page.splitlines())) <= 80
+    said = " ".join(page.split())
+    names = " ".join(" ".join(line[:38] for line in page.splitlines()).split())
+    assert "age × severity_of_cognitive_ impairment: no impairment / major neurocognitive disorder" in names
+    assert "compared with major neurocognitive disorder, the first in alphabetical order" in said
+    assert "its own slope is that at age 0" in said
+    kept = fidm.load_fit(described / "fit.json")
+    for slope, low, high in np.exp(kept.regression_table().select("slope", "low", "high").to_numpy()):
+        assert f"{slope:.4g} ({low:.4g} to {high:.4g})" in page
+
+
+def test_covariates_missing_in_either_part_are_said_at_once(described, capsys):
+    table = described / "participants.parquet"
+    people = pl.read_parquet(table)
+    lost = pl.when(pl.int_range(40).is_in([2, 35])).then(None).otherwise("age")  # one to learn from, one not
+    people.with_columns(age=lost).write_parquet(table)
+    assert main(["fit", str(described), "--regress", "age"]) == 2
+    ids = people["participant"]
+    assert f"age is missing for 2: {ids[2]}, {ids[35]}." in capsys.readouterr().err
 
 
 def test_json_holds_everything_the_page_shows(study, capsys):

@@ -13,7 +13,7 @@ import polars as pl
 
 from fidm.channels import parameter_words
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError, count
+from fidm.errors import DataError, FitError, count, meant
 from fidm.experiments.comparison import (
     CORRELATIONS,
     Comparison,
@@ -104,6 +104,7 @@ def compare_within(
         adjust=(),
         level=level,
         notes=(
+            *_said_reference(contrasts, reference),
             *_unstated(int((~stated).sum()), by),
             *say_unequal(described, "conditions"),
             *say_unequally_inferred(described, inferred),
@@ -137,7 +138,7 @@ def _conditions(column: pl.Series, by: str, reference: str | None) -> tuple[Floa
         names = [str(value).removesuffix(".0") for value in values]
     base = names[0] if reference is None else reference
     if base not in names:
-        raise DataError(f"{by} has no condition {base!r}. It has: {', '.join(sorted(names))}.")
+        raise DataError(f"{by} has no condition {base!r}. {meant([base], sorted(names))}")
     others = sorted(name for name in names if name != base)
     known = np.column_stack([(condition == other).to_numpy() for other in others]).astype(np.float64)
     told = {name: f"{by} {name}" if name.replace(".", "").isdigit() else name for name in names}
@@ -212,6 +213,13 @@ def _did(owner: Integers, condition: pl.Series, units: Cohort, data: Data) -> pl
     )
     did = counted.group_by("group", "person").agg(pl.exclude("group", "person").sum())
     return each_group(did)
+
+
+def _said_reference(contrasts: Sequence[str], reference: str | None) -> list[str]:
+    base = contrasts[0].partition(" / ")[2]
+    how = "" if reference else ", the lower of two numbers or the condition of most episodes; reference "
+    how += "" if reference else "(--reference) names another"
+    return [f"Reference: {base}{how}."] if base else []
 
 
 def _unstated(lost: int, by: str) -> list[str]:

@@ -153,7 +153,7 @@ def compare(
     if missing not in ("drop", "impute"):
         raise DataError(f"missing is {missing!r}; it must be 'drop' or 'impute'.")
     at_least("imputations", imputations, 2)
-    asked = asked_for(cohort.participants, by, adjust)
+    asked = asked_for(cohort.participants, by, adjust, cohort.episodes.columns)
     whole, has_any = cohort, has_data(cohort)
     known = without_missing(cohort.participants.select(asked if missing == "drop" else [by]))
     enough, too_few = _large_enough(_group(whole, by), known & has_any)
@@ -189,6 +189,7 @@ def compare(
 
     parts: list[_Part] = []
     notes: list[str] = []
+    lost: dict[str, list[str]] = {}
     parameters = (SENSITIVITY, *(channel.name for channel in used))
     counts = (np.diff(data.choices.person_offsets), *(seen.counts for seen in data.effort))
     seen = {name: own > 0 for name, own in zip(parameters, counts, strict=True)}
@@ -198,10 +199,13 @@ def compare(
             _enough_in_each(group, seen[parameter])
             part = _Part.of(parameter, laid_out, plain, regressed)
         except FitError as error:
-            notes.append(f"{parameter} is left out: {error}")
+            lost.setdefault(str(error), []).append(parameter)
             continue
         parts.append(part)
         notes += part.fits[0].warnings
+    notes += [
+        f"{listed(names)} {'is' if len(names) == 1 else 'are'} left out: {why}" for why, names in lost.items()
+    ]
     if not parts:
         raise FitError(f"Nothing can be compared. {' '.join(notes)}")
     rows = [row for part in parts for row in part.rows(design, level)]
@@ -243,7 +247,8 @@ def compare(
         adjust=tuple(adjust),
         level=level,
         notes=(
-            *_left_out(known[has_any], asked if missing == "drop" else [by]),
+            *design.notes(reference),
+            *_left_out(whole.participants.filter(has_any), asked if missing == "drop" else [by]),
             *too_few,
             *([] if clusters is None else [say_clusters(clusters, cluster)]),
             *_said_imputed(people.select(asked[1:]), len(tables)),
@@ -423,14 +428,16 @@ class _Part:
     def _test(self, columns: tuple[int, ...], smaller: Sequence[Regressed]) -> float:
         """The p-value of some slopes together: by the ratio of likelihoods, or pooled.
 
-        Where people of a cluster go together, likelihoods cannot be compared, but slopes can.
+        Where people of a cluster go together, or people who choose at random are found in one of the two fits
+        only, likelihoods cannot be compared, but slopes can.
         """
         first = self.fits[0]
         if len(columns) == 1:
             return float(self.slopes.p[columns[0]])
         if len(self.fits) == 1:
             clustered = first.freedom < first.n_people - first.n_free
-            return first.wald(columns) if clustered else first.against(smaller[0])
+            same = first.n_free - smaller[0].n_free == len(columns)
+            return first.against(smaller[0]) if same and not clustered else first.wald(columns)
         some = np.ix_(columns, columns)
         values = np.array([fit.slopes[list(columns)] for fit in self.fits])
         return pool_test(values, [fit.covariance[some] for fit in self.fits], first.freedom)
@@ -526,24 +533,29 @@ def _beyond(people: pl.DataFrame, design: Contrasts) -> list[str]:
         far = sorted({one[name] for one in design.at if not own.min() <= float(one[name]) <= own.max()})
         if far:
             values = listed(f"{float(value):g}" for value in far)
-            said.append(f"{name} was observed from {own.min():g} to {own.max():g}: {values} lies outside.")
+            said.append(
+                f"{name} was observed from {own.min():g} to {own.max():g}: {values} lies outside, where "
+                "differences are extrapolated."
+            )
     return said
 
 
 def _large_enough(group: pl.Series, known: Flags) -> tuple[Flags, list[str]]:
     """Who is compared: everybody known, but of small groups nobody if two others are left."""
-    sizes = group.filter(known).value_counts().sort("group")
-    small = sizes.filter(pl.col("count") < FEWEST_PER_GROUP)
+    sizes = pl.DataFrame({"group": group, "n": known}).drop_nulls().group_by("group").agg(pl.col("n").sum())
+    sizes = sizes.sort("group")
+    small = sizes.filter(pl.col("n") < FEWEST_PER_GROUP)
     if sizes.height < 2:
         return known, []
     if sizes.height - small.height < 2:
         told = ", ".join(f"{name!r} {n:,}" for name, n in sizes.iter_rows())
         raise FitError(
-            f"Two groups of {FEWEST_PER_GROUP} people with data or more are needed; there are {told}."
+            f"Two groups of {FEWEST_PER_GROUP} people with data and all that is adjusted for, or more, are "
+            f"needed; there are {told}. Merge groups, or adjust for less."
         )
     said = [
-        f"{count(n, 'person', 'people')} of the group {name!r} {'is' if n == 1 else 'are'} left out: at "
-        f"least {FEWEST_PER_GROUP} are needed in each."
+        f"The group {name!r} is left out: {count(n, 'person', 'people')} can be compared, and at least "
+        f"{FEWEST_PER_GROUP} are needed. Merge it with another group to keep them."
         for name, n in small.iter_rows()
     ]
     return known & ~group.is_in(small["group"].implode()).fill_null(value=False).to_numpy(), said
@@ -586,13 +598,16 @@ def _group(cohort: Cohort, by: str) -> pl.Series:
 
 def _enough_in_each(group: pl.Series, observed: Flags) -> None:
     """Raise if too few people of a group were observed."""
-    for name in group.unique().sort().to_list():
-        n = int((observed & (group == name).to_numpy()).sum())
-        if n < FEWEST_PER_GROUP:
-            raise FitError(
-                f"{count(n, 'person', 'people')} of the group {name!r} can be compared in it; at least "
-                f"{FEWEST_PER_GROUP} are needed in each."
-            )
+    sizes = {
+        name: int((observed & (group == name).to_numpy()).sum()) for name in group.unique().sort().to_list()
+    }
+    small = [f"{n} of {name!r}" for name, n in sizes.items() if n < FEWEST_PER_GROUP]
+    if small:
+        others = len(sizes) - len(small) > 1
+        raise FitError(
+            f"{listed(small)} can be compared in it; at least {FEWEST_PER_GROUP} people are needed in each."
+            + (" Exclude such groups (column excluded) to compare the others in it." if others else "")
+        )
 
 
 def _described(cohort: Cohort, by: str, data: Data) -> pl.DataFrame:
@@ -603,11 +618,19 @@ def _described(cohort: Cohort, by: str, data: Data) -> pl.DataFrame:
     return each_group(pl.DataFrame({**did, **moves}, nan_to_null=True).with_columns(_group(cohort, by)))
 
 
-def _left_out(known: Flags, asked: Sequence[str]) -> list[str]:
-    lost = int((~known).sum())
+def _left_out(people: pl.DataFrame, asked: Sequence[str]) -> list[str]:
+    """Say how many people lack what, and what to do about it."""
+    lost = int((~without_missing(people.select(asked))).sum())
     if not lost:
         return []
-    return [f"{count(lost, 'person', 'people')} without {' or '.join(asked)} are left out."]
+    each = {name: int((~without_missing(people.select(name))).sum()) for name in asked}
+    told = listed(f"{name} is missing for {n:,}" for name, n in each.items() if n)
+    how = (
+        "missing='impute' (--missing impute) imputes what is adjusted for."
+        if any(list(each.values())[1:])
+        else ""
+    )
+    return [f"Left out: {count(lost, 'person', 'people')}; {told}. {how}".rstrip()]
 
 
 def _no_auc(alike: Sequence[str], design: Contrasts) -> list[str]:
@@ -616,8 +639,8 @@ def _no_auc(alike: Sequence[str], design: Contrasts) -> list[str]:
         return []
     what, who = ("AUC", "of a group") if design.levels else ("correlation", f"of the same {design.by}")
     return [
-        f"No {what} of {', '.join(alike)}: how much people {who} differ cannot be told from 0, and "
-        f"{'an AUC' if design.levels else 'a correlation'} measures the difference by that."
+        f"No {what} of {', '.join(alike)}: people {who} do not measurably differ, and "
+        f"{'an AUC' if design.levels else 'a correlation'} measures the difference by how much they do."
     ]
 
 

@@ -22,6 +22,9 @@ from fidm.record import Record, hash_values
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
 
+HOW_TO_READ = ("Reference: ", "1 SD of ", "Interaction: ")
+"""How notes begin that say how to read the tables; the others are to be minded."""
+
 UNEQUAL = 1.25
 """Groups whose medians differ by more than this factor did not do equally much."""
 
@@ -117,10 +120,16 @@ class Comparison:
             name, (one, _, other) = parameter_words(row["parameter"]), row["contrast"].partition(" / ")
             ends = f"{row['factor']:.2f} times ({row['factor_low']:.2f} to {row['factor_high']:.2f})"
             whose = f"in {one} as in {other}" if other else f"with {one}"
-            clear = row["p_holm"] < 1 - self.level
-            unclear = f"no clear {'difference' if other else 'relation'}; "
+            unclear = f"no clear {'difference' if other else 'relation'}"
+            if row["p_holm"] < 1 - self.level:
+                unclear = ""
+            elif not row["factor_low"] <= 1 <= row["factor_high"]:
+                unclear += f" after correction for {self.table.height} tests (Holm p = {row['p_holm']:.3f}), "
+                unclear += "though the interval, of this test alone, excludes 1; "
+            else:
+                unclear += "; "
             more = self._say_correlation(row["parameter"])
-            said.append(f"{name}: {'' if clear else unclear}{ends} as high {whose}{more}.")
+            said.append(f"{name}: {unclear}{ends} as high {whose}{more}.")
         return tuple(said)
 
     def _say_correlation(self, parameter: str) -> str:

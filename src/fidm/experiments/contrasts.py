@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from fidm.errors import DataError
+from fidm.errors import DataError, listed, meant
 from fidm.fit.regression import variables
 from fidm.types import Floats
 
@@ -46,6 +46,8 @@ class Contrasts:
         The means of those that are numbers, which are taken off: slopes of groups are then those at the mean.
     at : tuple of mapping
         The values of these columns that differences are given for.
+    bases : mapping of str to str
+        What the other categories of texts to adjust for are compared with: the first in alphabetical order.
     """
 
     by: str
@@ -55,6 +57,7 @@ class Contrasts:
     interact: tuple[str, ...]
     centre: Mapping[str, float]
     at: tuple[Mapping[str, float | str], ...]
+    bases: Mapping[str, str]
 
     @classmethod
     def of(
@@ -74,13 +77,7 @@ class Contrasts:
             for i, name in enumerate(adjust)
         }
         known = {name: people[name].drop_nulls() for name in interact if name in terms and not is_term(name)}
-        asked = [*interact, *(at or {})]
-        strange = [name for name in asked if name not in known]
-        if strange:
-            raise DataError(
-                f"{strange[0]} cannot interact with {by}: it must be a column that is named in adjust and in "
-                "interact."
-            )
+        _check_interactions(terms, interact, at or {}, people.columns)
         centre = {
             name: float(np.nanmean(own.to_numpy())) for name, own in known.items() if own.dtype.is_numeric()
         }
@@ -96,9 +93,16 @@ class Contrasts:
                 one for one in given if (isinstance(one, str) if name in centre else one not in usual[name])
             ]
             if wrong:
-                raise DataError(f"{name} has no value {wrong[0]!r}.")
+                hint = (
+                    f"{name} is a number."
+                    if name in centre
+                    else meant([str(wrong[0])], map(str, usual[name]))
+                )
+                raise DataError(f"at: {name} has no value {wrong[0]!r}. {hint}")
         combined = tuple(dict(zip(chosen, one, strict=True)) for one in itertools.product(*chosen.values()))
-        return cls(by, levels, scale, terms, tuple(interact), centre, combined)
+        texts = [name for name in adjust if not is_term(name) and not people[name].dtype.is_numeric()]
+        bases = {name: min(people[name].cast(pl.String).drop_nulls()) for name in texts}
+        return cls(by, levels, scale, terms, tuple(interact), centre, combined, bases)
 
     @property
     def plain(self) -> str:
@@ -181,11 +185,64 @@ class Contrasts:
         if name == BY:
             return self.pairs[int(level) - 1] if level else self.by
         whole = list(self.terms)[int(name.removeprefix(OTHER))]
-        return f"{whole} {level}" if level else whole
+        return f"{whole} {level} / {self.bases[whole]}" if level else whole
+
+    def notes(self, reference: str | None) -> list[str]:
+        """Return how the tables are to be read: what is compared with what, and slopes of interactions."""
+        if self.levels:
+            how = "" if reference else f", {LARGEST}"
+            said = [f"Reference: {self.levels[0]}{how}."]
+        else:
+            said = [f"1 SD of {self.by} is {self.scale:.3g}."]
+        if self.interact:
+            where = [
+                f"the mean {name} ({self.centre[name]:.4g})"
+                if name in self.centre
+                else f"{name} {self.bases[name]}"
+                for name in self.interact
+            ]
+            whose = f", those of {listed(self.interact)} are for {self.levels[0]}" if self.levels else ""
+            said.append(
+                f"Interaction: in compare-terms.csv, slopes of {self.by} are at {listed(where)}{whose}."
+            )
+        return said
 
 
-def asked_for(people: pl.DataFrame, by: str, adjust: Sequence[str]) -> list[str]:
-    """Return the columns that a comparison is made of; raise for those that people do not have."""
+LARGEST = (
+    "the largest group, or of several the first in alphabetical order; reference (--reference) names another"
+)
+"""Which group the others are compared with where none is named."""
+
+
+def _check_interactions(
+    terms: Mapping[str, str], interact: Sequence[str], at: At, columns: Sequence[str]
+) -> None:
+    """Raise where a difference cannot change with what is named, or values are given of something else."""
+    plain = [name for name in terms if not is_term(name)]
+    for name in interact:
+        if name not in plain:
+            hint = meant([name], plain) if plain and name not in columns else f"Add it: --adjust {name}."
+            if is_term(name):
+                hint = "Name a column, and adjust for it, too."
+            raise DataError(f"interact names {name!r}, which must be a column that is adjusted for. {hint}")
+    for name in at:
+        if name not in interact:
+            hint = (
+                f"Add it: --interact {name}."
+                if name in plain
+                else meant([name], interact or plain or columns)
+            )
+            raise DataError(
+                f"at gives values of {name!r}, but interact does not name it, so the difference is the same "
+                f"at all of its values. {hint}"
+            )
+
+
+def asked_for(people: pl.DataFrame, by: str, adjust: Sequence[str], also: Sequence[str] = ()) -> list[str]:
+    """Return the columns that a comparison is made of; raise for those that people do not have.
+
+    ``also`` are columns of the episodes, by which people may be compared with themselves.
+    """
     named = [by, *adjust]
     if len(set(named)) < len(named):
         raise DataError(f"A column is named twice: {', '.join(named)}.")
@@ -194,9 +251,9 @@ def asked_for(people: pl.DataFrame, by: str, adjust: Sequence[str]) -> list[str]
         columns += sorted(variables(name)) if is_term(name) else [name]
     absent = [name for name in columns if name not in people.columns]
     if absent:
+        known = [*people.columns, *(also if by in absent else ())]
         raise DataError(
-            f"The participants have no column {', '.join(map(repr, absent))}. They have: "
-            f"{', '.join(people.columns)}."
+            f"The participants have no column {', '.join(map(repr, absent))}. {meant(absent, known)}"
         )
     return list(dict.fromkeys(columns))
 
@@ -230,5 +287,5 @@ def _groups(column: pl.Series, reference: str | None) -> tuple[tuple[str, ...], 
         raise DataError(f"{by} has only one group, {levels[0]!r}: there is nothing to compare.")
     base = levels[0] if reference is None else reference
     if base not in levels:
-        raise DataError(f"{by} has no group {base!r}. It has: {', '.join(sorted(levels))}.")
+        raise DataError(f"{by} has no group {base!r}. {meant([base], sorted(levels))}")
     return (base, *sorted(level for level in levels if level != base)), 1.0

@@ -151,10 +151,13 @@ class Data:
             self, choices=replace(self.choices, known=known.get(SENSITIVITY)), effort=tuple(effort)
         )
 
+    def seen(self) -> list[Flags]:
+        """Return who was observed in choices, and in each channel, [P] each."""
+        return [np.diff(self.choices.person_offsets) > 0, *(one.counts > 0 for one in self.effort)]
+
     def n_told(self) -> int:
         """Return of how many people there are choices or observations that tell anything."""
-        chose = np.diff(self.choices.person_offsets) > 0
-        return int(np.any([chose, *(seen.counts > 0 for seen in self.effort)], axis=0).sum())
+        return int(np.any(self.seen(), axis=0).sum())
 
     def __len__(self) -> int:
         return len(self.n_steps)

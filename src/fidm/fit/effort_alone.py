@@ -43,7 +43,7 @@ from fidm.fit.kinds import MOST_PEOPLE, Kinds, Likelihood, learn_kinds
 from fidm.fit.offsets import OwnKinds, Population
 from fidm.fit.population import Learned, effort_without_each, errors_of
 from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
-from fidm.fit.regression import Formulas, Layout, clusters_of, layouts_of, variables, wald
+from fidm.fit.regression import Formulas, Layout, clusters_of, layouts_of, say_rare, variables, wald
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
 from fidm.types import Floats, Progress
@@ -156,7 +156,10 @@ def fit_effort(
         level=level,
         n_people=len(people),
         n_learned=data.n_told(),
-        notes=tuple(notes),
+        notes=(
+            *say_rare(layouts, known, learners.participants, dict(zip(names, data.seen()[1:], strict=True))),
+            *notes,
+        ),
         longest=longest,
         regress={name: layout for name, layout in layouts.items() if name in populations},
     )
@@ -404,9 +407,10 @@ class EffortFit:
         DataFrame
             ``parameter``, ``term`` and ``column`` of its formula, the ``slope`` on the scale of log η or θ
             per unit of the column, its standard error, interval and ``p``-value, ``p_term`` of all columns
-            of the term together (Wald's test), the ``sd`` of people after the covariates, and the share of
-            the differences among people that the covariates have ``explained``. Empty where nothing is
-            regressed.
+            of the term together (Wald's test), the ``sd`` of people after the covariates, the share of
+            the differences among people that the covariates have ``explained``, and the column in ``words``:
+            a category with the one it is compared with. Empty where nothing is regressed. See
+            :meth:`regression_notes`.
         """
         rows = []
         for name, layout in self.regress.items():
@@ -422,12 +426,21 @@ class EffortFit:
                 together = wald(slopes, covariance, columns, freedom)
                 for k in columns:
                     ends = slopes[k], se[k], slopes[k] - reach[k], slopes[k] + reach[k]
-                    rows.append((name, term, layout.names[k], *ends, p[k], together, sd, share))
+                    column = layout.names[k]
+                    rows.append((name, term, column, *ends, p[k], together, sd, share, layout.words(column)))
         numbers = ("slope", "se", "low", "high", "p", "p_term", "sd", "explained")
         schema = dict.fromkeys(("parameter", "term", "column"), pl.String) | dict.fromkeys(
             numbers, pl.Float64
         )
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return pl.DataFrame(rows, schema={**schema, "words": pl.String}, orient="row")
+
+    def regression_notes(self) -> tuple[str, ...]:
+        """Return how the slopes of :meth:`regression_table` are to be read.
+
+        They say which category the others are compared with, how to choose another, and at which values of
+        the others the slopes of variables are that interact.
+        """
+        return tuple(dict.fromkeys(note for layout in self.regress.values() for note in layout.notes()))
 
     def prior_means(self, cohort: Cohort | pl.DataFrame | Any) -> Floats:
         """Return where the prior of each person's parameters is centred, [P, K]; log η comes first.

@@ -36,7 +36,7 @@ from fidm.fit.common import (
 from fidm.fit.fitted import Fit
 from fidm.fit.population import FEWEST_PEOPLE, enough_known
 from fidm.fit.profile import SENSITIVITY
-from fidm.fit.regression import Formulas, clusters_of, layouts_of, say_clusters
+from fidm.fit.regression import Formulas, clusters_of, layouts_of, say_clusters, say_rare
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
@@ -180,6 +180,9 @@ class Model:
         clusters = clusters_of(learners.participants, self.cluster)
         data = data.with_known(known, channels)
         notes: list[str] = [] if clusters is None else [say_clusters(clusters, self.cluster)]
+        notes += say_rare(
+            layouts, known, learners.participants, dict(zip(parameters, data.seen(), strict=True))
+        )
 
         say("action sensitivity", 1, 2 + len(channels))
         asked = default_lapse(self.lapse, method)

@@ -34,6 +34,8 @@ from fidm.fit.common import (
     bare,
     drawn,
     informed,
+    plain_algebra,
+    threads,
     valid_inferred,
     valid_level,
 )
@@ -51,7 +53,7 @@ from fidm.fit.profile import (
     TOLD_APART,
     told_apart,
 )
-from fidm.fit.regression import Layout
+from fidm.fit.regression import Layout, Regressed, regress_offsets, regress_sensitivity
 from fidm.fit.sensitivity import PlausiblePriors, Sensitivities, SensitivityPrior
 from fidm.model.channels import Channel
 from fidm.model.effort import (
@@ -180,6 +182,51 @@ class Fit(EffortFit):
                 rows.append((first, second, *found, n))
         numbers = dict.fromkeys(("correlation", "se", "low", "high"), pl.Float64)
         schema = {"first": pl.String, "second": pl.String, **numbers, "n_people": pl.Int64}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    @plain_algebra
+    def likelihood_ratios(self, cohort: Cohort, *, workers: int | None = None) -> pl.DataFrame:
+        """Return tests of the terms of a regression by the ratio of likelihoods, beside Wald's.
+
+        Every term is left out in turn and the rest is learned again, with the lapse rate of the fit. Where
+        people of a cluster go together, likelihoods cannot be compared; take Wald's test.
+
+        Parameters
+        ----------
+        cohort : Cohort
+            The training part.
+        workers : int, optional
+            Threads; changes no number.
+
+        Returns
+        -------
+        DataFrame
+            ``parameter``, ``term``, the p-values ``p_wald`` (of :meth:`regression_table`) and ``p_ratio``,
+            null where people who choose at random are found only with the term, or only without it.
+        """
+        data, pool = self._data(cohort), threads(workers)
+        wald = {
+            row[:2]: row[2]
+            for row in self.regression_table().select("parameter", "term", "p_term").iter_rows()
+        }
+
+        def learned(name: str, columns: Sequence[int]) -> Regressed:
+            if name == SENSITIVITY:
+                known = np.asarray(data.choices.known)[:, columns]
+                return regress_sensitivity(data.choices, known, lapse=self.lapse, workers=pool)
+            place = [channel.name for channel in self.channels].index(name)
+            known = np.asarray(data.effort[place].known)[:, columns]
+            return regress_offsets(self.channels[place], data.effort[place], self.levels, known, workers=pool)
+
+        rows = []
+        for name, layout in self.regress.items():
+            every = range(len(layout.names))
+            whole = learned(name, every)
+            for term, own in layout.terms.items():
+                smaller = learned(name, [k for k in every if k not in own])
+                is_same = whole.n_free - smaller.n_free == len(own)
+                rows.append((name, term, wald[name, term], whole.against(smaller) if is_same else None))
+        schema = {"parameter": pl.String, "term": pl.String, "p_wald": pl.Float64, "p_ratio": pl.Float64}
         return pl.DataFrame(rows, schema=schema, orient="row")
 
     def save(self, path: str | Path) -> None:

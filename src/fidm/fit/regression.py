@@ -30,7 +30,7 @@ import polars as pl
 from polars import selectors as cs
 from scipy import linalg, stats
 
-from fidm.errors import DataError, FitError, count, few
+from fidm.errors import DataError, FitError, Problem, count, few, listed, meant
 from fidm.fit import offsets
 from fidm.fit.population import degrees, enough_known, errors_of, random_intercepts
 from fidm.fit.profile import told_apart
@@ -90,7 +90,10 @@ class Layout:
                     f"The formula {formula!r} must have no outcome: what is explained is η and θ."
                 )
         except (FormulaicError, SyntaxError) as error:
-            raise DataError(f"The formula {formula!r} cannot be read: {error}") from None
+            raise DataError(
+                f"The formula {formula!r} cannot be read: {_plainly(error)} Write terms with + between them, "
+                "as in age + C(group), and close every bracket and quotation mark."
+            ) from None
         if not variables(formula):
             raise DataError(f"The formula {formula!r} names no column of the participants.")
         used, complete = _used(participants, formula)
@@ -144,13 +147,8 @@ class Layout:
 
         Somebody who lacks a variable, or has a category that nobody of the training part had, is refused.
         """
-        used, complete = _used(participants, self.formula)
-        if not complete.all():
-            lost = participants["participant"].filter(pl.Series(~complete)).to_list()
-            raise DataError(
-                f"{count(len(lost), 'participant')} without {' or '.join(used.columns)}, which the prior "
-                f"depends on: {few(lost)}. Fill it in, or leave them out."
-            )
+        require_known(self.formula, participants)
+        used, _ = _used(participants, self.formula)
         self._check_types(used)
         for name, known in self.categories.items():
             unseen = ~used[name].is_in(pl.Series(known).implode())
@@ -178,6 +176,56 @@ class Layout:
             if is_text != (name in texts):
                 now, then = ("text", "a number") if is_text else ("a number", "text")
                 raise DataError(f"{name} is {now} here, and was {then} in the training part.")
+
+    @property
+    def references(self) -> dict[str, str]:
+        """The category that the others of each variable are compared with, where there is one."""
+        parts = [_level(part) for column in self.names for part in _parts(column)]
+        found = {}
+        for name, known in self.categories.items():
+            own = {level.removeprefix("T.") for owner, level in parts if owner == name and level[:2] == "T."}
+            left = [str(one) for one in known if str(one) not in own]
+            if own and len(left) == 1:
+                found[name] = left[0]
+        return found
+
+    def words(self, column: str) -> str:
+        """Return what a column is called in words: ``"age × group: patient / control"``."""
+        said = []
+        for part in _parts(column):
+            name, level = _level(part)
+            if level.startswith("T.") and name in self.references:
+                said.append(f"{name}: {level[2:]} / {self.references[name]}")
+            else:
+                said.append(f"{name}: {level}" if level in map(str, self.categories.get(name, ())) else part)
+        return " × ".join(said)
+
+    def notes(self) -> list[str]:
+        """Return how slopes are to be read: what categories are compared with, and where others are 0."""
+        said = []
+        for name, base in self.references.items():
+            known = self.categories[name]
+            order = "alphabetical order" if known == sorted(map(str, known)) else "order"
+            how = f"C({name}, contr.treatment(base={known[1]!r})) compares with {known[1]}"
+            more = f", the first in {order}. {how}" if base == str(known[0]) else ""
+            said.append(f"{name}: compared with {base}{more}.")
+        crossed = [_parts(term) for term in self.terms if len(_parts(term)) > 1]
+        for own in self.terms:
+            others = list(dict.fromkeys(one for term in crossed if own in term for one in term if one != own))
+            if others:
+                raw = [one for one in others if one in self.usual]
+                more = "".join(f" center({one}) instead of {one} gives it at the mean {one}." for one in raw)
+                where = listed(map(self._zero, others))
+                said.append(f"{_level(own)[0]}: as it interacts, its own slope is that at {where}.{more}")
+        return said
+
+    def _zero(self, factor: str) -> str:
+        """Where a factor of an interaction is 0, in words."""
+        name = _level(factor)[0]
+        if name in self.references:
+            return f"{name} {self.references[name]}"
+        inner = re.fullmatch(r"(?:center|scale|standardize)\((.*)\)", factor)
+        return f"the mean {inner[1]}" if inner else f"{factor} 0"
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything, as plain values."""
@@ -212,13 +260,84 @@ def _used(participants: pl.DataFrame, formula: str) -> tuple[pl.DataFrame, Flags
     wanted = variables(formula)
     absent = sorted(wanted - set(participants.columns))
     if absent:
-        known = ", ".join(participants.columns)
         raise DataError(
             f"The formula {formula!r} names {', '.join(map(repr, absent))}, which the participants do "
-            f"not have. They have: {known}."
+            f"not have. {meant(absent, participants.columns)}"
         )
     used = participants.select(sorted(wanted))
     return used, without_missing(used)
+
+
+def require_known(formulas: Formulas, participants: pl.DataFrame) -> None:
+    """Raise where people lack what formulas name, with how many lack each column, and who they are."""
+    wanted = [formulas] if isinstance(formulas, str) else formulas.values()
+    columns = sorted(set().union(*(_used(participants, formula)[0].columns for formula in wanted)))
+    lost = {name: ~without_missing(participants.select(name)) for name in columns}
+    if not any(flags.any() for flags in lost.values()):
+        return
+    n = int(np.any(list(lost.values()), axis=0).sum())
+    ids, what = participants["participant"], listed(name for name in columns if lost[name].any())
+    raise DataError(
+        f"{count(n, 'participant')} without {what}, which the prior depends on. Fill this in, exclude them "
+        "(column excluded), or leave the column out of the formula.",
+        problems=[
+            Problem(f"{name} is missing for {int(own.sum()):,}: {few(ids.filter(pl.Series(own)))}.")
+            for name, own in lost.items()
+            if own.any()
+        ],
+    )
+
+
+def _parts(column: str) -> list[str]:
+    """The factors of an interaction, one by one; a colon in brackets belongs to a name."""
+    return re.split(r":(?![^(\[]*[)\]])", column)
+
+
+def _level(part: str) -> tuple[str, str]:
+    """The variable of a factor, as far as it has one, and what stands in brackets behind it."""
+    factor, level = own.groups() if (own := re.fullmatch(r"(.*)\[([^\[]*)\]", part)) else (part, "")
+    owners = _owners(factor)
+    return (owners[0] if len(owners) == 1 else factor), level
+
+
+def _owners(factor: str) -> list[str]:
+    """The variables that a factor takes for categories, by how it is written."""
+    return [
+        one for one in variables(factor) if re.match(rf"(C\(\s*)?`?{re.escape(one)}`?\s*([,)]|$)", factor)
+    ]
+
+
+def _plainly(error: Exception) -> str:
+    """What formulaic says, in one line and without colours, and where."""
+    said, _, marked = re.sub(r"\x1b\[[\d;]*m", "", str(error)).partition("\n\n")
+    where = re.search("⧛(.*)⧚", marked)
+    inner = re.fullmatch(r"Unable to evaluate factor `(.*)`\. \[\w+: (.*)\]", said, flags=re.DOTALL)
+    text = f"{inner[1]}: {inner[2]}" if inner else said
+    text = " ".join(text.replace("context marker", "bracket").replace("quote context", "it").split()).rstrip(
+        "."
+    )
+    return f"{text}{f', at {where[1]!r}' if where else ''}."
+
+
+def _why(error: Exception, formula: str, used: pl.DataFrame) -> str:
+    """Why a formula cannot be computed of a table, and what to do."""
+    from formulaic.transforms import TRANSFORMS
+
+    said, cause = _plainly(error), error.__cause__
+    if isinstance(cause, NameError):
+        known = sorted(TRANSFORMS, key=str.casefold)
+        return f"there is no function {cause.name!r}. {meant([cause.name or ''], known)}"
+    texts = [name for name, kind in used.schema.items() if not (kind.is_numeric() or kind == pl.Boolean)]
+    base = re.match(r"Value `'?(.*?)'?` for `TreatmentContrasts.base`", said)
+    if base:
+        grouped = [name for name in used.columns if re.search(rf"C\(\s*`?{re.escape(name)}\b", formula)]
+        known = [str(one) for name in grouped for one in used[name].unique().sort()]
+        return f"base={base[1]!r} is not a category of {listed(grouped)}. {meant([base[1]], known)}"
+    own = [name for name in texts if name in variables(said.partition(":")[0])]
+    if own and not isinstance(cause, SyntaxError):
+        what = said.partition(":")[0]
+        return f"{what} needs numbers, and {own[0]} holds text. C({own[0]}) makes groups of it."
+    return said
 
 
 def _matrix(formula: str, used: pl.DataFrame, state: Mapping[str, Any] | None = None) -> Any:
@@ -232,13 +351,15 @@ def _matrix(formula: str, used: pl.DataFrame, state: Mapping[str, Any] | None = 
             spec = spec.update(transform_state=copy.deepcopy(dict(state)))
         with np.errstate(all="ignore"):
             return spec.get_model_matrix(used)
-    except (FormulaicError, SyntaxError) as error:
+    except (FormulaicError, SyntaxError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         if "extrapolation" in str(error):
             raise DataError(
                 f"The formula {formula!r}: somebody lies beyond the range that its spline was learned in. "
                 "bs(…, extrapolation='clip') takes them for the nearest in it, 'extend' goes on as it ends."
             ) from None
-        raise DataError(f"The formula {formula!r} does not suit these people: {error}") from None
+        raise DataError(
+            f"The formula {formula!r} does not suit these people: {_why(error, formula, used)}"
+        ) from None
 
 
 def _finite(formula: str, matrix: Floats, participants: pl.DataFrame) -> Floats:
@@ -259,11 +380,7 @@ def _categories(formula: str, encoded: Mapping[str, Any]) -> dict[str, list[Any]
     found = {}
     for factor, (_, state) in encoded.items():
         if "categories" in state:
-            names = [
-                one
-                for one in variables(factor)
-                if re.match(rf"(C\(\s*)?`?{re.escape(one)}`?\s*([,)]|$)", factor)
-            ]
+            names = _owners(factor)
             if len(names) != 1:
                 raise DataError(f"{factor} of the formula {formula!r}: make a column of it first.")
             found[names[0]] = [_plain(one) for one in state["categories"]]
@@ -326,6 +443,9 @@ class Covariates:
         return Covariates(self.formula, names, terms, self.values[:, kept], self.complete)
 
 
+FEW_PEOPLE = 5
+"""Of categories that fewer people have it is said that their slopes rest on so few."""
+
 FEWEST_CLUSTERS, ENOUGH_CLUSTERS = 5, 20
 """How people of a cluster go together is not told by fewer clusters, nor well by fewer than the second."""
 
@@ -350,17 +470,47 @@ def layouts_of(
     wanted = dict.fromkeys(parameters, formulas) if isinstance(formulas, str) else dict(formulas)
     unknown = [name for name in wanted if name not in parameters]
     if unknown:
-        raise FitError(f"regress names {few(unknown)}. The parameters are: {', '.join(parameters)}.")
+        raise FitError(f"regress names {few(unknown)}, not a parameter. {meant(unknown, parameters)}")
     found: dict[str, tuple[Layout, Floats]] = {}
     for formula in dict.fromkeys(wanted.values()):
-        layout, values = Layout.of(participants, formula)
-        if np.isnan(values).any():
-            layout.values(participants)  # says who lacks what
-        found[formula] = layout, values
+        found[formula] = Layout.of(participants, formula)
+    require_known(wanted, participants)
     return (
         {name: found[formula][0] for name, formula in wanted.items()},
         {name: found[formula][1] for name, formula in wanted.items()},
     )
+
+
+def say_rare(
+    layouts: Mapping[str, Layout],
+    known: Mapping[str, Floats],
+    participants: pl.DataFrame,
+    seen: Mapping[str, Flags],
+) -> list[str]:
+    """Say which categories, and combinations of them, so few people have that slopes rest on them alone."""
+    counts: dict[str, list[int]] = {}
+    for parameter, layout in layouts.items():
+        people = participants.filter(pl.Series(seen[parameter]))
+        for name, values in layout.categories.items():
+            sizes = dict(people[name].value_counts().iter_rows())
+            for value in values:
+                base = ", the reference" if layout.references.get(name) == str(value) else ""
+                counts.setdefault(f"{name} {value}{base}", []).append(sizes.get(value, 0))
+        sizes_of = (np.abs(known[parameter][seen[parameter]] + layout.centre) > 1e-9).sum(axis=0)
+        for column, n in zip(layout.names, sizes_of.tolist(), strict=True):
+            if column.count("[") > 1:
+                counts.setdefault(layout.words(column), []).append(n)
+    rare = [
+        f"{what} ({'' if min(own) == max(own) else f'{min(own)} to '}{count(max(own), 'person', 'people')})"
+        for what, own in counts.items()
+        if min(own) < FEW_PEOPLE
+    ]
+    if not rare:
+        return []
+    return [
+        f"Fewer than {FEW_PEOPLE} people: {listed(rare)}. Slopes of these categories rest on so few people. "
+        "Merge categories, or exclude these people."
+    ]
 
 
 def clusters_of(participants: pl.DataFrame, column: str | None) -> Integers | None:
@@ -368,9 +518,16 @@ def clusters_of(participants: pl.DataFrame, column: str | None) -> Integers | No
     if column is None:
         return None
     if column not in participants.columns:
-        raise DataError(f"The participants have no column {column!r} to cluster by.")
+        raise DataError(
+            f"The participants have no column {column!r} to cluster by. "
+            f"{meant([column], participants.columns)}"
+        )
     if participants[column].null_count():
-        raise DataError(f"{participants[column].null_count()} participants have no {column} to cluster by.")
+        lost = participants.filter(pl.col(column).is_null())["participant"]
+        raise DataError(
+            f"{count(len(lost), 'participant')} without {column} to cluster by: {few(lost)}. Fill it in, or "
+            "exclude them (column excluded)."
+        )
     if (n := participants[column].n_unique()) < FEWEST_CLUSTERS:
         raise DataError(
             f"{column} makes {count(n, 'cluster')}; standard errors need {FEWEST_CLUSTERS} or more. Put it "
@@ -396,7 +553,8 @@ def variables(formula: str) -> set[str]:
     """
     quoted = re.findall(r"`([^`]+)`", formula)
     bare = re.sub(r"`[^`]*`|'[^']*'|\"[^\"]*\"", " ", formula)
-    return {*quoted, *re.findall(r"(?<![\w.])([^\W\d][\w.]*)(?![\w.]|\s*[(=])", bare)}
+    names = re.findall(r"(?<![\w.])([^\W\d][\w.]*)(?![\w.]|\s*[(=])", bare)
+    return {*quoted, *(name for name in names if not name.startswith("contr."))}
 
 
 def without_missing(table: pl.DataFrame) -> Flags:

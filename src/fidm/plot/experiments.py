@@ -203,9 +203,9 @@ def forest(result: Comparison, *, ax: Axes | None = None) -> Axes:
     plain_ticks(ax.yaxis, list(range(len(names))), [parameter_words(name) for name in names], size=9)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.xaxis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.tick_params(axis="x", which="minor", labelsize=7)
+    low, high = ax.get_xlim()
+    plain_ticks(ax.xaxis, *_factors(min(low, 1 / 1.2), max(high, 1.2)))
+    ax.minorticks_off()
     ax.axvline(1, color="#bbbbbb", linewidth=0.8, zorder=0)
     ax.set_xlabel(f"factor, {result.level:.0%} interval")
     ax.spines[["top", "right"]].set_visible(False)
@@ -213,6 +213,21 @@ def forest(result: Comparison, *, ax: Axes | None = None) -> Axes:
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=columns)
     return ax
 
+
+def _factors(low: float, high: float) -> tuple[list[float], list[str]]:
+    """Ticks of a logarithmic axis of factors, and their labels: so many that labels do not touch."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1, 1.1, 1.2, 1.5, 2, 3, 5, 7, 8, 9), (1, 1.5, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
+        found = [step * 10.0**power for power in decades for step in steps]
+        kept = [value for value in found if low <= value <= high]
+        if len(kept) <= MOST_FACTORS:
+            break
+    kept = kept[:: -(-len(kept) // MOST_FACTORS)]
+    return kept, [f"{value:g}" for value in kept]
+
+
+MOST_FACTORS = 8
+"""How many ticks an axis of factors has room for."""
 
 PAPER = "#D55E00"
 

@@ -13,7 +13,7 @@ from rich.text import Text
 from fidm.errors import count, listed
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization
 from fidm.experiments.calibrate import Calibration
-from fidm.experiments.comparison import Comparison
+from fidm.experiments.comparison import HOW_TO_READ, Comparison
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
 from fidm.experiments.recover import Recovery, as_printed, label_of
@@ -22,7 +22,7 @@ from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.io.columns import say_reasons
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.numbers import DASH, METHODS, ONE_SITTING, SHORT, number
-from fidm.present.terminal import note, printable, table_of, warn
+from fidm.present.terminal import note, printable, state, table_of, warn
 from fidm.simulate.talk import SEVEN_FORMATS
 from fidm.simulate.twin import MOST_DIALOGS, TALKS, TRUTH, SimulatedStudy
 
@@ -331,19 +331,39 @@ def show_comparison(found: Comparison, console: Console) -> None:
             )
         console.print(Text(f"\n{printable(contrast)}", style="bold"), soft_wrap=True)
         console.print(table_of(header[:shown], [row[:shown] for row in rows], left=1))
-        for sentence in said:
-            console.print(sentence, soft_wrap=True, markup=False)
+        state(console, *said)
     console.print()
-    note(console, *comparison_notes(found))
-    warn(console, *found.notes, *found.gaps)
+    state(console, *together(found))
+    note(console, *(text for text in found.notes if text.startswith(HOW_TO_READ)), *comparison_notes(found))
+    warn(console, *(text for text in found.notes if not text.startswith(HOW_TO_READ)), *found.gaps)
+
+
+def together(found: Comparison) -> list[str]:
+    """Return the tests of several differences together, and of their change with covariates."""
+    if found.table["contrast"].n_unique() < 2 and not found.overall["p_interaction"].count():
+        return []
+    tests = {"p": "All differences together", "p_interaction": "Change of the difference"}
+    if interact := found.record.settings.get("interact"):
+        tests["p_interaction"] += f" with {listed(interact)}"
+    return [
+        f"{name}, p of each parameter: "
+        + ", ".join(
+            f"{SHORT.get(row['parameter'], row['parameter'])} {probability(row[p])}"
+            for row in found.overall.iter_rows(named=True)
+        )
+        + "."
+        for p, name in tests.items()
+        if found.overall[p].count()
+    ]
 
 
 def comparison_notes(found: Comparison) -> list[str]:
     """Return how the columns of a comparison are to be read."""
     adjusted = f", adjusted for {listed(found.adjust)}" if found.adjust else ""
     measure = (
-        "AUC: how well the parameter itself, if it were known without error, would tell the groups apart, "
-        "with the uncertainty of the difference and of the spread within groups"
+        "AUC: how well the parameter itself, if it were known without error, would distinguish the groups: "
+        ".5 not at all, 1 or 0 perfectly (below .5 it is lower in the first group); its interval carries the "
+        "uncertainty of the difference and of the spread within groups"
     )
     if found.correlations.height:
         plain = ", ".join(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -37,7 +38,7 @@ from fidm.model.action import TIE
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.experiments import probability, with_ends
 from fidm.present.numbers import FLAGS, METHODS, RESIDUALS, SHORT, flag_text, not_estimated, number
-from fidm.present.terminal import note, table_of, warn
+from fidm.present.terminal import folded, note, table_of, warn
 from fidm.record import Record
 from fidm.simulate.twin import TRUTH
 
@@ -382,15 +383,28 @@ def show_regression(fit: Fit, console: Console) -> None:
     table = fit.regression_table()
     if not table.height:
         return
-    rows = []
-    for row in table.iter_rows(named=True):
-        factor, low, high = (f"{math.exp(row[name]):.4g}" for name in ("slope", "low", "high"))
-        share = f"{row['explained']:.0%}"
-        rows.append(
-            [row["parameter"], row["column"], f"{factor} ({low} to {high})", probability(row["p"]), share]
-        )
-    header = ["parameter", "covariate", f"factor per unit ({fit.level:.0%})", "p", "explained, all"]
-    console.print(table_of(header, rows, left=2))
+    header = ["parameter, covariate", f"factor per unit ({fit.level:.0%})", "p"]
+    numbers = [
+        ["{:.4g} ({:.4g} to {:.4g})".format(*map(math.exp, ends)), probability(p)]
+        for *ends, p in table.select("slope", "low", "high", "p").iter_rows()
+    ]
+    room = (
+        console.width - sum(max(map(cell_len, cells)) for cells in zip(header[1:], *numbers, strict=True)) - 8
+    )
+    rows: list[list[str]] = []
+    for row, cells in zip(table.iter_rows(named=True), numbers, strict=True):
+        above = [f"{row['parameter']} ({row['explained']:.0%} explained)", "", ""]
+        rows += [] if above in rows else [above]
+        rows.append([folded(f"  {row['words']}", max(room, NARROWEST)).replace("\n", "\n    "), *cells])
+    console.print(table_of(header, rows))
+    note(
+        console,
+        "factor per unit: how many times as high the parameter is with one more of the covariate, or in the "
+        "first category than in the second; of pause presence the odds",
+        "p: of each row alone, by Wald's test; explained: share of the differences among people that all "
+        "covariates together explain",
+        *fit.regression_notes(),
+    )
 
 
 def show_summary(profile: Profile, console: Console) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -63,11 +65,27 @@ def printable(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
+def folded(text: str, width: int) -> str:
+    r"""Return a name in lines of so many characters that end at spaces and underscores, where they can.
+
+    Examples
+    --------
+    >>> folded("severity_of_impairment: mild / none", 16)
+    'severity_of_\nimpairment: mild\n/ none'
+    """
+    lines = [""]
+    for part in re.findall(rf"[^\s_]{{1,{width}}}[\s_]*|[\s_]+", text):
+        if lines[-1] and cell_len(lines[-1] + part.rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.rstrip() for line in lines)
+
+
 def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
     """Return a table that lines up: the first ``left`` columns, which are words, then numbers."""
     table = _Lines(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for i, name in enumerate(header):
-        width = max((cell_len(row[i]) for row in rows), default=0)
+        width = max((cell_len(line) for row in rows for line in row[i].split("\n")), default=0)
         is_words = 0 < i < left and width > SHORT
         table.add_column(
             name,
@@ -77,20 +95,36 @@ def table_of(header: Sequence[str], rows: Sequence[Sequence[str]], *, left: int 
             min_width=None if is_words else max(width, cell_len(name)),
         )
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*(Text("\n".join(map(printable, cell.split("\n")))) for cell in row))
     return table
 
 
 def note(console: Console, *sentences: str) -> None:
     """Print what is to be said about a table, quietly."""
     for sentence in sentences:
-        console.print(Text(f"· {printable(sentence)}"), style="dim", soft_wrap=True)
+        console.print(Text(_lines(console, f"· {sentence}")), style="dim", soft_wrap=True)
 
 
 def warn(console: Console, *sentences: str) -> None:
     """Print what a reader must not miss."""
     for sentence in sentences:
-        console.print(Text.assemble(("! ", "yellow"), printable(sentence)), soft_wrap=True)
+        console.print(Text.assemble(("!", "yellow"), _lines(console, f"! {sentence}")[1:]), soft_wrap=True)
+
+
+def state(console: Console, *sentences: str) -> None:
+    """Print what was found."""
+    for sentence in sentences:
+        console.print(Text(_lines(console, sentence)), soft_wrap=True)
+
+
+def _lines(console: Console, sentence: str) -> str:
+    """A sentence in lines that end between words and fit a terminal; in one line where there is none."""
+    if not console.is_terminal:
+        return printable(sentence)
+    wrapped = textwrap.TextWrapper(
+        console.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+    return wrapped.fill(printable(sentence))
 
 
 class RateColumn(ProgressColumn):

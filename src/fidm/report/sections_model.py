@@ -25,6 +25,7 @@ from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
 from fidm.fit.regression import variables
 from fidm.fit.sensitivity import NO_LAPSE
 from fidm.plot.classification import calibration_curve, curve_panels
+from fidm.present.experiments import together
 from fidm.present.findings import (
     PAPERS_PEOPLE,
     PARTS,
@@ -235,13 +236,16 @@ def _covariates_table(opened: Opened) -> dict[str, Any] | None:
         [text_column("parameter"), text_column("covariate"), *with_interval("factor", "factor per unit"),
          column("p"), column("explained", "explained by all covariates", unit=PERCENT)],
         (
-            (parameter_words(row["parameter"]), row["column"],
+            (parameter_words(row["parameter"]), row["words"],
              *(float(np.exp(row[name])) for name in ("slope", "low", "high")), row["p"], row["explained"])
             for row in found.iter_rows(named=True)
         ),
         brackets=f"{opened.known.fit.level * 100:g} % intervals",
-        note="A factor of η, or of the effort; for pause presence of its odds. Learned from everybody's "
-        "choices and segments, not from estimates of single people.",
+        note=" ".join(
+            ["A factor of η, or of the effort; for pause presence of its odds. Learned from everybody's "
+             "choices and segments, not from estimates of single people. p: Wald's test of each row alone.",
+             *opened.known.fit.regression_notes()]
+        ),
     )  # fmt: skip
 
 
@@ -370,10 +374,12 @@ def groups_section(opened: Opened) -> dict[str, Any]:
         )
         return section("comparison", title, [why])
     contrasts = list(found.by_contrast())
+    inferred = [column("inferred", "moves inferred", unit=PERCENT)] if found.groups["inferred"].sum() else []
     adjusted = f", adjusted for {listed(map(column_words, found.adjust))}" if found.adjust else ""
     said = [
         f"People compared by {column_words(found.by)}{adjusted}. {COMPARED}",
-        *(in_one_way(" ".join(map(sentence, texts))) for _, _, texts in contrasts),
+        *(in_one_way(text) for name, _, texts in contrasts for text in _found(name, texts)),
+        *map(in_one_way, together(found)),
         *(in_one_way(sentence(text)) for text in found.notes),
     ]
     tables = [
@@ -382,7 +388,7 @@ def groups_section(opened: Opened) -> dict[str, Any]:
             "What each group rests on",
             [text_column("group"), column("people"), column("actions", "actions each (median)"),
              column("segments", "segments each (median)"),
-             column("inferred", "moves inferred", unit=PERCENT)],
+             *inferred],
             found.groups,
         ),
         *(_contrast_table(found, i, name, rows) for i, (name, rows, _) in enumerate(contrasts)),
@@ -397,10 +403,21 @@ def groups_section(opened: Opened) -> dict[str, Any]:
     return section("comparison", title, said, tables=tables, figures=[drawn])
 
 
+def _found(contrast: str, said: Sequence[str]) -> list[str]:
+    """What a contrast found, a paragraph each; what is not clear in one."""
+    unclear = [text for text in said if ": no clear difference; " in text or ": no clear relation; " in text]
+    names = listed(text.partition(":")[0] for text in unclear) if unclear else ""
+    clear = [sentence(text) for text in said if text not in unclear]
+    return [*clear, *([f"No clear difference in {names} ({contrast})."] if unclear else [])]
+
+
 def _contrast_table(found: Comparison, i: int, name: str, rows: pl.DataFrame) -> dict[str, Any]:
     plain = [column("unadjusted", "factor, unadjusted"), column("auc_unadjusted", "AUC, unadjusted")]
     measure = with_interval("auc", "AUC")
-    how = "AUC: how well the parameter itself, if it were known without error, would tell the groups apart."
+    how = (
+        "AUC: how well the parameter itself, if it were known without error, would distinguish the groups: "
+        "0.5 not at all, 1 or 0 perfectly (below 0.5 it is lower in the first group)."
+    )
     if found.correlations.height:
         rows = rows.drop("low", "high").join(found.correlations, on="parameter", maintain_order="left")
         measure = with_interval("r", "r", low="low", high="high")

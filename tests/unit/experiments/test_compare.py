@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import io
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -150,7 +152,8 @@ def test_whoever_lacks_what_is_asked_for_is_left_out_and_counted():
     lost = pl.when(pl.int_range(80) < 3).then(None).otherwise(pl.col("age"))
     gaps = people.with_participants(people.participants.with_columns(age=lost))
     found = fidm.compare(task, gaps, by="keen", adjust=["age"], channels=())
-    assert "3 people without keen or age are left out." in found.notes
+    (said,) = [said for said in found.notes if said.startswith("Left out")]
+    assert said.startswith("Left out: 3 people; age is missing for 3. missing='impute' (--missing impute)")
     assert found.groups["people"].sum() == 77
 
 
@@ -177,7 +180,7 @@ def test_a_parameter_of_few_people_is_left_out():
     quiet = people.segments.with_columns(duration_s=pl.when(mute).then(None).otherwise(pl.col("duration_s")))
     found = fidm.compare(task, replace(people, segments=quiet), by="keen", channels=paper_channels()[:1])
     assert found.table["parameter"].to_list() == ["action_sensitivity"]
-    assert any("duration is left out: 4 people of the group 'yes'" in said for said in found.notes)
+    assert any("duration is left out: 4 of 'yes' can be compared in it" in said for said in found.notes)
 
 
 def test_people_of_a_small_group_are_left_out_if_two_groups_are_large():
@@ -187,15 +190,18 @@ def test_people_of_a_small_group_are_left_out_if_two_groups_are_large():
         task, people.with_participants(people.participants.with_columns(site=site)), by="site", channels=()
     )
     assert found.groups["group"].to_list() == ["x", "y", "z"]
-    assert "4 people of the group 'new' are left out: at least 5 are needed in each." in found.notes
+    said = "The group 'new' is left out: 4 people can be compared, and at least 5 are needed."
+    assert any(note.startswith(said) for note in found.notes)
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
         ({"by": "diagnosis"}, "have no column 'diagnosis'"),
+        ({"by": "ken"}, r"have no column 'ken'\. Did you mean keen\?"),
+        ({"by": "episod"}, r"Did you mean episode\?"),
         ({"by": "keen", "adjust": ["keen"]}, "named twice"),
-        ({"by": "keen", "reference": "ill"}, "has no group 'ill'. It has: no, yes"),
+        ({"by": "keen", "reference": "ill"}, "has no group 'ill'. There are: no, yes"),
         ({"by": "age", "reference": "no"}, "age is a number"),
         ({"by": "keen", "adjust": ["site", "more"]}, "have no column 'more'"),
         ({"by": "keen", "level": 95}, "level is 95"),
@@ -276,7 +282,7 @@ def test_there_is_no_auc_where_people_may_not_differ(capsys):
 
 
 def test_terms_are_called_by_their_columns():
-    assert keen().terms["term"][:4].to_list() == ["yes / no", "age", "site y", "site z"]
+    assert keen().terms["term"][:4].to_list() == ["yes / no", "age", "site y / x", "site z / x"]
 
 
 def test_a_difference_at_chosen_ages_is_the_slope_of_people_of_that_age():
@@ -328,7 +334,7 @@ def test_values_beyond_those_observed_are_said():
     found = fidm.compare(
         task, people, by="keen", adjust=["age"], interact=["age"], at={"age": [70, 120]}, channels=()
     )
-    assert any(note.endswith("120 lies outside.") for note in found.notes)
+    assert any("120 lies outside" in note for note in found.notes)
 
 
 def test_a_curve_is_adjusted_for():
@@ -348,11 +354,38 @@ def test_a_curve_is_adjusted_for():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"interact": ["age"]}, "age cannot interact with keen"),
-        ({"adjust": ["age"], "at": {"age": [60]}}, "age cannot interact with keen"),
-        ({"adjust": ["bs(age, df=3)"], "interact": ["bs(age, df=3)"]}, "cannot interact"),
-        ({"adjust": ["site"], "interact": ["site"], "at": {"site": ["w"]}}, "site has no value 'w'"),
-        ({"adjust": ["age"], "interact": ["age"], "at": {"age": ["old"]}}, "age has no value 'old'"),
+        (
+            {"interact": ["age"]},
+            "interact names 'age', which must be a column that is adjusted for. Add it: --ad",
+        ),
+        (
+            {"adjust": ["age"], "at": {"age": [60]}},
+            "at gives values of 'age', but interact does not name it, so the difference is the same at all of its "
+            "values. Add it: --interact age.",
+        ),
+        (
+            {"adjust": ["age"], "interact": ["aeg"]},
+            "interact names 'aeg', which must be a column that is adjusted",
+        ),
+        ({"adjust": ["age"], "interact": ["aeg"]}, "Did you mean age? There are: age."),
+        ({"adjust": ["age"], "interact": ["age"], "at": {"aeg": [60]}}, "Did you mean age? There are: age."),
+        (
+            {"adjust": ["agee", "sit"]},
+            "have no column 'agee', 'sit'. Did you mean age and site? There are: part",
+        ),
+        ({"cluster": "sit"}, "no column 'sit' to cluster by. Did you mean site?"),
+        (
+            {"adjust": ["bs(age, df=3)"], "interact": ["bs(age, df=3)"]},
+            "Name a column, and adjust for it, too",
+        ),
+        (
+            {"adjust": ["site"], "interact": ["site"], "at": {"site": ["w"]}},
+            "site has no value 'w'. There are: x",
+        ),
+        (
+            {"adjust": ["age"], "interact": ["age"], "at": {"age": ["old"]}},
+            "age has no value 'old'. age is a num",
+        ),
         ({"adjust": ["bs(height, df=3)"]}, "have no column 'height'"),
         ({"missing": "guess"}, "missing is 'guess'"),
         ({"adjust": ["age", "place"]}, "place of the formula 'keen + age + place' is the same for everybody"),
@@ -476,3 +509,79 @@ def test_people_of_a_site_may_go_together():
     assert clustered.overall["p"][0] == pytest.approx(alone.overall["p"][0], abs=0.15)
     with pytest.raises(fidm.DataError, match="no column 'site' to cluster by"):
         fidm.compare(task, once, by="group", channels=(), cluster="site")
+
+
+def test_what_groups_are_compared_with_is_said():
+    task, people = study()
+    assert keen().notes[0] == "Reference: no."
+    largest = fidm.compare(task, people, by="site", channels=())
+    base = largest.groups.sort("people")["group"][-1]
+    assert largest.notes[0].startswith(f"Reference: {base}, the largest group")
+    assert largest.notes[0].endswith("reference (--reference) names another.")
+    number = fidm.compare(task, people, by="age", channels=())
+    assert number.notes[0] == f"1 SD of age is {people.participants['age'].std():.3g}."
+
+
+def test_a_difference_that_is_clear_alone_but_not_among_all_is_said_to_be():
+    row = keen().table.row(1, named=True)
+    clear = {"factor_low": 1.01, "factor": 1.2, "factor_high": 1.4, "p": 0.02, "p_holm": 0.08}
+    changed = pl.DataFrame([keen().table.row(0, named=True), {**row, **clear}], schema=keen().table.schema)
+    said = replace(keen(), table=changed).sentences[1]
+    assert "no clear difference after correction for 2 tests (Holm p = 0.080)" in said
+    assert "though the interval, of this test alone, excludes 1; 1.20 times (1.01 to 1.40)" in said
+
+
+def page(found, width=80):
+    """What a terminal shows."""
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=True, color_system=None, highlight=False)
+    show_comparison(found, console)
+    return re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", out.getvalue())
+
+
+def test_nothing_on_the_page_is_wider_than_the_terminal():
+    task, people = study()
+    found = fidm.compare(
+        task, people, by="keen", adjust=["age", "site"], interact=["age", "site"], at={"age": [60, 99]}
+    )
+    shown = page(found)
+    assert max(map(len, shown.splitlines())) <= 80
+    said = " ".join(shown.split())
+    assert "Change of the difference with age and site, p of each parameter: η " in said
+    assert "Interaction: in compare-terms.csv, slopes of keen are at the mean age" in said
+    assert "(below .5 it is lower in the first group)" in said
+    assert "· Reference: no" in shown
+    assert "All differences together" in page(fidm.compare(task, people, by="site", channels=()))
+    assert "All differences together" not in page(keen())
+
+
+def test_a_group_without_any_data_is_named():
+    task, people = study()
+    about = people.participants[:6].with_columns(site=pl.lit("new"), participant="N" + pl.col("participant"))
+    nobody = replace(people[:0], participants=about, episode_offsets=np.zeros(7, dtype=np.int64))
+    found = fidm.compare(task, fidm.Cohort.concat([people, nobody]), by="site", channels=())
+    assert found.groups["group"].to_list() == ["x", "y", "z"]
+    assert any(
+        note.startswith("The group 'new' is left out: 0 people can be compared") for note in found.notes
+    )
+    assert found.gaps[0].startswith("6 people without any data are left out: N")
+
+
+def test_parameters_that_are_left_out_for_the_same_reason_are_named_together():
+    task, people = study()
+    silent = replace(people, segments=people.segments.with_columns(pause_s=pl.lit(None, dtype=pl.Float64)))
+    found = fidm.compare(task, silent, by="keen")
+    said = "pause and pause_presence are left out: 0 of 'no' and 0 of 'yes' can be compared in it"
+    assert any(note.startswith(said) for note in found.notes)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.9, 1.1), (0.3, 3.0), (0.01, 40.0), (1e-7, 1e6)])
+def test_ticks_of_a_forest_do_not_touch(low, high):
+    ends = {"factor_low": low, "factor": 1.0, "factor_high": high}
+    table = pl.DataFrame([keen().table.row(0, named=True) | ends], schema=keen().table.schema)
+    ax = forest(replace(keen(), table=table))
+    ax.figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels(which="both") if label.get_text()]
+    boxes.sort(key=lambda box: box.x0)
+    assert len(boxes) >= 2
+    assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))

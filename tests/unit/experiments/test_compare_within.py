@@ -136,7 +136,8 @@ def test_episodes_without_a_condition_are_left_out_and_counted():
     found = compare(
         task, replace(cohort, episodes=cohort.episodes.with_columns(visit=lost)), by="visit", channels=()
     )
-    assert found.notes[0] == "3 episodes without visit are left out."
+    assert found.notes[0].startswith("Reference: visit 1, the lower of two numbers")
+    assert found.notes[1] == "3 episodes without visit are left out."
     assert found.overall.select("n_people", "n_paired").row(0) == (24, 21)
 
 
@@ -154,7 +155,7 @@ def test_what_cannot_be_compared_is_refused():
     task, cohort = study()
     with pytest.raises(DataError, match="leave adjust, interact and cluster out"):
         compare(task, cohort, by="visit", adjust=["participant"])
-    with pytest.raises(DataError, match=r"place has no condition 'ward'\. It has: home, lab"):
+    with pytest.raises(DataError, match=r"place has no condition 'ward'\. There are: home, lab"):
         compare(task, cohort, by="place", reference="ward")
     with pytest.raises(DataError, match="task is the same in all episodes"):
         compare(task, cohort, by="task")

@@ -16,7 +16,7 @@ from fidm.evidence.evidence import find_evidence, find_surprisal
 from fidm.fit import offsets, sensitivity
 from fidm.fit.plausible import log_slopes_prior
 from fidm.fit.population import _Free, _Search, covariance_of, no_less, random_intercepts, sandwich
-from fidm.fit.regression import Layout
+from fidm.fit.regression import Layout, regress_offsets
 from fidm.model.effort import design_names
 from fidm.tasks.stack import follow
 
@@ -339,7 +339,7 @@ def test_people_without_a_covariate_are_named():
         age=pl.when(pl.col("participant") == cohort().ids[3]).then(None).otherwise("age")
     )
     some = cohort().with_participants(lost)
-    with pytest.raises(fidm.DataError, match=f"1 participant without age.*{cohort().ids[3]}"):
+    with pytest.raises(fidm.DataError, match=rf"(?s)1 participant without age.*{cohort().ids[3]}"):
         fidm.Model(task(), regress="age").fit(some)
     with pytest.raises(fidm.DataError, match=cohort().ids[3]):
         fitted("age").profile(some)
@@ -365,7 +365,7 @@ def test_a_category_that_nobody_had_is_refused():
     ("options", "fit_options", "said"),
     [
         ({"regress": "age"}, {"method": "mle"}, "needs method='eb'"),
-        ({"regress": {"speed": "age"}}, {}, "regress names speed. The parameters are: action_sens"),
+        ({"regress": {"speed": "age"}}, {}, "regress names speed, not a parameter. There are: action_sens"),
         ({"cluster": "site"}, {}, "it needs regress"),
     ],
 )
@@ -430,3 +430,154 @@ def test_a_list_is_no_formula():
 def test_clusters_are_said():
     notes = fidm.Model(task(), regress="age", cluster="site").fit(cohort()).notes
     assert any("allow for 6 clusters (site). With fewer than 20" in note for note in notes)
+
+
+def test_all_that_is_missing_is_said_at_once():
+    is_lost = pl.int_range(N)
+    lost = cohort().participants.with_columns(
+        age=pl.when(is_lost < 7).then(None).otherwise("age"),
+        group=pl.when(is_lost == 20).then(None).otherwise("group"),
+    )
+    formulas = {"duration": "age", "turns": "C(group)"}
+    with pytest.raises(fidm.DataError) as error:
+        fidm.Model(task(), regress=formulas).fit(cohort().with_participants(lost))
+    ids = cohort().ids
+    assert error.value.message.startswith("8 participants without age and group")
+    assert [problem.what for problem in error.value.problems] == [
+        f"age is missing for 7: {', '.join(ids[:5])} and 2 more.",
+        f"group is missing for 1: {ids[20]}.",
+    ]
+
+
+# ---------------------------------------------------------------------- what is said
+
+
+def test_the_category_that_others_are_compared_with_is_said_with_how_to_change_it():
+    assert fitted().regression_table()["words"][1] == "group: patient / control"
+    (said,) = fitted().regression_notes()
+    assert said.startswith("group: compared with control, the first in alphabetical order.")
+    assert "C(group, contr.treatment(base='patient'))" in said
+    other = fitted("C(group, contr.treatment(base='patient'))")
+    assert other.regression_table()["words"][0] == "group: control / patient"
+    assert other.regression_notes() == ("group: compared with patient.",)
+    slopes = [
+        fit.regression_table().filter(parameter="duration")["slope"][0] for fit in (other, fitted("C(group)"))
+    ]
+    assert slopes[0] == pytest.approx(-slopes[1], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        ("age * C(group)", "that at age 0. center(age) instead of age gives it at the mean age."),
+        ("center(age) * C(group)", "that at the mean age."),
+    ],
+)
+def test_slopes_of_variables_that_interact_say_where_they_hold(formula, said):
+    layout, _ = Layout.of(cohort().participants, formula)
+    *_, last = layout.notes()
+    assert last == f"group: as it interacts, its own slope is {said}"
+    assert any("its own slope is that at group control" in note for note in layout.notes())
+    assert layout.words(layout.names[-1]) == f"{formula[:-11]} × group: patient / control"
+
+
+def test_what_is_said_of_interactions_is_true():
+    """The slope of the group is the difference of two people at age 0, or at the mean age."""
+    people = cohort().participants[:2].with_columns(group=pl.Series(["control", "patient"]))
+    for formula, age in (
+        ("age * C(group)", 0.0),
+        ("center(age) * C(group)", cohort().participants["age"].mean()),
+    ):
+        layout, _ = Layout.of(cohort().participants, formula)
+        control, patient = layout.values(people.with_columns(age=pl.lit(age)))
+        assert dict(zip(layout.names, patient - control, strict=True))[
+            "C(group)[T.patient]"
+        ] == pytest.approx(1)
+        assert np.abs(patient - control).sum() == pytest.approx(1)
+
+
+def test_categories_of_few_people_are_named_and_counted():
+    rare = pl.Series(["b", *"aaacccccccc", *"ddddddddcccc"])
+    people = cohort().with_participants(cohort().participants.with_columns(site=rare))
+    said = "Fewer than 5 people: site a, the reference (3 people) and site b (1 person)."
+    fit = fidm.Model(task(), regress={"duration": "C(site)"}).fit(people)
+    assert any(warning.startswith(said) for warning in fit.warnings)
+    alone = fidm.fit_effort(people, regress={"duration": "C(site)"})
+    assert any(warning.startswith(said) for warning in alone.notes)
+    assert not any("Fewer than 5 people" in warning for warning in fitted().warnings)
+
+
+def test_combinations_of_few_people_are_named_too():
+    two = pl.Series(["m" if j in (0, 3) or j % 3 == 1 else "f" for j in range(N)])
+    people = cohort().with_participants(cohort().participants.with_columns(sex=two))
+    fit = fidm.Model(task(), regress={"duration": "C(group) * C(sex)"}).fit(people)
+    assert any("group: patient / control × sex: m / f (2 people)" in note for note in fit.notes)
+
+
+@pytest.mark.parametrize(
+    ("formula", "said"),
+    [
+        (
+            "agee + C(grop)",
+            r"names 'agee', 'grop', which .*Did you mean age and group\? There are: participant",
+        ),
+        (
+            "age +* C(group)",
+            r"cannot be read: Operator `\+\*` is incorrectly used, at '\+\*'\. Write terms with \+",
+        ),
+        ("age + (C(group)", r"Could not find matching bracket, at '\('\. .*close every bracket"),
+        ("cnter(age)", r"there is no function 'cnter'\. Did you mean center\?"),
+        ("log(group)", r"log\(group\) needs numbers, and group holds text\. C\(group\) makes groups of it\."),
+        ("bs(age, df=1)", r"bs\(age, df=1\): Invalid value for `df`"),
+        (
+            "C(group, contr.treatment(base='contrl'))",
+            r"base='contrl' is not a category of group\. Did you mean control\? There are: control, patient\.",
+        ),
+    ],
+)
+def test_errors_of_formulas_are_plain_sentences(formula, said):
+    with pytest.raises(fidm.DataError, match=said) as error:
+        fidm.Model(task(), regress=formula).fit(cohort())
+    assert str(error.value).isprintable()
+    assert "⧛" not in str(error.value)
+
+
+def test_contrasts_other_than_treatments_have_no_reference():
+    layout, _ = Layout.of(cohort().participants, "C(group, contr.sum)")
+    assert (layout.references, layout.notes()) == ({}, [])
+
+
+def test_a_misspelt_cluster_or_parameter_is_guessed():
+    with pytest.raises(fidm.DataError, match=r"no column 'sit' to cluster by\. Did you mean site\?"):
+        fidm.Model(task(), regress="age", cluster="sit").fit(cohort())
+    with pytest.raises(fidm.FitError, match=r"regress names duraton, .*Did you mean duration\?"):
+        fidm.Model(task(), regress={"duraton": "age"}).fit(cohort())
+    lost = cohort().participants.with_columns(site=pl.when(pl.int_range(N) == 2).then(None).otherwise("site"))
+    with pytest.raises(fidm.DataError, match=f"1 participant without site to cluster by: {cohort().ids[2]}"):
+        fidm.Model(task(), regress="age", cluster="site").fit(cohort().with_participants(lost))
+
+
+def test_terms_are_tested_by_the_ratio_of_likelihoods_too():
+    people = cohort(60, seed=6)
+    shift = np.zeros((60, 6))
+    shift[:, 1] = 0.8 * (people.participants["group"] == "patient").to_numpy()
+    moved = fidm.simulate_cohort(task(), 60, seed=6, max_steps=30, shifts=shift).with_participants(
+        people.participants
+    )
+    fit = fidm.Model(task(), regress={"duration": "age + C(group)", "action_sensitivity": "age"}).fit(moved)
+    found = fit.likelihood_ratios(moved)
+    assert found.select("parameter", "term").rows() == [
+        ("duration", "age"),
+        ("duration", "C(group)"),
+        ("action_sensitivity", "age"),
+    ]
+    table = fit.regression_table()
+    assert found["p_wald"].to_list() == table["p_term"].to_list()
+    group = found.row(1, named=True)
+    assert max(group["p_ratio"], group["p_wald"]) < 0.001
+    assert found["p_ratio"].to_numpy()[[0, 2]] == pytest.approx(found["p_wald"].to_numpy()[[0, 2]], abs=0.1)
+    seen, channel = fit._data(moved).effort[0], fit.channels[0]
+    whole, less = (
+        regress_offsets(channel, seen, fit.levels, seen.known[:, columns]) for columns in ([0, 1], [0])
+    )
+    assert group["p_ratio"] == whole.against(less)

@@ -1054,9 +1054,11 @@ def test_groups_are_those_of_the_comparison_that_is_kept(opened, monkeypatch):
     assert made["title"] == "Groups"
     assert "by diagnosis, adjusted for age." in said
     assert "The groups did not do equally much" in said
-    assert said.count("as high in") == found.table.height == 2
+    assert said.count(" as high in ") + said.count("No clear difference in action") == found.table.height == 2
+    assert "All differences together, p of each parameter: η " in said
+    assert said.count("Reference: normal.") == 1
     rests, first, second = made["tables"]
-    assert rests["rows"] == [list(row) for row in found.groups.iter_rows()]
+    assert rests["rows"] == [list(row) for row in found.groups.drop("inferred").iter_rows()]
     assert [first["title"], second["title"]] == found.table["contrast"].to_list()
     names = [column["name"] for column in first["columns"]]
     row = dict(zip(names, first["rows"][0], strict=True))
@@ -1206,3 +1208,22 @@ def test_cells_are_written_one_way(value, unit, said):
 def test_sentences():
     assert sentence("what is this") == "What is this."
     assert sentence("") == ""
+
+
+def test_what_is_not_clear_is_said_in_one_paragraph(opened, monkeypatch):
+    found = compared("diagnosis", ["age"])
+    row = found.table.row(0, named=True) | {
+        "factor_low": 0.9,
+        "factor": 1.0,
+        "factor_high": 1.1,
+        "p_holm": 1.0,
+    }
+    rows = [row | {"parameter": name} for name in ("duration", "turns")]
+    alone = {"parameter": "pause", "factor_low": 0.5, "factor": 0.7, "factor_high": 0.9, "p_holm": 0.2}
+    table = pl.DataFrame([*rows, row | alone], schema=found.table.schema)
+    monkeypatch.setattr(StudyFolder, "find_comparison", lambda self: replace(found, table=table))
+    said = groups_section(opened)["paragraphs"][1:3]
+    assert said[0].startswith(
+        "Pause length θ: no clear difference after correction for 3 tests (Holm p = 0.200)"
+    )
+    assert said[1].startswith("No clear difference in speech duration θ and turn count θ (")
