@@ -138,7 +138,7 @@ def fit_effort(
     _, longest = far_longer(learners)
     data = Data.of_effort(found, levels, learners, need_columns=True, longest=longest)
     names = [one.name for one in found]
-    layouts, known = layouts_of(regress, names, learners.participants, method, cluster)
+    layouts, known = layouts_of(regress, names, learners, method, cluster)
     data = data.with_known(known, found)
     populations, notes = learn_populations(
         found, data, levels, by_name=channels is not None,

@@ -176,7 +176,7 @@ class Model:
         q = read_only(self.tasks.values(seen))
         levels, longest, data = self._lay_out(learners, channels, q)
         parameters = [SENSITIVITY, *(channel.name for channel in channels)]
-        layouts, known = layouts_of(self.regress, parameters, learners.participants, method, self.cluster)
+        layouts, known = layouts_of(self.regress, parameters, learners, method, self.cluster)
         clusters = clusters_of(learners.participants, self.cluster)
         data = data.with_known(known, channels)
         notes: list[str] = [] if clusters is None else [say_clusters(clusters, self.cluster)]
@@ -285,7 +285,7 @@ class Model:
         seen, _ = seen_values(self.tasks, self._values, self._believes)
         levels, _, data = self._lay_out(cohort, channels, read_only(self.tasks.values(seen)))
         named = [SENSITIVITY, *(channel.name for channel in channels)]
-        layouts, known = layouts_of(self.regress, named, cohort.participants, "eb")
+        layouts, known = layouts_of(self.regress, named, cohort, "eb")
         data = data.with_known(known, channels)
         channels, effort, notes = can_be_learned(channels, data, levels, by_name=self.channels is not None)
         parameters = (SENSITIVITY, *(channel.name for channel in channels))

@@ -30,6 +30,7 @@ import polars as pl
 from polars import selectors as cs
 from scipy import linalg, stats
 
+from fidm.cohort import Cohort
 from fidm.errors import DataError, FitError, Problem, count, few, listed, meant
 from fidm.fit import offsets
 from fidm.fit.population import degrees, enough_known, errors_of, random_intercepts
@@ -456,7 +457,7 @@ Formulas = str | Mapping[str, str]
 def layouts_of(
     formulas: Formulas | None,
     parameters: Sequence[str],
-    participants: pl.DataFrame,
+    people: Cohort,
     method: str,
     cluster: str | None = None,
 ) -> tuple[dict[str, Layout], dict[str, Floats]]:
@@ -472,6 +473,15 @@ def layouts_of(
     if unknown:
         raise FitError(f"regress names {few(unknown)}, not a parameter. {meant(unknown, parameters)}")
     found: dict[str, tuple[Layout, Floats]] = {}
+    participants = people.participants
+    named = set().union(*(variables(formula) for formula in wanted.values()))
+    within = sorted(named.intersection(people.episodes.columns) - set(participants.columns))
+    if within:
+        raise FitError(
+            f"{listed(within)} is a column of the episodes; regress takes columns of the participants. How "
+            f"people change with it: fidm.compare(task, cohort, by={within[0]!r}), or fidm compare STUDY "
+            f"--by {within[0]}."
+        )
     for formula in dict.fromkeys(wanted.values()):
         found[formula] = Layout.of(participants, formula)
     require_known(wanted, participants)

@@ -68,6 +68,13 @@ def test_a_comparison_learns_the_same():
     )
 
 
+def test_a_column_of_the_episodes_is_sent_to_where_people_are_compared_with_themselves():
+    people = cohort()
+    visited = replace(people, episodes=people.episodes.with_columns(visit=pl.lit(1)))
+    with pytest.raises(fidm.FitError, match=r"visit is a column of the episodes.*compare STUDY --by visit"):
+        fidm.Model(task(), regress="age + visit").fit(visited)
+
+
 def test_parameters_may_have_formulas_of_their_own():
     fit = fidm.Model(task(), regress={"duration": "age", "action_sensitivity": "C(group)"}).fit(cohort())
     table = fit.regression_table()
