@@ -537,7 +537,9 @@ class EffortFit:
 
     def known(self, cohort: Cohort) -> dict[str, Floats]:
         """Covariates of people, by the parameter whose mean depends on them."""
-        return {name: layout.values(cohort.participants) for name, layout in self.regress.items()}
+        different = {layout.formula: layout for layout in self.regress.values()}
+        found = {formula: layout.values(cohort.participants) for formula, layout in different.items()}
+        return {name: found[layout.formula] for name, layout in self.regress.items()}
 
     def _slopes(self, name: str) -> tuple[Floats, Floats, float, float]:
         """Slopes of a parameter in its covariates, their covariance, degrees of freedom, and people's sd."""
