@@ -34,7 +34,7 @@ def part(options: argparse.Namespace, studies: int, seed: int) -> tuple[pl.DataF
     like = fidm.simulate_cohort(task, options.people, seed=99, max_steps=options.actions)
     found = fidm.study.calibrate(
         task, like=like, studies=studies, seed=seed, spread="paper", effort_sd=0.3, joint=options.joint,
-        sampled=options.sampled, workers=1,
+        sampled=options.sampled, populations=options.populations, workers=1,
     )  # fmt: skip
     return found.ranks.with_columns(study=pl.col("study") + 100_000 * seed), found.notes
 
@@ -46,6 +46,7 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=200)
     parser.add_argument("--first", type=int, default=1, help="the first seed; every process has its own")
     parser.add_argument("--sampled", action="store_true", help="sample the full model instead of fitting")
+    parser.add_argument("--populations", choices=("same", "drawn"), default="same")
     parser.add_argument("--joint", action="store_true", help="let parameters be correlated")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     options = parser.parse_args()

@@ -103,6 +103,7 @@ def calibrate(
     sensitivity_sd: float | None = None,
     joint: Flag = False,
     sampled: Flag = False,
+    populations: Literal["same", "drawn"] = "same",
     workers: int | None = None,
     writing: Writing = Writing(),
 ) -> int:
@@ -134,6 +135,8 @@ def calibrate(
         Learn a joint prior, as fidm fit --joint does.
     sampled
         Sample the full Bayesian model instead of fitting: seconds to minutes per study (needs fidm[bayes]).
+    populations
+        Whether what people share is the same in every study, or drawn from the hyperpriors of a fit.
     workers
         Threads; by default one per processor. Changes no number.
     """
@@ -156,6 +159,7 @@ def calibrate(
             log_sensitivity_sd=sensitivity_sd,
             joint=joint,
             sampled=sampled,
+            populations=populations,
             workers=workers,
             on_progress=bars.step,
         )

@@ -14,8 +14,12 @@ uniform at all of its steps at once (Säilynoja et al. 2022).
 The full Bayesian model is calibrated in the same way (``sampled``): if either went wrong, ranks would show
 it, and not only that the two differ.
 
-The population is the same in every study, as in yours. A fit allows for what other populations it could have
-come from, so in very small studies intervals may hold the truth more often than they promise.
+By default the population is the same in every study, as in yours. A fit allows for what other populations it
+could have come from, and in very small studies it leans on its hyperpriors: intervals may hold the truth more
+often than they promise, and ranks lie to the side of where the hyperprior expects people. With
+``populations="drawn"`` means and spreads of people are drawn from the hyperpriors for every study (and shapes
+of counts, too; what is flat beforehand stays). That is calibration in the strict sense: if the computation is
+right, ranks are uniform whatever the size.
 """
 
 from __future__ import annotations
@@ -30,11 +34,15 @@ import polars as pl
 from scipy import stats
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, at_least, count
-from fidm.experiments.recover import Variation, design_of, draw_factors, label_of, people_of
+from fidm.errors import DataError, at_least, count, one_of
+from fidm.experiments.recover import Design, Variation, design_of, draw_factors, label_of, people_of
 from fidm.experiments.shared import fit_learnable, with_learnable
 from fidm.fit.draws import Draws
 from fidm.fit.factorized import Model
+from fidm.fit.plausible import OFFSET_SCALE, SENSITIVITY_SCALE
+from fidm.fit.population import LARGEST_SHAPE
+from fidm.fit.sensitivity import LARGEST_SD, MIDDLE_SD, SMALLEST_SD, middle_of_range
+from fidm.model.action import choices_of
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
 from fidm.record import Record
@@ -43,7 +51,7 @@ from fidm.simulate.structure import counted_steps, redraw_effort, redraw_walks
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
-from fidm.tasks.stack import TaskSet
+from fidm.tasks.stack import TaskSet, follow
 from fidm.types import Flags, Floats, Integers, Progress, Values
 
 LEVELS = (0.5, 0.8, 0.95)
@@ -57,7 +65,7 @@ SIMULATED = 4_000
 CHAINS, WARMUP, EVERY = 4, 300, 5
 """How a study is sampled: chains, steps that tune them, and of how many draws one is kept."""
 
-_CHOSEN, _CHANCE = 103, 104  # purposes of random streams, apart from those of recovery
+_CHOSEN, _CHANCE, _DRAWN = 103, 104, 105  # purposes of random streams, apart from those of recovery
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +162,7 @@ def calibrate(
     truth: Mapping[str, Truth] | None = None,
     joint: bool = False,
     sampled: bool = False,
+    populations: Literal["same", "drawn"] = "same",
     workers: int | None = None,
     on_progress: Progress | None = None,
 ) -> Calibration:
@@ -176,6 +185,9 @@ def calibrate(
     sampled : bool
         Calibrate the full Bayesian model, sampled by NUTS, instead of the fit: seconds to minutes per study.
         Needs jax and numpyro (``pip install 'fidm[bayes]'``).
+    populations : {"same", "drawn"}
+        Whether what people share is the same in every study, or drawn from the hyperpriors of a fit: the
+        strict test of the computation.
     workers : int, optional
         Threads; changes no number.
     on_progress : callable, optional
@@ -189,6 +201,7 @@ def calibrate(
     (['log_action_sensitivity'], 20)
     """
     at_least("studies", studies, FEWEST_STUDIES)
+    one_of("populations", populations, ("same", "drawn"))
     if draws < FEWEST_DRAWS or (draws + 1) % (FEWEST_DRAWS + 1):
         raise DataError(f"draws is {draws}; it must be one less than a multiple of {FEWEST_DRAWS + 1}.")
     varied = Variation(spread, effort_sd, log_sensitivity_sd, log_sensitivity_mean, is_like=like is not None)
@@ -199,12 +212,17 @@ def calibrate(
     learners = like if like is None or learn_from is None else learn_from
     wanted = paper_channels() if channels is None else channels
     design = design_of(tasks, learners, wanted, truth, varied, workers)
-    values = [solve(model) for model in tasks.tasks]
+    whole, values = design, [solve(model) for model in tasks.tasks]
+    middle = 0.0
+    if populations == "drawn":
+        middle = middle_of_range(choices_of(tasks, tasks.values(values), people, follow(tasks, people)))
     names = (f"log_{design.factors[0]}", *design.factors[1:])
     found: list[pl.DataFrame] = []
     failures: dict[str, str] = {}
     for study in range(studies):
         say("studies", study, studies)
+        if populations == "drawn":
+            design = _drawn(whole, middle, (seed, study))
         factors = draw_factors(design, len(people), (seed, study))
         drawn = redraw_walks(tasks, people, np.exp(factors[:, 0]), seed=(seed, study), values=values)
         if design.channels:
@@ -239,10 +257,11 @@ def calibrate(
                 "draws": draws,
                 "joint": joint,
                 **({"sampled": True} if sampled else {}),
+                **({"populations": populations} if populations != "same" else {}),
                 "like_study": like is not None,
-                "log_sensitivity_mean": design.mean,
-                "sd": dict(zip(design.factors, design.sd.tolist(), strict=True)),
-                "truth": {name: [own.intercept, own.slope, own.shape] for name, own in design.truth.items()},
+                "log_sensitivity_mean": whole.mean,
+                "sd": dict(zip(whole.factors, whole.sd.tolist(), strict=True)),
+                "truth": {name: [own.intercept, own.slope, own.shape] for name, own in whole.truth.items()},
             },
             cohort=people,
         ),
@@ -261,11 +280,32 @@ def calibrate(
         n_segments=people.n_segments / len(people),
         is_like=like is not None,
         notes=(
+            *(
+                ["Mean and spreads of people were drawn from the hyperpriors."]
+                if populations == "drawn"
+                else []
+            ),
             *(["The full model was sampled in every study, not fitted."] if sampled else []),
             *design.notes,
             *(f"{name} could not be learned in some studies: {why}" for name, why in failures.items()),
         ),
     )
+
+
+def _drawn(design: Design, middle: float, seed: tuple[int, int]) -> Design:
+    """The same with a mean of log η, spreads of people and shapes of counts as the hyperpriors have them."""
+    rng = np.random.default_rng([*seed, _DRAWN])
+    scale = np.array([SENSITIVITY_SCALE, *[OFFSET_SCALE] * len(design.channels)])
+    sd = np.abs(scale * rng.standard_t(4, len(scale)))
+    sd[0] = np.clip(sd[0], SMALLEST_SD, LARGEST_SD)
+    shapes = np.minimum(1 / rng.standard_normal(len(design.channels)) ** 2, LARGEST_SHAPE)
+    truth = {
+        channel.name: replace(design.truth[channel.name], shape=float(shape))
+        for channel, shape in zip(design.channels, shapes, strict=True)
+        if channel.shape_name and channel.lowest is not None
+    }
+    mean = float(middle + MIDDLE_SD * rng.standard_normal())
+    return replace(design, mean=mean, sd=sd, truth={**design.truth, **truth})
 
 
 def _sampled(

@@ -111,3 +111,16 @@ def test_the_full_model_is_calibrated_in_the_same_way(monkeypatch):
     both = fitted.ranks.join(sampled.ranks, on=["study", "parameter", "person"])
     assert both.height > 90
     assert np.corrcoef(both["rank"], both["rank_right"])[0, 1] > 0.8
+
+
+def test_populations_drawn_from_the_hyperpriors_give_uniform_ranks():
+    """Eight people of 15 actions, 60 studies: the strict test of the computation, within three standard errors."""
+    like = fidm.simulate_cohort(TASK, 8, seed=2, max_steps=15)
+    found = fidm.study.calibrate(
+        TASK, like=like, studies=60, draws=99, channels=[], populations="drawn", spread="paper"
+    )
+    row = found.parameters.row(0, named=True)
+    assert abs(row["held_95"] - 0.95) < 3 * row["held_95_se"] + 0.02
+    assert abs(row["mean_rank"] - 0.5) < 3 * row["mean_rank_se"]
+    assert row["p"] > 0.001
+    assert found.record.settings["populations"] == "drawn"
