@@ -84,22 +84,14 @@ Result = TypeVar("Result")
 class Data:
     """A cohort as the two factors see it; without a task there are no choices.
 
-    Parameters
-    ----------
-    choices : Choices
-        Everybody's choices.
-    effort : tuple of Observed
-        Everybody's observations in each channel, but of those whose segments are too long.
-    n_steps, n_inferred : float array [P]
-        How many steps of each person would count if none were inferred, and how many of these are; NaN where
-        the cohort does not say.
-    longer, in_doubt : sequence of bool array [P]
-        Per channel, whose every segment has far more moves than any that is learned from; and of whom over
-        half of the moves are in doubt that effort is held against.
+    How many steps of each person would count if none were inferred, and how many of these are, is NaN where
+    the cohort does not say. ``longer`` and ``in_doubt`` say per channel [P] whose every segment has far more
+    moves than any that is learned from, and of whom over half of the moves that effort is held against are in
+    doubt.
     """
 
     choices: Choices
-    effort: tuple[Observed, ...]
+    effort: tuple[Observed, ...]  # by channel, but of those whose segments are too long
     n_steps: Floats
     n_inferred: Floats
     longer: Sequence[Flags]

@@ -274,30 +274,14 @@ def _side_by_side(values: Any, offsets: Integers, empty: float, least: int = 8) 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is assumed: parameters and channels by name and kind, and what is free.
+    """What is assumed: parameters and channels by name and kind, and what is free."""
 
-    Parameters
-    ----------
-    parameters : tuple of str [K]
-        ``log_action_sensitivity`` and the names of the channels.
-    kinds : tuple of Channel classes
-        The class of each channel.
-    designs : tuple of tuple of str
-        The names of each channel's coefficients.
-    slopes : tuple of tuple of str [K]
-        The names of each parameter's covariates.
-    joint : bool
-        Whether parameters may be correlated.
-    lapse : float or None
-        The lapse rate, None if it is sampled.
-    """
-
-    parameters: tuple[str, ...]
-    kinds: tuple[type[Channel], ...]
-    designs: tuple[tuple[str, ...], ...]
-    slopes: tuple[tuple[str, ...], ...]
-    joint: bool
-    lapse: float | None
+    parameters: tuple[str, ...]  # log_action_sensitivity and the names of the channels
+    kinds: tuple[type[Channel], ...]  # the class of each channel
+    designs: tuple[tuple[str, ...], ...]  # the names of each channel's coefficients
+    slopes: tuple[tuple[str, ...], ...]  # the names of each parameter's covariates
+    joint: bool  # whether parameters may be correlated
+    lapse: float | None  # the lapse rate, None if it is sampled
 
     @classmethod
     def of(
@@ -1007,21 +991,11 @@ def sample_posterior(
     known: Mapping[str, tuple[tuple[str, ...], Floats]] | None = None,
     notes: Sequence[str] = (),
 ) -> Posterior:
-    """Sample a study; see :meth:`fidm.Model.sample`.
+    """Sample a study that is laid out; options are those of :meth:`fidm.Model.sample`.
 
-    Parameters
-    ----------
-    data, channels, levels, participants
-        The study, laid out.
-    lapse : float or None
-        The lapse rate, None if it is sampled.
-    joint, draws, warmup, chains, seed, level, keep, however_long, workers, on_progress
-        As in :meth:`fidm.Model.sample`.
-    known : mapping, optional
-        By parameter (``log_action_sensitivity`` or a channel): the names of covariates, and these less their
-        means, [P, C]. The hyperprior of their slopes is that of a fit.
-    notes : sequence of str
-        What is to be said of the data.
+    ``lapse=None`` samples the lapse rate. ``known`` are by parameter the names of covariates, and these less
+    their means, [P, C]; the hyperprior of their slopes is that of a fit. ``notes`` is what is to be said of
+    the data.
     """
     for name, value, least in (("draws", draws, 4), ("warmup", warmup, 1), ("chains", chains, 1)):
         at_least(name, value, least, FitError)

@@ -406,23 +406,13 @@ def _with_numbers(state: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Covariates:
-    """What a formula makes of a table of participants.
-
-    Parameters
-    ----------
-    formula, names, terms
-        As in :class:`Layout`.
-    values : float array [P, C]
-        The columns, less their means over the complete rows; 0 in the others.
-    complete : bool array [P]
-        Who lacks none of the formula's variables.
-    """
+    """What a formula makes of a table of participants; see :class:`Layout`."""
 
     formula: str
     names: tuple[str, ...]
     terms: Mapping[str, tuple[int, ...]]
-    values: Floats
-    complete: Flags
+    values: Floats  # the columns less their means over the complete rows, [P, C]; 0 in the others
+    complete: Flags  # who lacks none of the formula's variables, [P]
 
     @classmethod
     def of(cls, participants: pl.DataFrame, formula: str) -> Covariates:
@@ -575,41 +565,20 @@ def without_missing(table: pl.DataFrame) -> Flags:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Regressed:
-    """How one parameter goes with covariates.
-
-    Parameters
-    ----------
-    parameter : str
-        Whose slopes they are.
-    slopes : float array [C]
-        Per unit of each covariate, on the scale of log η or θ.
-    covariance : float array [C, C]
-        Their sampling covariance.
-    spread, log_spread_se : float
-        The sd of people after what the covariates say, and the standard error of its logarithm.
-    least_reliability : float
-        The share of the remaining differences among people that their data account for, if the spread is as
-        small as its 95 % interval allows.
-    log_likelihood : float
-        Of everybody's data, as probable as the best population makes it.
-    n_people, n_free : int
-        How many people it rests on, and how many numbers were learned.
-    freedom : float
-        The degrees of freedom of tests: people beyond the numbers learned, or clusters less one if fewer.
-    warnings : tuple of str
-        What is to be said against the population.
-    """
+    """How one parameter goes with covariates, on the scale of log η or θ."""
 
     parameter: str
-    slopes: Floats
-    covariance: Floats
-    spread: float
+    slopes: Floats  # per unit of each covariate, [C]
+    covariance: Floats  # their sampling covariance, [C, C]
+    spread: float  # the sd of people after what the covariates say
     log_spread_se: float
+    # The share of the remaining differences among people that their data account for, if the spread is as
+    # small as its 95 % interval allows.
     least_reliability: float
-    log_likelihood: float
-    n_people: int
-    n_free: int
-    freedom: float
+    log_likelihood: float  # of everybody's data under the best population
+    n_people: int  # how many people it rests on
+    n_free: int  # how many numbers were learned
+    freedom: float  # of tests: people beyond the numbers learned, or clusters less one if fewer
     warnings: tuple[str, ...] = ()
 
     @property
