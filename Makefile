@@ -31,7 +31,7 @@ test:
 	@echo "All checks passed."
 
 found-and-run: collect
-	+@$(MAKE) --no-print-directory --jobs 1 unit
+	+@$(MAKE) --no-print-directory unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -149,7 +149,7 @@ def test_options_reach_the_model(study, capsys):
         == 0
     )
     out = capsys.readouterr().out
-    assert "No two parameters clearly go together in 10 people" in " ".join(out.split())
+    assert "No two parameters go together in 10 people" in " ".join(out.split())
     assert "lapse rate" in out
     assert "(split 'test')" in out
     saved = json.loads((study / "out" / "fit.json").read_text("utf-8"))
