@@ -18,20 +18,18 @@ unit quick floors docs dist: export OMP_NUM_THREADS = 1
 # Nor does each of them start processes of its own to classify, unless it asks for them.
 unit quick floors docs: export LOKY_MAX_CPU_COUNT = 1
 
-.PHONY: demo test lint types imports collect found-and-run unit quick docs dist pythons bench floors format lock clean
+.PHONY: demo test lint types imports collect unit quick docs dist pythons bench floors format lock clean
 
 demo: $(VENV)/.core
 	$(BIN)/fidm demo
 
-# The tests, with as many workers as there are processors, run beside the rest: installing packages and opening pages
-# wait more than they compute. The demonstration is that of the packages as released.
+# What needs one processor is done two at a time, the tests with as many workers as there are processors. The
+# demonstration is that of the packages as released.
 test:
 	$(MAKE) --no-print-directory --jobs 2 $(VENV)/.dev $(VENV)/.browser
-	$(MAKE) --no-print-directory --jobs 3 --output-sync=target found-and-run dist docs types lint imports
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target dist docs types collect lint imports
+	$(MAKE) --no-print-directory unit
 	@echo "All checks passed."
-
-found-and-run: collect
-	+@$(MAKE) --no-print-directory unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
