@@ -147,6 +147,7 @@ def fit_effort(
     )  # fmt: skip
     if not populations:
         raise FitError(f"There is no effort channel that can be fitted. {' '.join(notes)}")
+    layouts = {name: layout for name, layout in layouts.items() if name in populations}
     fit = EffortFit(
         channels=tuple(channel for channel in found if channel.name in populations),
         levels=levels,
@@ -161,7 +162,7 @@ def fit_effort(
             *notes,
         ),
         longest=longest,
-        regress={name: layout for name, layout in layouts.items() if name in populations},
+        regress=layouts,
     )
     return fit.with_alike(learners).with_kinds(learners) if method == "eb" else fit
 

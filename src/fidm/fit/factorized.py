@@ -180,9 +180,6 @@ class Model:
         clusters = clusters_of(learners.participants, self.cluster)
         data = data.with_known(known, channels)
         notes: list[str] = [] if clusters is None else [say_clusters(clusters, self.cluster)]
-        notes += say_rare(
-            layouts, known, learners.participants, dict(zip(parameters, data.seen(), strict=True))
-        )
 
         say("action sensitivity", 1, 2 + len(channels))
         asked = default_lapse(self.lapse, method)
@@ -195,7 +192,13 @@ class Model:
             method=method, population=population, workers=pool, on_progress=on_progress, before=2,
             clusters=clusters,
         )  # fmt: skip
-        notes += left_out
+        layouts = {
+            name: layout
+            for name, layout in layouts.items()
+            if name in populations or (name == SENSITIVITY and prior.slopes is not None)
+        }
+        seen_in = dict(zip(parameters, data.seen(), strict=True))
+        notes += [*say_rare(layouts, known, learners.participants, seen_in), *left_out]
         chose = int((np.diff(data.choices.person_offsets) > 0).sum())
         if method == "eb" and chose < FEWEST_PEOPLE and not populations:
             raise FitError(f"Nothing can be learned from the training part. {' '.join(notes)}")
@@ -219,11 +222,7 @@ class Model:
             notes=(*task_problems(self.tasks, seen), *_at_chance(data.choices), *notes),
             beliefs=beliefs,
             longest=longest,
-            regress={
-                name: layout
-                for name, layout in layouts.items()
-                if name in populations or (name == SENSITIVITY and prior.slopes is not None)
-            },
+            regress=layouts,
         )
         if method == "eb":
             fit = fit.with_alike(learners)

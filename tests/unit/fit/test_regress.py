@@ -514,6 +514,18 @@ def test_categories_of_few_people_are_named_and_counted():
     assert not any("Fewer than 5 people" in warning for warning in fitted().warnings)
 
 
+def test_categories_are_counted_only_where_they_are_learned_from():
+    """A channel that too few people were observed in is left out, and says nothing of rare categories."""
+    people = cohort()
+    hardly = np.repeat(np.arange(len(people)), np.diff(people.segment_offsets[people.episode_offsets])) > 3
+    silent = pl.when(pl.Series(hardly)).then(None).otherwise(pl.col("pause_s")).alias("pause_s")
+    fit = fidm.Model(task(), regress="C(group)").fit(
+        replace(people, segments=people.segments.with_columns(silent))
+    )
+    assert "pause" not in fit.parameters
+    assert not any("Fewer than 5 people" in warning for warning in fit.warnings)
+
+
 def test_combinations_of_few_people_are_named_too():
     two = pl.Series(["m" if j in (0, 3) or j % 3 == 1 else "f" for j in range(N)])
     people = cohort().with_participants(cohort().participants.with_columns(sex=two))
