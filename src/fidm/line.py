@@ -184,7 +184,7 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         applied = apply_review(study, on_progress=on_progress, is_alone=True)
     final = grounded if applied is None else applied.grounded
     silent = final.checks.filter(problem=NOTHING_SAID)["participant"].unique(maintain_order=True)
-    columns = [str(table.get("column")) for table in read_manifest(study)[1].values()]
+    columns = [str(table.get("column")) for table in read_manifest(study).channels.values()]
     takes_part = ~grounded.cohort.ids.is_in(excluded["participant"].implode()).to_numpy()
     gaps = replace(
         Gaps.of(grounded.cohort),
@@ -233,7 +233,7 @@ def _dialogs_task(study: Path, task: str | None) -> str | Path:
     """The task that the dialogs are about: a built-in name or a file."""
     if task is not None:
         return task if task in builtin_tasks() else Path(task)
-    manifest, (named, _) = study / "study.toml", read_manifest(study)
+    manifest, named = study / "study.toml", read_manifest(study).tasks
     if len(named) == 1:
         return named[0] if named[0] in builtin_tasks() else study / named[0]
     if named:

@@ -35,8 +35,8 @@ from fidm.folder import RESULTS, StudyFolder, is_older
 from fidm.gaps import segment_uses
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
-from fidm.grounding.store import FOLDER, ORIGINAL, ORIGINAL_EPISODES
-from fidm.io.study import TABLES, read_manifest
+from fidm.grounding.store import FOLDER, given_tables
+from fidm.io.study import GROUNDED, TABLES, read_manifest
 from fidm.languages import WORDS, languages_with
 from fidm.line import classify_study, fit_study, ground_study, silent
 from fidm.model.effort import make_channels
@@ -114,7 +114,7 @@ class _Line:
     @cached_property
     def settings(self) -> list[object]:
         """What changes every result besides the study's files: versions, built-in tasks and words."""
-        tasks, _ = read_manifest(self.folder)
+        tasks = read_manifest(self.folder).tasks
         texts = [builtin_text(name) for name in tasks if name in builtin_tasks()]
         texts += [LANGUAGES.read(name, WORDS) for name in languages_with(WORDS)]
         packages = sorted({place.package for seam in SEAMS.values() for place in seam.places().values()})
@@ -131,12 +131,12 @@ class _Line:
         """The files and folders that a step is made from."""
         study = [self.folder / "study.toml", self.folder / "tasks"]
         found = [path for one in TABLES for path in self.folder.glob(f"{one}*")]
-        tables = [path for path in found if path.name not in (ORIGINAL, ORIGINAL_EPISODES)]
+        given = given_tables(self.folder).values()
+        is_grounded = (self.folder / GROUNDED).is_file()
+        tables = [path for path in found if not is_grounded or path not in given]
         if name == "ground":
-            people = [*self.folder.glob("participants.csv"), self.folder / ORIGINAL]
-            people += self.folder.glob("episodes*.csv")
-            return [*study, *people, self.folder / "grounding.toml", self._talks()]
-        channels = make_channels(read_manifest(self.folder)[1], source=str(self.folder / "study.toml"))
+            return [*study, *given, self.folder / "grounding.toml", self._talks()]
+        channels = make_channels(read_manifest(self.folder).channels, source=str(self.folder / "study.toml"))
         tables += [Path(inspect.getfile(type(one))) for one in channels]  # a class may be the study's own
         if name in ("fit", "compare"):
             return [*study, *tables]

@@ -41,6 +41,7 @@ from fidm.grounding.rules.language import languages
 from fidm.grounding.segment import Segmenter, cut_dialog, script_of
 from fidm.io.columns import excluded_people
 from fidm.io.dialogs import shows_pauses
+from fidm.io.sheets import typed
 from fidm.talk import Transcript
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet, follow, trace_problems
@@ -392,7 +393,7 @@ def _cohort(
             pl.col("n_characters").alias(ANY_SCRIPT), pl.Series(SCRIPT, of_each, dtype=pl.String)
         )
     cohort = Cohort(
-        participants=pl.DataFrame({"participant": people}, schema={"participant": pl.String}),
+        participants=_people(people, dialogs),
         episodes=pl.DataFrame(
             {"episode": [dialog.transcript.episode for dialog in dialogs], "task": [task] * len(dialogs)},
             schema={"episode": pl.String, "task": pl.String},
@@ -409,6 +410,18 @@ def _cohort(
         inferred=np.array([flag for path in paths for flag in path.inferred], dtype=np.bool_),
     )
     return one_script(cohort)
+
+
+def _people(people: Sequence[str], dialogs: Sequence[GroundedDialog]) -> pl.DataFrame:
+    """The table of participants, with what the files of their dialogs say of them, the first one first."""
+    said: dict[str, dict[str, str]] = {name: {"participant": name} for name in people}
+    for dialog in dialogs:
+        own = said[dialog.transcript.participant]
+        own |= {name: value for name, value in dialog.transcript.about.items() if value and name not in own}
+    columns = list(dict.fromkeys(name for own in said.values() for name in own)) or ["participant"]
+    table = pl.DataFrame([list(map(own.get, columns)) for own in said.values()],
+                         schema=dict.fromkeys(columns, pl.String), orient="row")  # fmt: skip
+    return table.with_columns(typed(column) for column in table if column.name != "participant")
 
 
 def _script(dialog: GroundedDialog) -> str:

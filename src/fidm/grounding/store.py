@@ -37,8 +37,8 @@ import numpy as np
 import polars as pl
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, GroundingError
-from fidm.files import is_interrupted, locked, whole_file, writing
+from fidm.errors import DataError, GroundingError, few, meant
+from fidm.files import hash_file, is_interrupted, locked, whole_file, writing
 from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble, one_script
@@ -46,14 +46,12 @@ from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.replay import Terrain
 from fidm.grounding.segment import Effort
 from fidm.io.columns import natural
-from fidm.io.study import StudyWriter, read_table
+from fidm.io.sheets import NAMES, SUFFIXES, read_table
+from fidm.io.study import GIVEN, StudyWriter, read_manifest
 from fidm.talk import Transcript, Turn
 from fidm.tasks.model import TaskModel
 
 FOLDER, LOCK = "grounding", ".grounding.lock"
-ORIGINAL, ORIGINAL_EPISODES = "participants.original.csv", "episodes.original.csv"
-"""What tables that were given as CSV are kept as; their columns are in the study's own tables."""
-
 ANSWERS = "answers.sqlite"
 VECTORS = "language.sqlite"
 """What stays when a grounding is written anew: answers of a language model, and vectors of what was said."""
@@ -70,6 +68,7 @@ DIALOG_SCHEMA = {
     "n_turns": pl.Int32,
     "source": pl.String,
     "format": pl.String,
+    "about": pl.String,
 }
 TURN_SCHEMA = {
     "participant": pl.String,
@@ -106,8 +105,8 @@ def write_grounding(
 ) -> None:
     """Write a grounding into a study folder: its tables, and the folder ``grounding``.
 
-    A table of participants that is already there is kept: its columns are joined, and people without a dialog
-    stay in it. So are further columns of a table of episodes, such as a visit, for episodes with a dialog.
+    A table of participants that a lab keeps in the study, or that study.toml names, stays as it is: its
+    columns are joined, and people without a dialog are added. So are further columns of a table of episodes, such as a visit, for episodes with a dialog.
 
     Parameters
     ----------
@@ -127,13 +126,11 @@ def write_grounding(
     cohort = _with_everybody(_with_conditions(grounded.cohort, study), known_participants(study))
     wrong = grounded.checks if problems is None else pl.concat([problems, grounded.checks])
     gone = ["problems.csv", *([] if keep_proposals else [PROPOSALS, PROPOSED_MOVES, PROPOSED])]
-    whole = StudyWriter(study, tasks=tasks, overwrite=True, gone=[f"{FOLDER}/{name}" for name in gone])
+    gone = [f"{FOLDER}/{name}" for name in gone]
+    whole = StudyWriter(study, tasks=tasks, overwrite=True, gone=gone, kept=GIVEN)
     with writing(folder), whole as writer:
         writer.add(cohort)
         part = writer.place / FOLDER
-        for given, kept in (("participants.csv", ORIGINAL), ("episodes.csv", ORIGINAL_EPISODES)):
-            if (Path(study) / given).exists():  # a table of its own takes its place
-                shutil.copyfile(Path(study) / given, writer.place / kept)
         part.mkdir(mode=0o700)
         grounded.segments.write_parquet(part / "segments.parquet")
         grounded.moves.write_parquet(part / "moves.parquet")
@@ -143,6 +140,7 @@ def write_grounding(
             **grounded.provenance,
             "n_steps": cohort.n_steps,
             "n_segments": grounded.segments.height,
+            "given": hash_given(study),
         }
         text = json.dumps(provenance, indent=2, ensure_ascii=False, default=str)
         (part / "provenance.json").write_text(text + "\n", "utf-8")
@@ -183,16 +181,19 @@ def _with_conditions(cohort: Cohort, study: str | Path) -> Cohort:
 
 
 def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
-    """The cohort with the columns of a table of participants, and the people of whom there is no dialog."""
+    """The cohort with the columns of a table of participants, and the people of whom there is no dialog.
+
+    What only the dialogs' files say of people stays, behind what the table says.
+    """
     if people is None:
         return cohort
-    joined = cohort.participants.select("participant").join(
-        people, on="participant", how="left", maintain_order="left"
-    )
-    cohort = one_script(cohort.with_participants(joined))
-    absent = people.join(cohort.participants, on="participant", how="anti")
+    own = cohort.participants.select("participant", pl.exclude(people.columns))
+    joined = own.join(people, on="participant", how="left", maintain_order="left")
+    cohort = one_script(cohort.with_participants(joined.select(*people.columns, pl.exclude(people.columns))))
+    absent = people.join(own, on="participant", how="anti")
     if not absent.height:
         return cohort
+    absent = pl.concat([cohort.participants.clear(), absent], how="diagonal_relaxed")
     nobody = replace(
         cohort[:0], participants=absent, episode_offsets=np.zeros(absent.height + 1, dtype=np.int64)
     )
@@ -222,27 +223,56 @@ def study_draws(study: str | Path, task: TaskModel, n: int, *, seed: int) -> Ite
 
 
 def known_participants(study: str | Path) -> pl.DataFrame | None:
-    """Return the table of participants in a study folder, if there is one; a CSV file comes first."""
+    """Return the table of participants in a study folder, if there is one; the lab's own comes first."""
     people, source = _given(study, "participants")
     if people is None:
         return None
-    if people["participant"].is_duplicated().any():
-        raise DataError("names a participant twice.", source=source)
+    twice = people["participant"].filter(people["participant"].is_duplicated()).unique(maintain_order=True)
+    if len(twice):
+        raise DataError(f"names a participant twice: {few(twice)}. Keep one row for each.", source=source)
     return people.select("participant", pl.exclude("participant"))
 
 
+def given_tables(study: str | Path) -> dict[str, Path]:
+    """Return the files of the tables of participants and episodes that a lab keeps in a study itself."""
+    folder, found = Path(study), {}
+    named = read_manifest(folder).participants
+    for name in GIVEN:
+        kinds = [suffix for suffix in SUFFIXES if suffix != ".parquet"]
+        found |= {name: path for suffix in reversed(kinds) if (path := folder / f"{name}{suffix}").exists()}
+    return found if named is None else {**found, "participants": folder / named.file}
+
+
+def hash_given(study: str | Path) -> dict[str, str]:
+    """Return a hash of each table that a lab keeps in a study itself."""
+    return {name: hash_file(path) for name, path in given_tables(study).items() if path.is_file()}
+
+
 def _given(study: str | Path, name: str) -> tuple[pl.DataFrame | None, str]:
-    """A table of a study folder, people named as in dialogs, and its file; a CSV file comes first."""
-    folder = Path(study)
-    parts = [path for kind in ("csv", "parquet") if (path := folder / f"{name}.{kind}").exists()][:1]
-    parts = parts or sorted((folder / name).glob("*.parquet"))
-    if not parts:
-        return None, ""
-    table = pl.concat([read_table(path) for path in parts], how="diagonal_relaxed")
+    """A table of a study folder, people named as in dialogs, and its file; the lab's own comes first."""
+    folder, own = Path(study), given_tables(study).get(name)
+    named = read_manifest(folder).participants if name == "participants" else None
+    if named is not None and own is not None:
+        table = read_table(own, ids=(*NAMES, named.id), sheet=named.sheet)
+        if named.id not in table.columns:
+            raise DataError(f"has no column {named.id!r}. {meant([named.id], table.columns)}", source=str(own))
+        if named.id != "participant":
+            table = table.drop("participant", strict=False).rename({named.id: "participant"})
+        parts = [own]
+    else:
+        single = [path for path in (own, folder / f"{name}.parquet") if path is not None and path.exists()][:1]
+        parts = single or sorted((folder / name).glob("*.parquet"))
+        if not parts:
+            return None, ""
+        table = pl.concat([read_table(path) for path in parts], how="diagonal_relaxed")
     if "participant" not in table.columns:
-        raise DataError("has no column 'participant'.", source=str(parts[0]))
+        hint = "Rename the column with their ids, or name it in study.toml: [participants], id = ..."
+        hint = f"{meant(['participant'], table.columns)} {hint}"
+        raise DataError(f"has no column 'participant'. {hint}", source=str(parts[0]))
     table = table.with_columns(natural(pl.col("participant"))).drop_nulls("participant")
+    ids = {} if named is None else named.ids
     plain = [unicodedata.normalize("NFC", who).strip() for who in table["participant"]]
+    plain = [ids.get(who, who) for who in plain]
     return table.with_columns(participant=pl.Series(plain, dtype=pl.String)), str(parts[0])
 
 
@@ -281,7 +311,7 @@ def _dialogs(grounded: Grounded) -> pl.DataFrame:
         (
             dialog.transcript.participant, dialog.transcript.episode, dialog.language,
             " ".join(sorted(dialog.told)), len(dialog.transcript), Path(dialog.transcript.source).name,
-            dialog.transcript.format,
+            dialog.transcript.format, json.dumps(dict(dialog.transcript.about), ensure_ascii=False),
         )
         for dialog in grounded.dialogs
     ]  # fmt: skip
@@ -354,8 +384,9 @@ def _transcript(row: dict[str, Any], table: pl.DataFrame) -> Transcript:
         )
         for said in table.iter_rows(named=True)
     )
+    about = json.loads(row.get("about") or "{}")
     return Transcript(
-        row["participant"], turns, row["source"], row["format"], row["episode"], row["language"]
+        row["participant"], turns, row["source"], row["format"], row["episode"], row["language"], about=about
     )
 
 

@@ -2,7 +2,7 @@
 
     study/
       study.toml                 schema = 1, tasks = ["grocery"]
-      participants.parquet       or .csv, or a folder participants/ of part-00000.parquet, …
+      participants.parquet       or .csv, .tsv, .xlsx, .ods, or a folder participants/ of part-00000.parquet, …
       episodes.parquet
       steps.parquet
       segments.parquet
@@ -17,20 +17,21 @@ import json
 import os
 import shutil
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import polars as pl
-from polars import selectors as cs
 
 from fidm.cohort import Cohort
 from fidm.errors import DataError
 from fidm.files import contents, is_interrupted, whole_folder, writing
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import excluded_people, natural, refusal, without
+from fidm.io.sheets import SUFFIXES, read_table, table_columns
 from fidm.io.tables import Tasks, build, tables_of
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
@@ -40,12 +41,11 @@ from fidm.tasks.stack import TaskSet
 SCHEMA = 1
 TABLES = ("participants", "episodes", "steps", "segments")
 NEEDED = ("steps",)
-NAMES = {"participant": pl.String, "episode": pl.String, "segment": pl.String}
-MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
-"""What stands for a missing value in a CSV file."""
+GIVEN = ("participants", "episodes")
+"""Tables that a lab may keep beside those that are made when dialogs are grounded."""
 
-LIKE_AN_ID = r"^\s*[-+]?(0[0-9]|[0-9]{16})"
-"""Numbers that are names: with leading zeros, or longer than a number keeps exactly."""
+GROUNDED = "grounding/provenance.json"
+"""The file that says that the tables were made from dialogs."""
 
 PEOPLE_PER_PART = 50_000
 
@@ -108,7 +108,8 @@ class Study:
                 "was interrupted while being replaced, so its tables may not fit together. Write it again.",
                 source=str(self.folder),
             )
-        self.task_names, self.channels = read_manifest(self.folder)
+        manifest = read_manifest(self.folder)
+        self.task_names, self.channels = manifest.tasks, manifest.channels
         self._files = {name: self._parts(name) for name in TABLES}
         missing = [name for name in NEEDED if not self._files[name]]
         if missing:
@@ -173,11 +174,8 @@ class Study:
     def has_column(self, table: str, column: str) -> bool:
         """Return whether a table has a column, in any of the parts."""
         for path in self._files[table].values():
-            with _readable(path):
-                if column in (
-                    pl.read_parquet_schema(path) if path.suffix == ".parquet" else _csv_header(path)
-                ):
-                    return True
+            if column in table_columns(path):
+                return True
         return False
 
     def batches(
@@ -221,8 +219,10 @@ class Study:
 
     def _parts(self, name: str) -> dict[str, Path]:
         """The files of a table by the number of their part."""
-        single = [self.folder / f"{name}{suffix}" for suffix in (".parquet", ".csv")]
+        single = [self.folder / f"{name}{suffix}" for suffix in SUFFIXES]
         found = [path for path in single if path.exists()]
+        if name in GIVEN and (self.folder / GROUNDED).is_file() and found:
+            found = found[:1]  # the lab's own stays beside the table that was made with it
         inside = self.folder / name
         parts = sorted(inside.glob("*.parquet")) if inside.is_dir() else []
         if len(found) + bool(parts) > 1:
@@ -243,11 +243,30 @@ class Study:
         return f"Study({str(self.folder)!r}: {self.n_parts} parts, tasks {tasks})"
 
 
-def read_manifest(folder: Path) -> tuple[tuple[str, ...], dict[str, dict[str, Any]]]:
-    """Return what study.toml says: its tasks, and a table per effort channel; nothing without a file."""
+@dataclass(frozen=True, slots=True)
+class PeopleTable:
+    """A lab's own table of participants, which stays where and as it is."""
+
+    file: str  # from the study folder
+    id: str = "participant"  # the column with their ids
+    sheet: str = ""  # of a workbook; empty is its first
+    ids: Mapping[str, str] = field(default_factory=dict)  # what the dialogs call somebody, by the table's id
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What study.toml says."""
+
+    tasks: tuple[str, ...] = ()  # built-in names or files
+    channels: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # a table per effort channel
+    participants: PeopleTable | None = None  # None where no table is named
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """Return what study.toml says; nothing without a file."""
     path = folder / "study.toml"
     if not path.exists():
-        return (), {}
+        return Manifest()
     try:
         said = tomllib.loads(path.read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -263,59 +282,25 @@ def read_manifest(folder: Path) -> tuple[tuple[str, ...], dict[str, dict[str, An
             'column = "duration_s".',
             source=str(path),
         )
-    return tuple(tasks), channels
+    return Manifest(tuple(tasks), channels, _people_table(said.get("participants"), source=str(path)))
 
 
-def read_table(path: Path) -> pl.DataFrame:
-    """Read one table of a study, Parquet or CSV.
-
-    What looks like an id stays text: ids themselves, and columns with leading zeros ("007") or with more
-    digits than a number holds.
-    """
-    with _readable(path):
-        if path.suffix == ".parquet":
-            return pl.read_parquet(path, glob=False)
-        kinds = {column: kind for column, kind in NAMES.items() if column in _csv_header(path)}
-        table = pl.read_csv(path, schema_overrides=kinds, null_values=MISSING, infer_schema_length=None)
-        numbers = table.select(cs.numeric()).columns
-        texts = pl.read_csv(path, columns=numbers, null_values=MISSING, infer_schema=False)
-        return table.with_columns(
-            texts[name] for name in numbers if texts[name].str.contains(LIKE_AN_ID).any()
-        )
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Say in a sentence why a file cannot be read."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror or 'input error'}.", source=str(path)) from None
-    except pl.exceptions.PolarsError as error:
-        # The library's own message may quote a cell; a participant's words must not reach a log.
-        kind = type(error).__name__
-        hint = "Do all rows have as many cells as the first? " if path.suffix == ".csv" else ""
+def _people_table(said: object, *, source: str) -> PeopleTable | None:
+    """The table of participants that study.toml names."""
+    if said is None:
+        return None
+    texts = {name: value for name, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
+    ids = said.get("ids", {}) if isinstance(said, dict) else {}
+    are_ids = isinstance(ids, dict) and all(isinstance(one, str) for one in ids.values())
+    known = {"file", "id", "sheet"}
+    if not isinstance(said, dict) or not are_ids or texts.keys() | {"ids"} != said.keys() | {"ids"} \
+            or not texts.keys() <= known or not texts.get("file"):  # fmt: skip
         raise DataError(
-            f"is not a table that can be read ({kind}). {hint}".strip(), source=str(path)
-        ) from None
-
-
-def _csv_header(path: Path) -> list[str]:
-    """The names of a CSV file's columns; a sentence about what a spreadsheet may have made of it."""
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            line = file.readline()
-            for _ in file:  # the whole file must be text
-                pass
-    except UnicodeDecodeError:
-        raise DataError('is not UTF-8 text. Save it as "CSV UTF-8".', source=str(path)) from None
-    if (";" in line and "," not in line) or ("\t" in line and "," not in line):
-        between = "semicolons" if ";" in line else "tabs"
-        raise DataError(
-            f"has {between} between its columns. Save it with commas between columns and points in numbers.",
-            source=str(path),
+            '[participants] must have file = "FILE", and may have id = "COLUMN", sheet = "NAME" and a table '
+            '[participants.ids] with "id in the table" = "id of the dialog".',
+            source=source,
         )
-    return pl.read_csv(path, n_rows=0).columns
+    return PeopleTable(**texts, ids=ids)
 
 
 class StudyWriter:
@@ -327,6 +312,8 @@ class StudyWriter:
         As in :func:`write_cohort`.
     gone : sequence of str
         Other files of the study that go with the old tables.
+    kept : sequence of str
+        Tables whose files stay where a lab keeps its own, beside those that are written.
 
     Examples
     --------
@@ -348,9 +335,10 @@ class StudyWriter:
         tasks: Sequence[str | Path] = (),
         overwrite: bool = False,
         gone: Sequence[str] = (),
+        kept: Sequence[str] = (),
     ) -> None:
         self.folder = Path(folder)
-        self.overwrite, self.gone = overwrite, tuple(gone)
+        self.overwrite, self.gone, self.kept = overwrite, tuple(gone), tuple(kept)
         odd = [task for task in tasks if not isinstance(task, str | Path)]
         if odd or isinstance(tasks, str):
             raise DataError("tasks must be a list of built-in names or of paths of task files.")
@@ -412,7 +400,11 @@ class StudyWriter:
             else:
                 names.append(task)
         listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
-        kept = read_manifest(self.folder)[1]
+        manifest = read_manifest(self.folder)
+        if names and manifest.tasks == tuple(names):  # with the comments and the table of participants in it
+            shutil.copyfile(self.folder / "study.toml", place / "study.toml")
+            return
+        kept = manifest.channels
         channels = "".join(
             f"\n[channels.{json.dumps(name)}]\n"
             + "".join(f"{key} = {json.dumps(value, ensure_ascii=False)}\n" for key, value in table.items())
@@ -429,5 +421,6 @@ class StudyWriter:
             raise DataError(
                 "exists already. Choose another folder, or overwrite it.", source=str(self.folder)
             )
-        tables = [one for name in TABLES for one in (f"{name}.parquet", f"{name}.csv", name)]
-        return [*tables, *self.gone]
+        kept = {f"{name}{suffix}" for name in self.kept for suffix in SUFFIXES if suffix != ".parquet"}
+        tables = [one for name in TABLES for one in (*(f"{name}{suffix}" for suffix in SUFFIXES), name)]
+        return [*(one for one in tables if one not in kept), *self.gone]

@@ -220,7 +220,9 @@ def apply_review(
 
 
 def bring_up_to_date(study: str | Path, *, on_progress: Progress | None = None) -> str | None:
-    """Apply decisions that the study's tables were made without; return a sentence if there were any.
+    """Make a study's tables again if reviewers decided, or somebody changed the lab's own tables, since.
+
+    Return a sentence if there was anything to do.
 
     Parameters
     ----------
@@ -230,25 +232,38 @@ def bring_up_to_date(study: str | Path, *, on_progress: Progress | None = None) 
         Called as ``on_progress(doing, done, of)``.
     """
     folder = Path(study)
-    is_there = any(os.path.lexists(folder / FOLDER / name) for name in (FILE, HEAD))
-    if not is_there and not (has_grounding(folder) and "review" in _provenance(folder)):
-        return None
-    if _n_new(folder) is None:
+    if _n_new(folder) is None and not _changed(folder):
         return None
     with alone_in(folder, wait_s=WAIT_S):
-        new = _n_new(folder)  # somebody else may have done it meanwhile
-        if new is None:
+        new, changed = _n_new(folder), _changed(folder)  # somebody else may have done it meanwhile
+        if new is None and not changed:
             return None
         applied = apply_review(folder, on_progress=on_progress, is_alone=True)
-    if applied is None:
-        return None
-    return (
-        f"The tables were made again with what reviewers decided ({count(new, 'new decision')}). {applied}."
-    )
+        if applied is None:
+            names = _task_names(folder)
+            grounded = read_proposed(folder, _task(folder, names, _provenance(folder)))
+            write_grounding(folder, grounded, tasks=names, problems=_unread(folder), keep_proposals=True)
+    said = []
+    if applied is not None and new is not None:
+        said.append(f"with what reviewers decided ({count(new, 'new decision')}). {applied}.")
+    if changed:
+        said.append(f"from the changed {listed(changed)}.")
+    return f"The tables were made again {' They were made '.join(said)}" if said else None
+
+
+def _changed(folder: Path) -> list[str]:
+    """The lab's own tables that the study's tables were not made with."""
+    if not has_grounding(folder):
+        return []
+    used, given = _provenance(folder).get("given", {}), given_tables(folder)
+    return [given[name].name for name, now in hash_given(folder).items() if used.get(name) != now]
 
 
 def _n_new(folder: Path) -> int | None:
     """How many decisions the tables were made without; None if they are up to date."""
+    is_there = any(os.path.lexists(folder / FOLDER / name) for name in (FILE, HEAD))
+    if not is_there and not (has_grounding(folder) and "review" in _provenance(folder)):
+        return None
     trail = Trail(folder)
     if not has_grounding(folder):
         if (folder / FOLDER / PROPOSED).exists():  # somebody was stopped while applying them
