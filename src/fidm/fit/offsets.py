@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fidm.errors import FitError
+from fidm.model import kernels
 from fidm.model.channels import Channel, person_sums
 from fidm.model.effort import Observed
 from fidm.types import Floats, Integers
@@ -604,12 +605,11 @@ def node_quantiles(
     density = density - density.max(axis=1)[:, None]
     weight = np.exp(density)
     total = weight.sum(axis=1)[:, None]
-    up_to = np.einsum("pq,qr->pr", weight, _below(len(nodes))) / total  # unlike @, each row by itself
+    up_to = products(weight, _below(len(nodes))) / total
     probit = special.ndtri(np.clip(np.maximum.accumulate(up_to, axis=1), 1e-300, 1 - 1e-16))
     target = np.atleast_2d(special.ndtri(shares))
-    right = np.zeros((len(centre), target.shape[1]), dtype=np.int64)
-    for column in probit.T:
-        right += column[:, None] < target
+    right = np.empty((len(centre), target.shape[1]), dtype=np.int64)
+    kernels.count_below(probit, target, right)
     right = np.clip(right, 1, len(nodes) - 1)
     rows = np.arange(len(centre))[:, None]
     z = probit[rows, right - 1], probit[rows, right]
@@ -635,6 +635,13 @@ def node_quantiles(
     missing = (np.atleast_2d(shares) - up_to[rows, right - 1]) * total
     part = np.clip(part + (missing - mass) / np.maximum(mass_at(part), 1e-300), 0.0, 1.0)
     return np.asarray(centre[:, None] + scale[:, None] * (nodes[right - 1] + part * step))
+
+
+def products(left: Floats, right: Floats) -> Floats:
+    """Return the matrix product; unlike that of @, a row's bits do not depend on where it stands."""
+    found = np.empty((len(left), right.shape[1]))
+    kernels.row_products(np.ascontiguousarray(left), right, found)
+    return found
 
 
 QUINTIC: Floats = np.linalg.inv(np.vander(np.arange(6), increasing=True).astype(np.float64))

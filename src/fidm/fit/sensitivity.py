@@ -37,7 +37,15 @@ from numpy.typing import NDArray
 from scipy import linalg, optimize, special
 
 from fidm.errors import FitError
-from fidm.fit.offsets import FINE_NODES, REPORT_NODES, OwnKinds, node_moments, node_quantiles, rise
+from fidm.fit.offsets import (
+    FINE_NODES,
+    REPORT_NODES,
+    OwnKinds,
+    node_moments,
+    node_quantiles,
+    products,
+    rise,
+)
 from fidm.fit.plausible import (
     NEGLIGIBLE,
     SENSITIVITY_SCALE,
@@ -559,7 +567,7 @@ def _mix(
         mass += share * np.einsum("pg,rg->pr", likelihood, bell)  # unlike @, each row by itself
     shares = weights / np.maximum(mass, 1e-300)
     for (share, _, _), bell in zip(kinds, bells, strict=True):
-        mixed += share * likelihood * np.einsum("pr,rg->pg", shares, bell)
+        mixed += share * likelihood * products(shares, bell)
 
 
 def _column(means: Any) -> Any:

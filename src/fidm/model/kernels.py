@@ -216,6 +216,41 @@ def extremes(person_offsets, entry, weight, begin, d, own, lapse, tie, scores):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def row_products(left, right, found):
+    """Fill ``found`` with the matrix product, each row by itself and added up in the order of the terms.
+
+    Unlike BLAS, it gives a row the same bits wherever it stands, and those of ``np.einsum`` in less time.
+    """
+    n = left.shape[1]
+    fours = n - n % 4
+    for p in range(len(found)):
+        line = found[p]
+        line[:] = 0.0
+        for k in range(0, fours, 4):
+            a, b, c, d = left[p, k], left[p, k + 1], left[p, k + 2], left[p, k + 3]
+            first, second, third, fourth = right[k], right[k + 1], right[k + 2], right[k + 3]
+            for g in range(len(line)):
+                line[g] = (((line[g] + a * first[g]) + b * second[g]) + c * third[g]) + d * fourth[g]
+        for k in range(fours, n):
+            a = left[p, k]
+            first = right[k]
+            for g in range(len(line)):
+                line[g] += a * first[g]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def count_below(rows, limits, found):
+    """Fill ``found[p, n]`` with how many of a row lie below the n-th limit, of its own or of all."""
+    for p in range(len(found)):
+        own = limits[p if len(limits) > 1 else 0]
+        for n in range(len(own)):
+            count = 0
+            for g in range(rows.shape[1]):
+                count += rows[p, g] < own[n]
+            found[p, n] = count
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def polish(person_offsets, entry, weight, begin, d, own, lapse, low, high, eta, bend):
     """Bring each person's η from its place in (low, high) to the maximum, by safeguarded Newton steps.
 
