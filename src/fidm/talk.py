@@ -8,7 +8,7 @@ counts as a character or a pause can be decided later, the same way for every fo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, overload
 
@@ -128,6 +128,11 @@ class Transcript:
         Which of the participant's episodes it is.
     language : str
         ``"yue"``, ``"en"`` or another code; empty where the file does not say.
+    about : mapping of str to str
+        What the file itself says about the participant, such as ``{"age": "72.25", "sex": "female"}``; empty
+        where it says nothing.
+    media : str
+        The recording that the file names; empty where it names none.
     """
 
     participant: str
@@ -136,6 +141,8 @@ class Transcript:
     format: str = ""
     episode: str = "1"
     language: str = ""
+    about: Mapping[str, str] = field(default_factory=dict)
+    media: str = ""
 
     def __post_init__(self) -> None:
         if not self.participant:
