@@ -187,7 +187,7 @@ def read(
         )
         try:
             one = forced or _by_suffix(path, by_suffix)
-            raw = one.read_text(read_file(path, takes_utf16=one.takes_utf16), options)
+            raw = one.read_text(read_file(path), options)
             found, flaws = transcripts_of(raw, asked, source=str(path), format=one.name)
             if in_folders:
                 found = [_placed(item, path) for item in found]

@@ -216,10 +216,15 @@ def test_missing_columns(tmp_path):
     [
         (b"", "is empty."),
         (b" \n\t", "is empty."),
-        (CSV.encode() + "PAR,0,1,caf\u00e9 noir\n".encode("latin-1"), "Windows-1252"),
+        (CSV.encode() + "PAR,0,1,caf\u00e9 noir\n".encode("cp850"), "an older encoding"),
+        (CSV.encode() + "PAR,0,1,caf\u00e9 ni\u00f1o\n".encode("mac-roman"), "an older encoding"),
+        (CSV.encode() + "PAR,0,1,caf\u00e9 \u00e0 \u00e9t\u00e9\n".encode() + b"\xe9 x\n", "damaged UTF-8"),
+        (
+            CSV.encode() + "PAR,0,1,\u043f\u0440\u044f\u043c\u043e \u044f, \u0438 \u0438\n".encode("cp1251"),
+            "an older encoding",
+        ),
         (CSV.encode() + "PAR,0,1,我一直行跟住轉左\n".encode("big5hkscs"), "Big5"),
         (CSV.encode() + "PAR,0,1,我一直走然后转左\n".encode("gb18030"), "GB 18030"),
-        (GOOD.encode("utf-16"), "UTF-16"),
         (GOOD.encode("utf-16-le"), "UTF-16"),
         (CSV.encode() + "PAR,0,1,我".encode()[:-1], "middle of a character"),
         (b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(50), "something else than text"),
@@ -229,10 +234,23 @@ def test_what_is_not_utf8(content, says, tmp_path):
     assert says in wrong(tmp_path, content)[1]
 
 
-def test_byte_order_marks_are_taken(tmp_path):
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+def test_byte_order_marks_are_taken(encoding, tmp_path, caplog):
     file = tmp_path / "a.csv"
-    file.write_bytes(GOOD.encode("utf-8-sig"))
-    assert len(read(file)) == 1
+    file.write_bytes(GOOD.replace("left", "caf\u00e9").encode(encoding))
+    assert read(file)[0].turns[1].text == "caf\u00e9"
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "text", ["caf\u00e9 noir, cr\u00e9\u00e9", "\u201cna\u00efve\u201d, it\u2019s \u2013 so\u2026 \u00e0 "]
+)
+def test_latin_letters_of_windows_are_read_and_noted(text, tmp_path, caplog):
+    file = tmp_path / "a.csv"
+    file.write_bytes((CSV + f'PAR,0,1,"{text}"\n').encode("cp1252"))
+    assert read(file)[0].turns[0].text == text.strip()
+    assert "a.csv is not UTF-8 and was read as Windows-1252" in caplog.text
+    assert text not in caplog.text
 
 
 @pytest.mark.parametrize("name", ["E001.cha", "E002.eaf", "E003.TextGrid", "E006.json"])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import importlib
+import logging
 import math
 import os
 import re
@@ -22,26 +23,35 @@ from typing import Any, TypeVar
 from fidm.errors import DataError
 from fidm.talk import ROLES, UNKNOWN_TIME, Mark, MarkKind, Role, Transcript, Turn, Word
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 EVENT_TIERS = {"event", "events", "act", "%act", "action", "actions", "move", "moves"}
 """Names of tiers that say what happened, not what was said."""
 
 OTHER_TIERS = {
-    "comment",
-    "comments",
-    "note",
-    "notes",
-    "com",
-    "words",
-    "word",
-    "phones",
-    "phonemes",
-    "silences",
-}
-"""Names of tiers that are neither speech nor events; so are all that begin with ``%``."""
+    "comment", "comments", "note", "notes", "com", "phone", "phones", "phoneme", "phonemes", "segments",
+    "syllables", "silences", "gloss", "glosses", "morphemes", "mb", "pos", "translation", "ft", "ipa",
+}  # fmt: skip
+"""Names of tiers, or ends of them as in ``PAR-gloss``, that are neither speech nor events; so are all that
+begin with ``%``."""
 
-INVISIBLE = dict.fromkeys([0xFEFF, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)])
+WORD_TIERS = {"word", "words", "token", "tokens"}
+"""Names of tiers, or ends of them as in ``PAR - words``, that hold single words with their times."""
+
+SILENCE_S = 0.5
+"""Words are joined into one utterance as long as the silence between them is shorter."""
+
+SILENT = {"", "<p>", "<p:>", "sp", "sil", "<sil>", "<eps>"}
+NOT_HEARD = {"spn", "<unk>"}
+"""What forced aligners write where nothing was said, and where they do not know what."""
+
+SENTENCE_ENDS = tuple(".?!\u2026\u3002\uff1f\uff01")
+CLOSING_SIGNS = "\"')]\u00bb\u2019\u201d\u300d"
+
+INVISIBLE = dict.fromkeys(
+    [0xFEFF, 0xFFFE, 0xFFFF, 0x200B, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+)
 """Characters that show nothing and are dropped: byte-order marks, zero-width spaces, marks of direction."""
 
 
@@ -67,7 +77,8 @@ class RawTurn:
     """A turn as its file has it, before anybody knows who the speaker is.
 
     ``others`` are further names of the speaker, tried when ``speaker`` is not known; ``role`` is what the
-    file itself says; ``participant``, ``episode`` and ``language`` are filled by tables alone.
+    file itself says; ``participant``, ``episode`` and ``language`` are filled by tables alone. ``ends_open``
+    is set where a tool is known to leave the end of its last piece out, which is then no mistake.
     """
 
     speaker: str
@@ -82,6 +93,7 @@ class RawTurn:
     participant: str = ""
     episode: str = ""
     language: str = ""
+    ends_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +110,8 @@ class RawFile:
     """What stands in one file.
 
     ``in_order`` is False where a file keeps its turns by speaker, so that they are put in the order of time.
+    ``about`` is what it says of a dialog's participant, by the participant and episode that its turns name
+    (empty texts where they name none); ``people`` is what it says of each speaker. ``media`` is the recording.
     """
 
     turns: list[RawTurn] = field(default_factory=list)
@@ -105,6 +119,9 @@ class RawFile:
     flaws: list[Flaw] = field(default_factory=list)
     language: str = ""
     in_order: bool = True
+    about: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    people: dict[str, dict[str, str]] = field(default_factory=dict)
+    media: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +147,9 @@ class Format:
     keeps : tuple of str
         What survives writing and reading: ``times``, ``untimed`` turns, ``empty`` turns (without words),
         ``roles``, ``words``, ``pauses``, ``fillers``, ``retracings``, ``events``, ``language``,
-        ``participant`` (with the episode).
+        ``participant`` (with the episode), ``about`` (what is said of the participant).
     read_text, write_text : callable
         From the text of a file, and to it.
-    takes_utf16 : bool
-        Whether its usual program writes UTF-16.
     takes_columns : bool
         Whether its columns can have other names (``columns=``).
     """
@@ -145,7 +160,6 @@ class Format:
     keeps: tuple[str, ...]
     read_text: Callable[[str, Options], RawFile] = field(repr=False)
     write_text: Callable[[Transcript], str] = field(repr=False)
-    takes_utf16: bool = False
     takes_columns: bool = False
 
 
@@ -196,12 +210,176 @@ def placed_words(text: str, spoken: Sequence[tuple[str, float, float]]) -> tuple
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Said:
+    """A piece of speech with its times, a word or more, before it is part of a turn."""
+
+    text: str
+    start_s: float
+    end_s: float
+    line: int = 0
+    speaker: str = ""
+
+
+def utterances(words: Iterable[Said], *, sentences: bool = False, spaced: bool = False) -> list[RawTurn]:
+    """Join words into utterances: up to a silence of 0.5 s, another speaker or, if wanted, a sentence's end.
+
+    Words that begin with a space, as Whisper writes them, are put after each other as they are, so that
+    ``I`` and ``'m`` become one; otherwise a space goes between them, except in scripts that write none.
+    """
+    given = list(words)
+    led = not spaced and any(word.text[:1].isspace() for word in given)
+    between = "" if led or (not spaced and any(map(_unspaced, (word.text for word in given)))) else " "
+    found: list[RawTurn] = []
+    open_words: list[Said] = []
+    last_s = UNKNOWN_TIME
+    for word in given:
+        before = open_words[-1] if open_words else None
+        if before is not None and (
+            word.start_s - last_s >= SILENCE_S - 1e-9
+            or word.speaker != before.speaker
+            or (sentences and before.text.rstrip().rstrip(CLOSING_SIGNS).endswith(SENTENCE_ENDS))
+        ):
+            found.append(_utterance(open_words, between, glue=led))
+            open_words = []
+        if word.text.strip():
+            open_words.append(word)
+        known = [time for time in (word.start_s, word.end_s) if not math.isnan(time)]
+        last_s = max(known, default=last_s)
+    if open_words:
+        found.append(_utterance(open_words, between, glue=led))
+    return found
+
+
+def _utterance(words: Sequence[Said], between: str, *, glue: bool) -> RawTurn:
+    text = ""
+    placed: list[Word] = []
+    for word in words:
+        said = clean(word.text)
+        if glue and text and not word.text[:1].isspace():
+            text += said
+            placed[-1] = Word(placed[-1].start, len(text), placed[-1].start_s, word.end_s)
+            continue
+        text += (" " if glue and text else between if text else "") + said
+        placed.append(Word(len(text) - len(said), len(text), word.start_s, word.end_s))
+    if text != clean(text):  # letters and their accents came apart, and are together again
+        text, placed = clean(text), []
+    starts = [word.start_s for word in words if not math.isnan(word.start_s)]
+    ends = [word.end_s for word in words if not math.isnan(word.end_s)]
+    is_open = math.isnan(words[-1].end_s) and bool(starts)
+    end_s = UNKNOWN_TIME if is_open else max(ends, default=UNKNOWN_TIME)
+    first = words[0]
+    return RawTurn(
+        first.speaker, min(starts, default=UNKNOWN_TIME), end_s, text, first.line, tuple(placed),
+        ends_open=is_open,
+    )  # fmt: skip
+
+
+def _unspaced(text: str) -> bool:
+    """Whether a text has letters of a script that puts no spaces between words."""
+    return any(
+        "\u0e00" <= letter <= "\u0eff" or "\u3040" <= letter <= "\u9fff" or letter >= "\U00020000"
+        for letter in text
+    )
+
+
+def is_single(text: str) -> bool:
+    """Whether a text looks like one word; where no spaces are written, like no more than three letters."""
+    plain = text.strip()
+    return len(plain.split()) <= 1 and (len(plain) <= 3 or not _unspaced(plain))
+
+
 def tier_kind(name: str) -> str:
-    """Say whether a tier holds ``speech``, ``events`` or something ``else``, by its name."""
+    """Say whether a tier holds ``speech``, ``events``, ``words`` or something ``else``, by its name."""
     plain = clean(name).casefold().split("@")[0]
     if plain in EVENT_TIERS or plain.lstrip("%") in EVENT_TIERS:
         return "events"
-    return "else" if plain.startswith("%") or plain in OTHER_TIERS else "speech"
+    if plain.startswith("%"):
+        return "else"
+    part = _tier_part(plain)[1]
+    return "words" if part in WORD_TIERS else "else" if part in OTHER_TIERS else "speech"
+
+
+def _tier_part(name: str) -> tuple[str, str]:
+    """The speaker and the part of a tier such as ``PAR - words``, ``PAR-gloss``, ``words`` or ``words@PAR``."""
+    before, _, after = name.partition("@")
+    if before.casefold() in WORD_TIERS | OTHER_TIERS:
+        return after.strip(), before.casefold()
+    place = max(before.rfind(sign) for sign in "-_/.:")
+    part = before[place + 1 :].strip().casefold()
+    if place > 0 and part in WORD_TIERS | OTHER_TIERS:
+        return before[:place].rstrip(" -_/.:"), part
+    return name, ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A tier of speech or of words as its file has it; ``owner`` is the speaker where a file says it."""
+
+    name: str
+    kind: str
+    rows: list[Said] = field(default_factory=list, repr=False)
+    owner: str = ""
+
+    @property
+    def speaker(self) -> str:
+        """The speaker: who the file says it is, or who the name of the tier says."""
+        return self.owner or (_tier_part(self.name)[0] if self.kind == "words" else self.name)
+
+
+def turns_of_tiers(tiers: Sequence[Tier]) -> list[RawTurn]:
+    """Return the turns of tiers of speech, with the times of words; words alone are joined into utterances.
+
+    A tier of words belongs to the tier of speech of the same speaker, or, without a name, to the only one.
+    """
+    speech = [tier for tier in tiers if tier.kind == "speech"]
+    owners = Counter(tier.owner for tier in speech)
+    words = {tier.speaker.casefold(): tier for tier in tiers if tier.kind == "words" and tier.rows}
+    found: list[RawTurn] = []
+    taken: set[str] = set()
+    for tier in speech:
+        short = tier.name.split("@")[0]
+        names = [tier.owner, tier.name, short] if owners[tier.owner] == 1 else [tier.name, short, tier.owner]
+        names = [name for name in names if name]
+        keys = [name.casefold() for name in names]
+        own = next((key for key in keys if key in words), "" if len(speech) == 1 else None)
+        timed = words[own].rows if own in words and tier.rows else []
+        taken.update(keys if tier.rows else [])
+        for row, inside in zip(tier.rows, _words_inside(tier.rows, timed), strict=True):
+            placed = placed_words(row.text, inside) or ()
+            found.append(
+                RawTurn(names[0], row.start_s, row.end_s, row.text, row.line, placed, others=tuple(names[1:]))
+            )
+    has_speech = any(tier.rows for tier in speech)
+    for key, tier in words.items():
+        if key not in taken and not (key == "" and has_speech):
+            named = (replace(row, speaker=tier.speaker) for row in tier.rows if row.text not in SILENT)
+            heard = (replace(row, text="") if row.text in NOT_HEARD else row for row in named)
+            found += utterances(heard, spaced=True)
+    return found
+
+
+def _words_inside(rows: Sequence[Said], words: Sequence[Said]) -> list[list[tuple[str, float, float]]]:
+    """The words within each stretch of speech; a word without a time stands where the one before it does."""
+    placed: list[tuple[float, Said]] = []
+    now = -math.inf
+    for word in words:
+        now = now if math.isnan(word.start_s) else word.start_s
+        placed.append((now, word))
+    placed.sort(key=lambda pair: pair[0])
+    found: list[list[tuple[str, float, float]]] = [[] for _ in rows]
+    timed = [place for place, row in enumerate(rows) if row.end_s >= row.start_s]
+    next_word = 0
+    for place in sorted(timed, key=lambda place: rows[place].start_s):
+        row = rows[place]
+        while next_word < len(placed) and placed[next_word][0] < row.start_s - 1e-6:
+            next_word += 1
+        while next_word < len(placed) and placed[next_word][0] < row.end_s - 1e-6:
+            word = placed[next_word][1]
+            if word.text not in SILENT | NOT_HEARD:
+                found[place].append((word.text, word.start_s, word.end_s))
+            next_word += 1
+    return found
 
 
 def milliseconds(seconds: float) -> int:
@@ -335,8 +513,8 @@ def _unique(files: list[tuple[Path, str]], but: Path | None) -> list[tuple[Path,
     return [(path, str(path) if times[name] > 1 else name) for path, name in found.values()]
 
 
-def read_file(path: Path, *, takes_utf16: bool) -> str:
-    """Return the text of a file, which must be UTF-8; some programs write UTF-16."""
+def read_file(path: Path) -> str:
+    """Return the text of a file: UTF-8, UTF-16 with its mark, or Latin letters in Windows-1252, which is logged."""
     try:
         if not path.exists():
             raise BrokenError("There is no such file.")
@@ -353,51 +531,74 @@ def read_file(path: Path, *, takes_utf16: bool) -> str:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "input error"
         raise BrokenError(f"cannot be read: {reason}.") from None
-    return decoded(data, takes_utf16=takes_utf16)
+    text, encoding = decoded(data)
+    if encoding == "cp1252":
+        logger.warning(
+            "%s is not UTF-8 and was read as Windows-1252 (Latin letters). Check its accented letters, "
+            "and save it as UTF-8.",
+            path,
+        )
+    return text
 
 
-def decoded(data: bytes, *, takes_utf16: bool) -> str:
-    """Return bytes as text; raises BrokenError with what they look like if they are not UTF-8."""
+CUT = ("breaks off in the middle of a character.", "Was it copied whole?")
+
+
+def decoded(data: bytes) -> tuple[str, str]:
+    """Return bytes as text, and their encoding; raises BrokenError with what they look like if unknown."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        if not takes_utf16:
-            raise BrokenError("is not UTF-8 text; it looks like UTF-16.", None, "Save it as UTF-8.")
+        encoding = "utf-16"
         try:
-            text = data.decode("utf-16")
+            text = data.decode(encoding)
         except UnicodeDecodeError:
-            raise BrokenError(
-                "breaks off in the middle of a character.", None, "Was it copied whole?"
-            ) from None
+            raise BrokenError(CUT[0], None, CUT[1]) from None
     else:
+        encoding = "utf-8-sig"
         try:
-            text = data.decode("utf-8-sig")
+            text = data.decode(encoding)
         except UnicodeDecodeError as error:
             line = data.count(b"\n", 0, error.start) + 1
             if error.reason == "unexpected end of data" and error.start >= len(data) - 4:
-                raise BrokenError(
-                    "breaks off in the middle of a character.", line, "Was it copied whole?"
-                ) from None
-            raise BrokenError(
-                f"is not UTF-8 text; it looks like {_looks_like(data)}.", line, "Save it as UTF-8."
-            ) from None
+                raise BrokenError(CUT[0], line, CUT[1]) from None
+            if not _is_western(data):
+                what = f"is not UTF-8 text; it looks like {_looks_like(data)}."
+                raise BrokenError(what, line, "Save it as UTF-8.") from None
+            encoding = "cp1252"
+            text = data.decode(encoding)
     if "\x00" in text:
         looks = "UTF-16" if text.count("\x00") > len(text) // 4 else "something else than text"
         raise BrokenError(f"is not UTF-8 text; it looks like {looks}.", None, "Save it as UTF-8.")
     if not text.strip():
         raise BrokenError("is empty.")
-    return text
+    return text, encoding
+
+
+SOME_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
+QUOTES = re.compile(rb"\x85|\x92|(?<![A-Za-z\xc0-\xff])[\x91\x93\x96]|[\x94\x97](?![A-Za-z\xc0-\xff])")
+
+
+def _is_western(data: bytes) -> bool:
+    """Whether bytes that are not UTF-8 are surely Latin letters, as Windows writes them.
+
+    There are no control characters, and of those that only Windows has quotes and dashes alone, in their
+    places; letters beyond ASCII stand alone or in twos; nothing in it is UTF-8, Big5 or GB 18030.
+    """
+    if b"\x00" in data or SOME_UTF8.search(data) or re.search(rb"[\x80-\xff]{4}", data):
+        return False
+    if re.search(rb"[\x80-\x9f]", QUOTES.sub(b"", data)):
+        return False
+    singles = re.search(rb"[\x80-\xff]{2}", data) is None
+    return not _decodes(data, "big5hkscs") and (singles or not _decodes(data, "gb18030"))
 
 
 def _looks_like(data: bytes) -> str:
     """A guess at the encoding of bytes that are not UTF-8."""
     if b"\x00" in data[:1000]:
         return "UTF-16" if data[:1000].count(0) > 100 else "something else than text"
-    runs = re.findall(rb"[\x80-\xff]+", data)
-    if all(len(run) == 1 for run in runs) and not _decodes(data, "big5hkscs"):
-        return "Windows-1252 (Latin letters)"
     for name, shown in (("gb2312", "GB 18030"), ("big5hkscs", "Big5"), ("gb18030", "GB 18030")):
         if _decodes(data, name):
             return shown
-    return "Windows-1252 (Latin letters)"
+    return "damaged UTF-8" if SOME_UTF8.search(data) else "an older encoding"
 
 
 def _decodes(data: bytes, encoding: str) -> bool:

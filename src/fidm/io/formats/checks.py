@@ -8,8 +8,11 @@ import json
 import math
 import re
 import tomllib
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 
 from fidm.errors import DataError
@@ -173,15 +176,28 @@ def transcripts_of(
     found: list[Transcript] = []
     for (who, episode), turns in groups.items():
         named, wrong = _named(turns, asked.roles)
+        tested = {turn.speaker for turn, one in zip(turns, named, strict=True) if one.role == "participant"}
+        about = file.about.get((turns[0].participant, turns[0].episode), {}) or _agreed(file.people, tested)
         wrong += [*_wrong_times(turns, asked.untimed, in_order=file.in_order)] or _milliseconds(turns)
         wrong += _overlaps(turns)
         flaws += [(who, flaw) for flaw in wrong]
         if not file.in_order:
             named.sort(key=lambda turn: math.inf if math.isnan(turn.start_s) else turn.start_s)
-        named = _with_events(named, file.events)
+        named = named if wrong else _with_events(named, file.events)
         said = next((turn.language for turn in turns if turn.language), file.language)
-        found.append(Transcript(who, tuple(named), source, format, episode, said or asked.language))
+        tongue = said or asked.language
+        found.append(Transcript(who, tuple(named), source, format, episode, tongue, about, file.media))
     return found, flaws
+
+
+def _agreed(people: Mapping[str, Mapping[str, str]], speakers: set[str]) -> dict[str, str]:
+    """What a file says of all these speakers alike; usually there is one."""
+    told = [people[name] for name in speakers if people.get(name)]
+    return {
+        fact: value
+        for fact, value in (told[0] if told else {}).items()
+        if all(other.get(fact) == value for other in told[1:])
+    }
 
 
 WHO_HINT = (
@@ -220,7 +236,8 @@ def _wrong_times(turns: list[RawTurn], untimed: str, *, in_order: bool) -> Itera
     for turn in turns:
         start, end, line = turn.start_s, turn.end_s, turn.line or None
         known = [time for time in (start, end) if not math.isnan(time)]
-        if len(known) < 2 and untimed == "problem":
+        is_open = turn.ends_open and not math.isnan(start)
+        if len(known) < 2 and untimed == "problem" and not is_open:
             yield Flaw("The turn has no times.", line, 'Turns without times pass with untimed = "keep".')
         if any(time < 0 for time in known):
             yield Flaw("A time is negative.", line)
@@ -261,25 +278,61 @@ def _overlaps(turns: list[RawTurn]) -> Iterator[Flaw]:
 
 def _with_events(turns: list[Turn], events: list[Happening]) -> list[Turn]:
     """The turns with what happened: a mark on the turn it happened in, or a turn of its own."""
-    found = list(turns)
+    if not events:
+        return turns
+    groups: dict[str, _Stretches] = {}
+    for place, turn in sorted(enumerate(turns), key=lambda pair: pair[1].start_s):
+        if turn.role != "other" and turn.is_timed:
+            groups.setdefault(turn.speaker, _Stretches()).add(turn.start_s, turn.end_s, (place, 0))
+    own_group = _Stretches()
+    every = [*groups.values(), own_group]
+    earliest = list(
+        accumulate((math.inf if math.isnan(t.start_s) else t.start_s for t in reversed(turns)), min)
+    )[::-1]
+    marked: Counter[tuple[int, int]] = Counter()
+    own: list[tuple[tuple[int, int], Happening]] = []
     for event in sorted(events, key=lambda event: event.start_s):
-        middle = (event.start_s + event.end_s) / 2
-        within = [
-            (abs((turn.start_s + turn.end_s) / 2 - middle), place)
-            for place, turn in enumerate(found)
-            if turn.role != "other" and turn.start_s <= event.end_s and event.start_s <= turn.end_s
-        ]
-        if within:
-            place = min(within)[1]
-            turn = found[place]
-            mark = Mark("event", len(turn.text), len(turn.text))
-            found[place] = replace(turn, marks=(*turn.marks, mark))
-        else:
-            mark = Mark("event", 0, 0)
-            own = Turn("events", event.start_s, event.end_s, "", "assessor", event.line, marks=(mark,))
-            after = [place for place, turn in enumerate(found) if turn.start_s <= event.start_s]
-            found.insert(after[-1] + 1 if after else 0, own)
-    return found
+        near = [pair for group in every if (pair := group.nearest(event.start_s, event.end_s)) is not None]
+        if near:
+            marked[min(near)[1]] += 1
+            continue
+        key = (bisect_right(earliest, event.start_s) - 1, len(own) + 1)  # after the last that began before
+        own.append((key, event))
+        own_group.add(event.start_s, event.end_s, key)
+    shown = [((place, 0), turn) for place, turn in enumerate(turns)]
+    shown += [(key, Turn("events", e.start_s, e.end_s, "", "assessor", e.line)) for key, e in own]
+    marked.update(key for key, _ in own)
+    return [
+        replace(turn, marks=(*turn.marks, *[Mark("event", len(turn.text), len(turn.text))] * marked[key]))
+        if key in marked
+        else turn
+        for key, turn in sorted(shown, key=lambda pair: pair[0])
+    ]
+
+
+class _Stretches:
+    """Stretches of one speaker by their start, each with its key: which one lies nearest to an event."""
+
+    def __init__(self) -> None:
+        self._starts: list[float] = []
+        self._rows: list[tuple[float, float, tuple[int, int]]] = []
+
+    def add(self, start_s: float, end_s: float, key: tuple[int, int]) -> None:
+        latest = max(end_s, self._rows[-1][1]) if self._rows else end_s
+        self._starts.append(start_s)
+        self._rows.append((end_s, latest, key))
+
+    def nearest(self, start_s: float, end_s: float) -> tuple[float, tuple[int, int]] | None:
+        """How far the middles lie apart, and the key; None if nothing touches the event."""
+        best: tuple[float, tuple[int, int]] | None = None
+        for place in range(bisect_right(self._starts, end_s) - 1, -1, -1):
+            own_end, latest, key = self._rows[place]
+            if latest < start_s:
+                break
+            if own_end >= start_s:
+                far = abs((self._starts[place] + own_end) / 2 - (start_s + end_s) / 2)
+                best = min(best or (far, key), (far, key))
+        return best
 
 
 def same_talk(wanted: Transcript, found: RawFile) -> bool:

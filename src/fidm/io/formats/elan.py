@@ -1,18 +1,22 @@
-"""ELAN's annotation files (.eaf), read by rustling.
+"""ELAN's annotation files (.eaf).
 
-Each tier is a speaker: by its name, by what stands before an ``@`` in it, or by its PARTICIPANT. Tiers
-named ``events``, ``act`` or ``moves`` say when something happened; tiers such as ``comments`` or ``%mor``
-and those that depend on another tier (translations, words) are passed over. Marks (but events) and word
-times cannot be kept.
+Each tier without a parent is a speaker: by its PARTICIPANT, where no other tier has the same, by its name, or
+by what stands before an ``@`` in it. Tiers named ``events``, ``act`` or ``moves`` say when something happened.
+Tiers of words below a speaker's tier (``PAR-words``) give the times of words; other tiers that depend on
+another one (glosses, translations), tiers such as ``Notes`` and those that begin with ``%`` are passed over.
+A tier of words without a tier of utterances is joined into utterances at silences of 0.5 s. When a file is
+written, marks (but events) and times of words are dropped.
 
-A file that declares entities or a document type is refused before it is parsed: ELAN writes none, and they
-can fetch other files or grow without end. Line numbers are found here, for rustling gives none.
+The XML is read by expat. A file that declares entities or a document type is refused: ELAN writes none, and
+they can fetch other files or grow without end.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Any
+import math
+from pathlib import PurePosixPath
+from urllib.parse import unquote
+from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from fidm.io.formats.base import (
@@ -22,70 +26,153 @@ from fidm.io.formats.base import (
     Happening,
     Options,
     RawFile,
-    RawTurn,
+    Said,
+    Tier,
     clean,
-    guarded,
     has_event,
-    load_library,
     milliseconds,
     need_times,
     tier_kind,
+    turns_of_tiers,
 )
 from fidm.talk import UNKNOWN_TIME, Transcript
 
-ANNOTATION = re.compile(r"<(?:ALIGNABLE|REF)_ANNOTATION\b[^<>]*?\bANNOTATION_ID\s*=\s*[\"']([^\"'<>]*)[\"']")
-END = re.compile(r"</ANNOTATION_DOCUMENT\s*>\s*(?:<!--.*?-->\s*)*\Z", re.DOTALL)
 BROKEN = "is not an ELAN file that can be read."
+CUT_SHORT = {3, 5, 6, 20}
+"""What expat calls the end of a file in the middle of an element, a token, a character or CDATA."""
+
+INTERNAL = {"urn", "lastusedannotationid", "lastusedannotation"}
+"""Properties that ELAN itself keeps in the header."""
+
+
+class _Document:
+    """What stands in a file, filled by the parser as it goes."""
+
+    def __init__(self, parser: expat.XMLParserType) -> None:
+        self.parser = parser
+        self.slots: dict[str, float] = {}
+        self.tiers: list[tuple[dict[str, str], list[tuple[str, str, str, int]]]] = []
+        self.properties: list[tuple[str, str]] = []
+        self.media = ""
+        self.depth = 0
+        self.root = ""
+        self._text: list[str] | None = None
+        self._open: tuple[str, str, int] | None = None
+        self._property = ""
+        parser.buffer_text = True
+        parser.StartElementHandler = self.start
+        parser.EndElementHandler = self.end
+        parser.CharacterDataHandler = self.say
+        parser.StartDoctypeDeclHandler = self.refuse
+        parser.EntityDeclHandler = self.refuse
+
+    def refuse(self, *_: object) -> None:
+        raise BrokenError(
+            "declares a document type or entities, which can be used to do harm.",
+            self.parser.CurrentLineNumber,
+            "ELAN writes none; save the file again with ELAN.",
+        )
+
+    def start(self, name: str, values: dict[str, str]) -> None:
+        if not self.root:
+            self.root = name
+            if name != "ANNOTATION_DOCUMENT":
+                raise BrokenError(BROKEN, self.parser.CurrentLineNumber, "It has no ANNOTATION_DOCUMENT.")
+        if name == "TIME_SLOT":
+            value = values.get("TIME_VALUE", "")
+            if value and not (value.isdecimal() and len(value) <= 12):
+                raise BrokenError(BROKEN, self.parser.CurrentLineNumber, "A time is no whole number.")
+            self.slots[values.get("TIME_SLOT_ID", "")] = int(value) / 1000 if value else UNKNOWN_TIME
+        elif name == "TIER":
+            self.tiers.append((values, []))
+        elif name in ("ALIGNABLE_ANNOTATION", "REF_ANNOTATION"):
+            slots = values.get("TIME_SLOT_REF1", ""), values.get("TIME_SLOT_REF2", "")
+            self._open = (*slots, self.parser.CurrentLineNumber)
+        elif name in ("ANNOTATION_VALUE", "PROPERTY"):
+            self._text = []
+            self._property = values.get("NAME", "")
+        elif name == "MEDIA_DESCRIPTOR" and not self.media:
+            self.media = _media(values.get("RELATIVE_MEDIA_URL", ""), values.get("MEDIA_URL", ""))
+
+    def end(self, name: str) -> None:
+        if self._text is None or name not in ("ANNOTATION_VALUE", "PROPERTY"):
+            return
+        said, self._text = "".join(self._text), None
+        if name == "PROPERTY":
+            self.properties.append((self._property, said))
+        elif self._open is not None and self.tiers:
+            first, last, line = self._open
+            self.tiers[-1][1].append((first, last, said, line))
+            self._open = None
+
+    def say(self, text: str) -> None:
+        if self._text is not None:
+            self._text.append(text)
+
+
+def _media(relative: str, whole: str) -> str:
+    """The recording as the file finds it, or the name of the file alone."""
+    near = unquote(relative).removeprefix("file:")
+    return clean(near.removeprefix("./") if near else PurePosixPath(unquote(whole)).name)
+
+
+def _parsed(text: str) -> _Document:
+    parser = expat.ParserCreate("utf-8")
+    document = _Document(parser)
+    try:
+        parser.Parse(text.encode("utf-8", "replace"), True)
+    except expat.ExpatError as error:
+        is_cut = error.code in CUT_SHORT and document.root
+        what, hint = ("breaks off before its end.", "Was it copied whole?") if is_cut else (BROKEN, "")
+        raise BrokenError(what, error.lineno, hint) from None
+    return document
 
 
 def read_text(text: str, options: Options) -> RawFile:
     """Read the text of a file."""
-    library: Any = load_library("rustling.elan", "ELAN files")
-    if re.search(r"<!\s*(?:DOCTYPE|ENTITY)", text, re.IGNORECASE):
-        raise BrokenError(
-            "declares a document type or entities, which can be used to do harm.",
-            None,
-            "ELAN writes none; save the file again with ELAN.",
-        )
-    if "<ANNOTATION_DOCUMENT" not in text:
-        raise BrokenError(BROKEN, 1, "It has no ANNOTATION_DOCUMENT.")
-    if END.search(text[-10_000:]) is None:
-        raise BrokenError("breaks off before its end.", text.count("\n") + 1, "Was it copied whole?")
-    read = guarded(lambda: library.ELAN.from_strs([text], ["file"], parallel=False).tiers(), BROKEN)
-    lines = _lines(text)
-    file = RawFile(in_order=False)
-    for tier in read[0].values() if read else ():
-        holds = tier_kind(tier.id)
-        if holds == "else" or (tier.parent_id is not None and holds != "events"):
-            continue
-        name = clean(tier.id)
-        for one in tier.annotations:
-            line = lines.get(one.id, 0)
-            start, end = _seconds(one.start_time), _seconds(one.end_time)
-            said = clean(one.value)
-            if holds == "events":
-                file.events.append(Happening(start, end, line))
-            else:
-                others = (name.split("@")[0], clean(tier.participant))
-                file.turns.append(RawTurn(name, start, end, said, line, others=others))
-    if len({tier.id for tier in read[0].values()} if read else ()) < text.count("<TIER "):
+    document = _parsed(text.lstrip())
+    file = RawFile(in_order=False, media=document.media)
+    facts = {clean(name): clean(said) for name, said in document.properties}
+    facts = {name: said for name, said in facts.items() if name and said and name.casefold() not in INTERNAL}
+    if facts:
+        file.about["", ""] = facts
+    heads = {values.get("TIER_ID", ""): values for values, _ in document.tiers}
+    if len(heads) < len(document.tiers):
         file.flaws.append(Flaw("Two tiers have the same name.", None, "Rename one in ELAN."))
+        return file
+    tiers = []
+    for values, annotations in document.tiers:
+        name = clean(values.get("TIER_ID", ""))
+        holds = tier_kind(name)
+        parent = _root(values, heads)
+        if holds == "else" or (parent is not None and holds == "speech"):
+            continue
+        owner = clean(values.get("PARTICIPANT", "") if parent is None else "")
+        owner = owner or (clean(parent.get("TIER_ID", "")) if parent is not None else "")
+        tier = Tier(name, holds, owner=owner)
+        for first, last, said, line in annotations:
+            times = document.slots.get(first, UNKNOWN_TIME), document.slots.get(last, UNKNOWN_TIME)
+            if holds != "events":
+                tier.rows.append(Said(clean(said), *times, line))
+            elif any(map(math.isnan, times)):
+                file.flaws.append(Flaw("An event has no times.", line, "Align it in ELAN."))
+            else:
+                file.events.append(Happening(*times, line))
+        tiers.append(tier)
+    file.turns += turns_of_tiers([tier for tier in tiers if tier.kind != "events"])
     return file
 
 
-def _lines(text: str) -> dict[str, int]:
-    """The line of each annotation."""
-    found: dict[str, int] = {}
-    line, seen = 1, 0
-    for match in ANNOTATION.finditer(text):
-        line += text.count("\n", seen, match.start())
-        seen = match.start()
-        found[match.group(1)] = line
-    return found
-
-
-def _seconds(time_ms: int | None) -> float:
-    return UNKNOWN_TIME if time_ms is None else time_ms / 1000
+def _root(values: dict[str, str], heads: dict[str, dict[str, str]]) -> dict[str, str] | None:
+    """The tier on which a tier depends in the end; None if it stands alone."""
+    above = values.get("PARENT_REF")
+    if above is None:
+        return None
+    seen = {values.get("TIER_ID", "")}
+    while above not in seen and above in heads:
+        seen.add(above)
+        values, above = heads[above], heads[above].get("PARENT_REF", above)
+    return values
 
 
 def write_text(transcript: Transcript) -> str:

@@ -1,9 +1,11 @@
 r"""Praat's TextGrid (.TextGrid), long and short.
 
 Each tier is a speaker, by its name; ``PAR@anything`` is PAR. Tiers named ``events``, ``act`` or ``moves``
-say when something happened; tiers such as ``comments``, ``words`` or ``%mor`` are passed over. An interval
-without text is silence, so turns without words cannot be kept; nor can marks (but events, on a tier of
-their own) and word times.
+say when something happened; tiers such as ``comments``, ``phones`` or ``%mor`` are passed over. Tiers of
+words, as the Montreal Forced Aligner writes them (``words``, ``PAR - words``), give the times of words within
+the speaker's utterances; where there are no utterances, words are joined into them up to silences of 0.5 s.
+An interval without text is silence, so turns without words cannot be kept; nor, when a file is written, can
+marks (but events, on a tier of their own) and word times.
 
 Read by code of our own: rustling 0.9 garbles every character beyond ASCII, refuses texts of several lines,
 and ends the whole process when a file announces more intervals than memory can hold. Praat itself reads the
@@ -22,11 +24,13 @@ from fidm.io.formats.base import (
     Happening,
     Options,
     RawFile,
-    RawTurn,
+    Said,
+    Tier,
     clean,
     has_event,
     need_times,
     tier_kind,
+    turns_of_tiers,
 )
 from fidm.talk import Transcript, Turn
 
@@ -94,17 +98,20 @@ def read_text(text: str, options: Options) -> RawFile:
     file = RawFile(in_order=False)
     if tokens.take("flag") != "exists":
         return file
+    tiers = []
     for _ in range(tokens.count()):
         kind = tokens.words()
         if kind not in ("IntervalTier", "TextTier"):
             raise BrokenError("has a tier of an unknown kind.", tokens.line)
-        _read_tier(tokens, file, is_interval=kind == "IntervalTier")
+        tiers.append(_read_tier(tokens, file, is_interval=kind == "IntervalTier"))
+    file.turns += turns_of_tiers(tiers)
     return file
 
 
-def _read_tier(tokens: _Tokens, file: RawFile, *, is_interval: bool) -> None:
+def _read_tier(tokens: _Tokens, file: RawFile, *, is_interval: bool) -> Tier:
     name = tokens.words()
     holds = tier_kind(name)
+    tier = Tier(name, holds)
     tokens.seconds()
     tokens.seconds()
     for _ in range(tokens.count()):
@@ -114,8 +121,9 @@ def _read_tier(tokens: _Tokens, file: RawFile, *, is_interval: bool) -> None:
         said = tokens.words()
         if said and holds == "events":
             file.events.append(Happening(start, end, line))
-        elif said and holds == "speech" and is_interval:
-            file.turns.append(RawTurn(name, start, end, said, line, others=(name.split("@")[0],)))
+        elif said and is_interval:
+            tier.rows.append(Said(said, start, end, line))
+    return tier
 
 
 def write_text(transcript: Transcript) -> str:
@@ -184,5 +192,4 @@ FORMAT = Format(
     ("times", "events"),
     read_text,
     write_text,
-    takes_utf16=True,
 )

@@ -1,0 +1,187 @@
+"""Files as the tools of labs write them: forced aligners, ELAN templates, recognisers, Batchalign, spreadsheets."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from fidm.errors import DataError
+from fidm.io.dialogs import read, write
+from fidm.talk import Transcript, Turn
+
+ROLES = {"SPEAKER_00": "participant", "SPEAKER_01": "assessor"}
+
+
+def one(tmp_path: Path, name: str, content: str | bytes, **options) -> Transcript:
+    """The one transcript of a file."""
+    file = tmp_path / name
+    file.write_bytes(content.encode() if isinstance(content, str) else content)
+    (found,) = read(file, **options)
+    return found
+
+
+def shown(found: Transcript) -> list[tuple[str, float, float, str]]:
+    return [(turn.speaker, turn.start_s, turn.end_s, turn.text) for turn in found]
+
+
+def timed(turn: Turn) -> list[tuple[str, float, float]]:
+    return [(turn.text[word.start : word.end], word.start_s, word.end_s) for word in turn.words]
+
+
+# ---------------------------------------------------------------------- TextGrid
+
+
+def short_grid(*tiers: tuple[str, list[tuple[float, float, str]]]) -> str:
+    """A TextGrid in Praat's short form."""
+    last = max(end for _, rows in tiers for _, end, _ in rows)
+    lines = ['File type = "ooTextFile"', 'Object class = "TextGrid"', "", "0", str(last), "<exists>"]
+    lines.append(str(len(tiers)))
+    for name, rows in tiers:
+        lines += ['"IntervalTier"', f'"{name}"', "0", str(last), str(len(rows))]
+        for start, end, text in rows:
+            lines += [str(start), str(end), '"' + text.replace('"', '""') + '"']
+    return "\n".join(lines) + "\n"
+
+
+PAR_WORDS = [
+    (0.0, 0.4, ""), (0.4, 0.6, "i"), (0.6, 0.9, "go"), (0.9, 1.2, "sp"), (1.2, 1.5, "left"),
+    (1.5, 2.0, "<eps>"), (2.0, 2.3, "to"), (2.3, 2.5, "spn"), (2.5, 2.9, "meat"), (2.9, 5.0, ""),
+]  # fmt: skip
+INV_WORDS = [(0.0, 3.0, "sil"), (3.0, 3.2, "and"), (3.2, 3.5, "then"), (3.5, 5.0, "<p>")]
+PHONES = [(0.0, 0.4, ""), (0.4, 0.6, "AY1"), (0.6, 5.0, "G")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_words_of_the_montreal_forced_aligner_become_utterances(encoding, tmp_path):
+    text = short_grid(
+        ("INV - words", INV_WORDS),
+        ("INV - phones", PHONES),
+        ("PAR - words", PAR_WORDS),
+        ("PAR - phones", PHONES),
+    )
+    found = one(tmp_path, "P1.TextGrid", text.encode(encoding))
+    assert shown(found) == [
+        ("PAR", 0.4, 1.5, "i go left"),
+        ("PAR", 2.0, 2.9, "to meat"),
+        ("INV", 3.0, 3.5, "and then"),
+    ]
+    assert timed(found.turns[0]) == [("i", 0.4, 0.6), ("go", 0.6, 0.9), ("left", 1.2, 1.5)]
+
+
+def test_words_of_one_speaker_without_a_name(tmp_path):
+    text = short_grid(("words", PAR_WORDS), ("phones", PHONES))
+    found = one(tmp_path, "P1.TextGrid", text, roles={"": "participant"})
+    assert [turn.text for turn in found] == ["i go left", "to meat"]
+
+
+def test_tiers_of_words_time_the_utterances_above_them(tmp_path):
+    utterances = [(0.4, 1.6, "I go left."), (1.6, 2.0, ""), (2.0, 3.0, "to meat")]
+    words = [(start, end, "I" if text == "i" else text) for start, end, text in PAR_WORDS]
+    found = one(
+        tmp_path,
+        "P1.TextGrid",
+        short_grid(("PAR", utterances), ("PAR_words", words), ("INV", INV_WORDS[1:3])),
+    )
+    assert [turn.text for turn in found if turn.speaker == "PAR"] == ["I go left.", "to meat"]
+    assert timed(found.turns[0]) == [("I", 0.4, 0.6), ("go", 0.6, 0.9), ("left", 1.2, 1.5)]
+    assert timed(found.turns[1]) == [("to", 2.0, 2.3), ("meat", 2.5, 2.9)]
+
+
+def test_events_of_a_long_file_find_their_turns(tmp_path):
+    n = 20_000
+    said = [(2.0 * i, 2.0 * i + 1, "left") for i in range(n)]
+    moved = [(2.0 * i + (0.5 if i % 2 else 1.5), 2.0 * i + (0.6 if i % 2 else 1.6), "move") for i in range(n)]
+    found = one(tmp_path, "P1.TextGrid", short_grid(("PAR", said), ("events", moved)))
+    assert len(found) == n + n // 2
+    assert [(turn.speaker, len(turn.marks)) for turn in found.turns[:5]] == [
+        ("PAR", 0), ("events", 1), ("PAR", 1), ("PAR", 0), ("events", 1),
+    ]  # fmt: skip
+
+
+# ---------------------------------------------------------------------- ELAN
+
+ELAN = """<?xml version="1.0" encoding="UTF-8"?>
+<ANNOTATION_DOCUMENT AUTHOR="" DATE="2024-05-02T10:11:12+08:00" FORMAT="3.0" VERSION="3.0"
+    xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="http://www.mpi.nl/tools/elan/EAFv3.0.xsd">
+  <HEADER MEDIA_FILE="" TIME_UNITS="milliseconds">
+    <MEDIA_DESCRIPTOR MEDIA_URL="file:///C:/study/audio/P07%20visit.wav" MIME_TYPE="audio/x-wav" {relative}/>
+    <PROPERTY NAME="URN">urn:nl-mpi-tools-elan-eaf:1</PROPERTY>
+    <PROPERTY NAME="lastUsedAnnotationId">9</PROPERTY>
+    <PROPERTY NAME="site">Shatin</PROPERTY>
+  </HEADER>
+  <TIME_ORDER>
+    <TIME_SLOT TIME_SLOT_ID="ts1" TIME_VALUE="0"/><TIME_SLOT TIME_SLOT_ID="ts2" TIME_VALUE="900"/>
+    <TIME_SLOT TIME_SLOT_ID="ts3" TIME_VALUE="1000"/><TIME_SLOT TIME_SLOT_ID="ts4" TIME_VALUE="1300"/>
+    <TIME_SLOT TIME_SLOT_ID="ts5"/><TIME_SLOT TIME_SLOT_ID="ts6" TIME_VALUE="2500"/>
+  </TIME_ORDER>
+  <TIER DEFAULT_LOCALE="en" LINGUISTIC_TYPE_REF="utt" PARTICIPANT="{who}" TIER_ID="{tier}">
+    <ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a1" TIME_SLOT_REF1="ts3" TIME_SLOT_REF2="ts6">
+      <ANNOTATION_VALUE>I go left</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+  </TIER>
+  <TIER LINGUISTIC_TYPE_REF="words" PARENT_REF="{tier}" PARTICIPANT="{who}" TIER_ID="{tier}-words">
+    <ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a2" TIME_SLOT_REF1="ts3" TIME_SLOT_REF2="ts4">
+      <ANNOTATION_VALUE>I</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+    <ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a3" TIME_SLOT_REF1="ts4" TIME_SLOT_REF2="ts5">
+      <ANNOTATION_VALUE>go</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+    <ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a4" TIME_SLOT_REF1="ts5" TIME_SLOT_REF2="ts6">
+      <ANNOTATION_VALUE>left</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+  </TIER>
+  <TIER LINGUISTIC_TYPE_REF="gloss" PARENT_REF="{tier}-words" PARTICIPANT="{who}" TIER_ID="{tier}-gloss">
+    <ANNOTATION><REF_ANNOTATION ANNOTATION_ID="a5" ANNOTATION_REF="a2">
+      <ANNOTATION_VALUE>1SG</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>
+  </TIER>
+  <TIER LINGUISTIC_TYPE_REF="parts" PARENT_REF="{tier}" PARTICIPANT="{who}" TIER_ID="pieces of it">
+    <ANNOTATION><REF_ANNOTATION ANNOTATION_ID="a6" ANNOTATION_REF="a1">
+      <ANNOTATION_VALUE>I go</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>
+    <ANNOTATION><REF_ANNOTATION ANNOTATION_ID="a7" ANNOTATION_REF="a1" PREVIOUS_ANNOTATION="a6">
+      <ANNOTATION_VALUE>left</ANNOTATION_VALUE></REF_ANNOTATION></ANNOTATION>
+  </TIER>
+  <TIER LINGUISTIC_TYPE_REF="utt" PARTICIPANT="{other}" TIER_ID="INV">
+    <ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a8" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts2">
+      <ANNOTATION_VALUE>and then?</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+  </TIER>
+  <TIER LINGUISTIC_TYPE_REF="utt" TIER_ID="Notes">
+    <ANNOTATION><ALIGNABLE_ANNOTATION ANNOTATION_ID="a9" TIME_SLOT_REF1="ts1" TIME_SLOT_REF2="ts6">
+      <ANNOTATION_VALUE>noisy</ANNOTATION_VALUE></ALIGNABLE_ANNOTATION></ANNOTATION>
+  </TIER>
+  <LINGUISTIC_TYPE LINGUISTIC_TYPE_ID="utt" TIME_ALIGNABLE="true"/>
+  <LINGUISTIC_TYPE CONSTRAINTS="Time_Subdivision" LINGUISTIC_TYPE_ID="words" TIME_ALIGNABLE="true"/>
+  <LINGUISTIC_TYPE CONSTRAINTS="Symbolic_Association" LINGUISTIC_TYPE_ID="gloss" TIME_ALIGNABLE="false"/>
+  <LINGUISTIC_TYPE CONSTRAINTS="Symbolic_Subdivision" LINGUISTIC_TYPE_ID="parts" TIME_ALIGNABLE="false"/>
+</ANNOTATION_DOCUMENT>
+"""
+
+
+def elan(*, who: str = "", tier: str = "PAR", other: str = "", relative: str = "") -> str:
+    return ELAN.format(who=who, tier=tier, other=other, relative=relative)
+
+
+def test_a_template_of_elan(tmp_path):
+    found = one(tmp_path, "P7.eaf", elan(relative='RELATIVE_MEDIA_URL="./audio/P07%20visit.wav"'))
+    assert shown(found) == [("INV", 0.0, 0.9, "and then?"), ("PAR", 1.0, 2.5, "I go left")]
+    first, second, third = timed(found.turns[1])
+    assert first == ("I", 1.0, 1.3)
+    assert (second[:2], third[0], third[2]) == (("go", 1.3), "left", 2.5)
+    assert math.isnan(second[2])
+    assert math.isnan(third[1])
+    assert dict(found.about) == {"site": "Shatin"}
+    assert found.media == "audio/P07 visit.wav"
+
+
+def test_participants_of_tiers_name_the_speakers(tmp_path):
+    text = elan(who="Anna", tier="Tier-1", other="Ben")
+    found = one(tmp_path, "P7.eaf", text, roles={"anna": "participant", "Ben": "assessor"})
+    assert [turn.speaker for turn in found] == ["Ben", "Anna"]
+    assert timed(found.turns[1])[0] == ("I", 1.0, 1.3)
+    assert found.media == "P07 visit.wav"
+    with pytest.raises(DataError, match="not known: 'Anna'"):
+        read(tmp_path / "P7.eaf")
+
+
+@pytest.mark.parametrize("after", ["<!-- -->" * 30 + "x", "<!---->" * 30 + "<", " " * 300 + "&", "<!--" * 60])
+def test_what_follows_the_end_of_an_elan_file_costs_no_time(after, tmp_path):
+    (tmp_path / "a.eaf").write_text("<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>" + after)
+    assert read(tmp_path / "a.eaf", strict=False).problems.height == 1
