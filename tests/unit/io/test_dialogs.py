@@ -17,6 +17,10 @@ from fidm.talk import Transcript, Turn
 DATA = Path(__file__).parents[2] / "data" / "dialogs"
 CSV = "speaker,start_s,end_s,text\n"
 GOOD = CSV + "INV,0,1,and then\nPAR,1.5,3,left\n"
+NO_JSON = (
+    "is not a dialog in JSON: it has neither segments (Whisper, WhisperX, faster-whisper) nor a transcription "
+    "(whisper.cpp) nor chunks (Hugging Face)."
+)
 CANARY = "zzkanarienvogel"
 
 
@@ -298,8 +302,8 @@ def test_counts_of_a_textgrid_cannot_exhaust_memory(tmp_path):
         ("a.vtt", "hello\n", (1, "does not begin with WEBVTT.")),
         ("a.vtt", "WEBVTT\n\n00:01 --> 00:02\n<v PAR>hi\n", (3, "The times of a cue cannot be understood.")),
         ("a.vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\n<v PAR>hi <v INV>ho\n", (3, "Two speakers share one cue, so their times cannot be told apart.")),
-        ("a.json", "{}", (None, "has no list of segments, as Whisper and WhisperX write it.")),
-        ("a.json", "[1]", (None, "has no list of segments, as Whisper and WhisperX write it.")),
+        ("a.json", "{}", (None, NO_JSON)),
+        ("a.json", "[1]", (None, NO_JSON)),
         ("a.json", "[" * 100_000, (None, "is not JSON that can be read.")),
         ("a.json", '{"segments": [7]}', (1, "The segment has no text.")),
         ("a.json", '{"segments": [{"text": "a", "start": "x"}]}', (1, "The times of a segment or of its words are not numbers.")),

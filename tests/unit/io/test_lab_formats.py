@@ -185,3 +185,109 @@ def test_participants_of_tiers_name_the_speakers(tmp_path):
 def test_what_follows_the_end_of_an_elan_file_costs_no_time(after, tmp_path):
     (tmp_path / "a.eaf").write_text("<ANNOTATION_DOCUMENT></ANNOTATION_DOCUMENT>" + after)
     assert read(tmp_path / "a.eaf", strict=False).problems.height == 1
+
+
+# ---------------------------------------------------------------------- Whisper's relatives
+
+
+def cpp(start: int, end: int, text: str, **more: object) -> dict[str, object]:
+    clock = {
+        "from": f"00:00:0{start // 1000},{start % 1000:03d}",
+        "to": f"00:00:0{end // 1000},{end % 1000:03d}",
+    }
+    return {"timestamps": clock, "offsets": {"from": start, "to": end}, "text": text, **more}
+
+
+def whisper_cpp(*rows: dict[str, object]) -> str:
+    model = {"type": "base", "multilingual": False}
+    head = {
+        "systeminfo": "AVX = 1",
+        "model": model,
+        "params": {"language": "en"},
+        "result": {"language": "en"},
+    }
+    return json.dumps({**head, "transcription": rows})
+
+
+def test_whisper_cpp(tmp_path):
+    tokens = [
+        cpp(2000, 2000, "[_BEG_]", id=50364, p=0.9), cpp(2000, 2300, " I", id=1), cpp(2300, 2500, "'m", id=2),
+        cpp(2500, 3100, " left", id=3), cpp(3100, 3200, ".", id=4), cpp(3200, 3200, "[_TT_150]", id=5),
+    ]  # fmt: skip
+    rows = cpp(0, 1500, " And then?", speaker="1"), cpp(2000, 3200, " I'm left.", speaker="0", tokens=tokens)
+    found = one(tmp_path, "P1.json", whisper_cpp(*rows), roles={"0": "participant", "1": "assessor"})
+    assert shown(found) == [("1", 0.0, 1.5, "And then?"), ("0", 2.0, 3.2, "I'm left.")]
+    assert found.language == "en"
+    assert timed(found.turns[1]) == [("I'm", 2.0, 2.5), ("left.", 2.5, 3.2)]
+
+
+def test_whisper_cpp_with_tinydiarize(tmp_path):
+    rows = (
+        cpp(0, 1500, " And then? [SPEAKER_TURN]", speaker_turn_next=True),
+        cpp(2000, 3200, " I go", speaker_turn_next=False), cpp(3200, 4000, " left.", speaker_turn_next=True),
+        cpp(4000, 4500, " Okay.", speaker_turn_next=False),
+    )  # fmt: skip
+    found = one(
+        tmp_path, "P1.json", whisper_cpp(*rows), roles={"SPEAKER_01": "participant", "SPEAKER_00": "assessor"}
+    )
+    assert [(turn.role, turn.text) for turn in found] == [
+        ("assessor", "And then?"), ("participant", "I go"), ("participant", "left."), ("assessor", "Okay."),
+    ]  # fmt: skip
+
+
+FASTER = {
+    "dicts": [
+        {"id": 1, "seek": 250, "start": 0.0, "end": 1.5, "text": " And then?", "tokens": [1, 2], "words": None, "speaker": "SPEAKER_01"},
+        {"id": 2, "seek": 500, "start": 2.0, "end": 3.2, "text": " I go", "tokens": [1], "speaker": "SPEAKER_00",
+         "words": [{"start": 2.0, "end": 2.4, "word": " I", "probability": 0.9}, {"start": 2.5, "end": 3.2, "word": " go", "probability": 0.9}]},
+    ],
+    "tuples": [
+        [1, 250, 0.0, 1.5, " INV: And then?", [50364, 400], 0.0, -0.2, 1.1, 0.01, None],
+        [2, 500, 2.0, 3.2, " PAR: I go", [50364], -0.2, 1.1, 0.01, [[2.0, 2.4, " PAR: I", 0.9], [2.5, 3.2, " go", 0.9]], 0.0],
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", FASTER)
+def test_lists_of_faster_whisper(shape, tmp_path):
+    found = one(tmp_path, "P1.json", json.dumps(FASTER[shape]), roles=ROLES)
+    assert [(turn.role, turn.start_s, turn.end_s, turn.text) for turn in found] == [
+        ("assessor", 0.0, 1.5, "And then?"), ("participant", 2.0, 3.2, "I go"),
+    ]  # fmt: skip
+    assert timed(found.turns[1])[-1] == ("go", 2.5, 3.2)
+
+
+def test_chunks_of_hugging_face(tmp_path):
+    chunks = [
+        {"timestamp": [0.0, 1.5], "text": " And then we go?", "speaker": "SPEAKER_01"},
+        {"timestamp": [2.0, None], "text": " I go left.", "speaker": "SPEAKER_00"},
+    ]
+    found = one(tmp_path, "P1.json", json.dumps({"text": "…", "chunks": chunks}), roles=ROLES)
+    assert [turn.text for turn in found] == ["And then we go?", "I go left."]
+    assert found.turns[1].start_s == 2.0
+    assert math.isnan(found.turns[1].end_s)
+
+
+def test_single_words_of_hugging_face_become_utterances(tmp_path):
+    words = [
+        (" I", 0.0, 0.2),
+        ("'m", 0.2, 0.3),
+        (" going", 0.4, 0.9),
+        (" left.", 1.0, 1.3),
+        (" Then", 1.4, 1.6),
+        (" up", 2.1, None),
+    ]
+    chunks = [{"text": text, "timestamp": [start, end]} for text, start, end in words]
+    found = one(tmp_path, "P1.json", json.dumps({"text": "…", "chunks": chunks}), roles={"": "participant"})
+    assert [turn.text for turn in found] == ["I'm going left.", "Then", "up"]
+    assert timed(found.turns[0]) == [("I'm", 0.0, 0.3), ("going", 0.4, 0.9), ("left.", 1.0, 1.3)]
+    assert found.turns[0].end_s == 1.3
+
+
+def test_single_words_of_scripts_without_spaces(tmp_path):
+    chunks = [
+        {"text": text, "timestamp": [i / 5, i / 5 + 0.2], "speaker": "SPEAKER_00" if i < 4 else "SPEAKER_01"}
+        for i, text in enumerate(["我", "一直", "行", "。", "好", "呀"])
+    ]
+    found = one(tmp_path, "P1.json", json.dumps({"text": "…", "speakers": [], "chunks": chunks}), roles=ROLES)
+    assert [turn.text for turn in found] == ["我一直行。", "好呀"]

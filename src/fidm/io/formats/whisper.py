@@ -1,15 +1,29 @@
-"""What Whisper and WhisperX write (.json): segments with times, perhaps with speakers and single words.
+"""What Whisper and its relatives write (.json): segments with times, perhaps with speakers and single words.
+
+=====================  ======================================================================================
+written by             shape
+=====================  ======================================================================================
+Whisper, WhisperX      ``{"segments": [{"start", "end", "text", "speaker", "words"}], "language"}``
+faster-whisper         a list of such segments, or of its tuples ``[id, seek, start, end, text, …]``
+whisper.cpp            ``{"transcription": [{"offsets": {"from", "to"}, "text", "tokens"}], "result"}``, in ms
+Hugging Face pipeline  ``{"chunks": [{"timestamp": [start, end], "text"}]}``, or ``speakers`` with speakers
+=====================  ======================================================================================
 
 Times of words are kept where they are given. A segment whose words change speaker is cut there, at the
-times of the words. Without ``speaker`` the speaker may stand before the text as in SubRip. Written files
-have the same shape, with ``participant``, ``episode``, each segment's ``role`` and ``marks`` and each
-word's place besides, which other programs pass over.
+times of the words. Files in which every piece is one word are joined into utterances: up to a silence of
+0.5 s, the end of a sentence, or another speaker. Without ``speaker`` the speaker may stand before the text as
+in SubRip. Where whisper.cpp marks turns alone (``speaker_turn_next``), SPEAKER_00 and SPEAKER_01 alternate; a
+turn that it missed exchanges the two. The last end of a Hugging Face file may be missing; it is unknown then.
+
+Written files have the shape of WhisperX, with ``participant``, ``episode``, ``about``, each segment's
+``role`` and ``marks`` and each word's place besides, which other programs pass over.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 from fidm.io.formats.base import (
@@ -19,16 +33,19 @@ from fidm.io.formats.base import (
     Options,
     RawFile,
     RawTurn,
+    Said,
     clean,
+    is_single,
     marks_from,
     marks_to,
     number,
     placed_words,
     role_from,
     rounded,
+    utterances,
     words_from,
 )
-from fidm.io.formats.subtitles import split_prefix
+from fidm.io.formats.subtitles import from_clock, split_prefix
 from fidm.talk import Transcript, Turn, Word
 
 
@@ -42,27 +59,132 @@ def read_text(text: str, options: Options) -> RawFile:
         raise BrokenError(what, error.lineno, "Was it copied whole?" if cut else "") from None
     except (ValueError, RecursionError):
         raise BrokenError("is not JSON that can be read.") from None
-    if not isinstance(found, dict) or not isinstance(found.get("segments"), list):
+    whole = found if isinstance(found, dict) else {}
+    segments = _segments(found)
+    if segments is None:
         raise BrokenError(
-            "has no list of segments, as Whisper and WhisperX write it.",
+            "is not a dialog in JSON: it has neither segments (Whisper, WhisperX, faster-whisper) nor a "
+            "transcription (whisper.cpp) nor chunks (Hugging Face).",
             None,
-            "Is it another kind of file? Name the dialogs with a pattern such as 'folder/*.cha'.",
+            "If it is no dialog, move it elsewhere, or name the dialogs with a pattern such as 'folder/*.cha'.",
         )
-    file = RawFile(language=_name(found.get("language")))
-    for place, segment in enumerate(found["segments"], 1):
+    result = whole.get("result")
+    told = result.get("language") if isinstance(result, dict) else None
+    who, which = _name(whole.get("participant")), _name(whole.get("episode"))
+    file = RawFile(language=_name(whole.get("language") or told))
+    about = whole.get("about")
+    if isinstance(about, dict):
+        file.about[who, which] = {clean(fact): _name(value) for fact, value in about.items()}
+    turns: list[RawTurn] = []
+    for place, segment in enumerate(segments, 1):
         if not isinstance(segment, dict) or not isinstance(segment.get("text", ""), str):
             file.flaws.append(Flaw("The segment has no text.", place))
             continue
         try:
-            turns = _turns(segment, place, options)
+            turns += [RawTurn(**turn) for turn in _turns(segment, place, options)]
         except ValueError:
             file.flaws.append(Flaw("The times of a segment or of its words are not numbers.", place))
-            continue
-        who, which = _name(found.get("participant")), _name(found.get("episode"))
-        for turn in turns:
-            turn.update(participant=who, episode=which)
-            file.turns.append(RawTurn(**turn))
+    if len(turns) > 1 and "segments" not in whole and all(is_single(turn.text) for turn in turns):
+        turns = _joined(turns, segments)
+    file.turns += [replace(turn, participant=who, episode=which) for turn in turns]
     return file
+
+
+def _segments(found: object) -> list[Any] | None:
+    """The pieces of a file as Whisper's segments, whoever wrote it; None if it has none."""
+    if isinstance(found, list):
+        shaped = [_listed(one) if isinstance(one, list) else _chunk(one) for one in found]
+        return shaped if any(isinstance(one, dict) and "text" in one for one in shaped) else None
+    if not isinstance(found, dict):
+        return None
+    for name in ("segments", "transcription", "speakers", "chunks"):
+        rows = found.get(name)
+        if isinstance(rows, list) and (rows or name == "segments"):
+            if name == "transcription":
+                return _with_turns([_cpp(row) for row in rows])
+            return [_listed(row) if isinstance(row, list) else _chunk(row) for row in rows]
+    return None
+
+
+def _listed(row: list[Any]) -> dict[str, Any] | None:
+    """A segment that was a tuple: the text follows its times; words are lists of two times and a text."""
+    place = next((place for place, cell in enumerate(row) if isinstance(cell, str)), -1)
+    if place < 2:
+        return None
+    segment: dict[str, Any] = {"start": row[place - 2], "end": row[place - 1], "text": row[place]}
+    for cell in row[place + 1 :]:
+        if isinstance(cell, list) and cell and all(isinstance(word, list | dict) for word in cell):
+            words = [_listed(word) if isinstance(word, list) else word for word in cell]
+            segment["words"] = [word for word in words if word is not None]
+    return segment
+
+
+def _chunk(row: Any) -> Any:
+    """A chunk of a Hugging Face pipeline, with its two times apart; anything else as it is."""
+    times = row.get("timestamp") if isinstance(row, dict) else None
+    if not isinstance(times, list) or len(times) != 2:
+        return row
+    return {**row, "start": times[0], "end": times[1], "open": times[0] is not None and times[1] is None}
+
+
+def _cpp(row: Any) -> Any:
+    """A segment of whisper.cpp, whose times are thousandths of a second."""
+    if not isinstance(row, dict):
+        return row
+    start, end = _offsets(row)
+    segment = {**row, "start": start, "end": end}
+    segment.pop("words", None)
+    if isinstance(row.get("text"), str):
+        segment["text"] = row["text"].replace("[SPEAKER_TURN]", " ")
+    tokens = row.get("tokens")
+    words: list[dict[str, Any]] = []
+    for token in tokens if isinstance(tokens, list) else ():
+        said = token.get("text") if isinstance(token, dict) else None
+        if not isinstance(said, str) or not said or said.startswith("[_"):
+            continue
+        first, last = _offsets(token)
+        if words and not said[:1].isspace():
+            words[-1].update(word=words[-1]["word"] + said, end=last)
+        else:
+            words.append({"word": said, "start": first, "end": last})
+    if clean("".join(word["word"] for word in words)) == clean(str(segment.get("text"))):
+        segment["words"] = words  # else letters were cut apart, which words cannot show
+    return segment
+
+
+def _offsets(row: dict[str, Any]) -> tuple[object, object]:
+    """Both times of a piece in seconds, from ``offsets`` or, without them, from ``timestamps``."""
+    given = row.get("offsets")
+    if isinstance(given, dict):
+        first, last = number(given.get("from")) / 1000, number(given.get("to")) / 1000
+        return first, last
+    clocks = row.get("timestamps")
+    if isinstance(clocks, dict):
+        return from_clock(str(clocks.get("from"))), from_clock(str(clocks.get("to")))
+    return None, None
+
+
+def _with_turns(segments: list[Any]) -> list[Any]:
+    """Segments with speakers that alternate where the file marks changes of turn alone."""
+    rows = [row for row in segments if isinstance(row, dict)]
+    if any(row.get("speaker") for row in rows) or not any(row.get("speaker_turn_next") for row in rows):
+        return segments
+    second = False
+    for row in rows:
+        row["speaker"] = f"SPEAKER_0{int(second)}"
+        second ^= row.get("speaker_turn_next") is True
+    return segments
+
+
+def _joined(turns: list[RawTurn], segments: list[Any]) -> list[RawTurn]:
+    """Pieces of one word each, joined into utterances."""
+    raw = [str(segments[turn.line - 1].get("text", "")) for turn in turns]
+    led = any(text[:1].isspace() for text in raw)
+    said = [
+        Said(text if led else turn.text, turn.start_s, turn.end_s, turn.line, turn.speaker)
+        for turn, text in zip(turns, raw, strict=True)
+    ]
+    return utterances(said, sentences=True)
 
 
 def _name(value: object) -> str:
@@ -106,6 +228,7 @@ def _turns(segment: dict[str, Any], line: int, options: Options) -> list[dict[st
         {
             "speaker": names[0], "start_s": start, "end_s": end, "text": text,
             "line": line, "words": words, "marks": marks, "role": role,
+            "ends_open": segment.get("open") is True,
         }
     ]  # fmt: skip
 
@@ -139,6 +262,7 @@ def _unnamed(
     return {
         "speaker": speaker, "start_s": start, "end_s": end, "text": said,
         "line": line, "words": kept, "marks": marks, "role": role,
+        "ends_open": segment.get("open") is True,
     }  # fmt: skip
 
 
@@ -172,6 +296,7 @@ def write_text(transcript: Transcript) -> str:
         "episode": transcript.episode,
         "segments": [_segment(turn) for turn in transcript],
         "language": transcript.language,
+        **({"about": dict(transcript.about)} if transcript.about else {}),
     }
     return json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
@@ -203,11 +328,11 @@ def _segment(turn: Turn) -> dict[str, Any]:
 
 FORMAT = Format(
     "whisper",
-    "Whisper and WhisperX JSON",
+    "JSON of Whisper and its relatives",
     (".json",),
     (
         "times", "untimed", "empty", "roles", "words", "pauses", "fillers", "retracings", "events",
-        "language", "participant",
+        "language", "participant", "about",
     ),
     read_text,
     write_text,
