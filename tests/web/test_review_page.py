@@ -2,6 +2,7 @@
 
 import re
 import signal
+import wave
 from contextlib import contextmanager
 
 import polars as pl
@@ -644,3 +645,47 @@ def test_killed_right_after_a_decision_and_fitted_later(watched, start, tmp_path
     assert code == 0
     assert "Wrote steps, segments and grounding" in said
     assert "1 rejected and left out" in " ".join(said.split())
+
+
+def is_at(page, condition):
+    """Wait until something is true of the recording."""
+    page.wait_for_function(
+        f"() => {{ const audio = document.getElementById('recording'); return {condition}; }}"
+    )
+
+
+def test_a_segment_is_heard_where_the_study_has_its_recording(watched, start, tmp_path, axe):
+    study = make_study(tmp_path / "study", {"P1": WAY, "P2": WAY})
+    (study / "audio").mkdir()
+    with wave.open(str(study / "audio" / "P1.wav"), "wb") as sound:
+        sound.setnchannels(1)
+        sound.setsampwidth(2)
+        sound.setframerate(8_000)
+        sound.writeframes(bytes(2 * 8_000 * 20))
+    page = visit(watched, start(study, "--reviewer", "Ada").address)
+    page.select_option("#order", "order")
+    shown(page, "P1, segment 1 of 3")
+    page.keyboard.press("j")
+    shown(page, "P1, segment 2 of 3")
+    button = page.get_by_role("button", name="Listen to the recording of this segment")
+    button.click()
+    is_at(page, "!audio.paused && audio.currentTime > 5")
+    expect(page.get_by_role("button", name="Stop the recording")).to_be_visible()
+    assert axe(page) == []
+    is_at(page, "audio.paused && audio.currentTime >= 10")  # of 20 s: it stops by itself after the segment
+    assert page.locator("#recording").evaluate("audio => audio.currentTime") < 19
+    expect(button).to_be_visible()
+    page.locator("#segment").focus()
+    page.keyboard.press("h")
+    is_at(page, "!audio.paused && audio.currentTime < 9")
+    page.keyboard.press("h")
+    is_at(page, "audio.paused && audio.currentTime < 10")
+    page.keyboard.press("h")
+    is_at(page, "!audio.paused")
+    page.fill("#search", "P2")
+    page.locator("#search").blur()
+    page.locator(".row").first.click()
+    shown(page, "P2, segment 1 of 3")
+    is_at(page, "audio.paused")
+    expect(page.locator("#hear")).to_be_hidden()
+    assert axe(page) == []

@@ -69,6 +69,7 @@ DIALOG_SCHEMA = {
     "source": pl.String,
     "format": pl.String,
     "about": pl.String,
+    "media": pl.String,
 }
 TURN_SCHEMA = {
     "participant": pl.String,
@@ -312,6 +313,7 @@ def _dialogs(grounded: Grounded) -> pl.DataFrame:
             dialog.transcript.participant, dialog.transcript.episode, dialog.language,
             " ".join(sorted(dialog.told)), len(dialog.transcript), Path(dialog.transcript.source).name,
             dialog.transcript.format, json.dumps(dict(dialog.transcript.about), ensure_ascii=False),
+            dialog.transcript.media,
         )
         for dialog in grounded.dialogs
     ]  # fmt: skip
@@ -386,7 +388,8 @@ def _transcript(row: dict[str, Any], table: pl.DataFrame) -> Transcript:
     )
     about = json.loads(row.get("about") or "{}")
     return Transcript(
-        row["participant"], turns, row["source"], row["format"], row["episode"], row["language"], about=about
+        row["participant"], turns, row["source"], row["format"], row["episode"], row["language"], about=about,
+        media=row.get("media") or "",  # groundings of earlier versions do not have it
     )
 
 

@@ -6,10 +6,12 @@ brought up to date when somebody else adds to the trail, and turned into what th
 
 from __future__ import annotations
 
+import os
+import secrets
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -36,10 +38,25 @@ from fidm.review.views import (
     seen_of,
     step_views,
 )
+from fidm.talk import Transcript
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress
 
 Key = tuple[str, str]
+
+AUDIO = "audio"
+"""The folder of a study in which recordings are found by the name of a dialog's file or participant."""
+
+SOUNDS: Mapping[str, str] = {
+    ".wav": "audio/wav",
+    ".mp3": "audio/mpeg",
+    ".m4a": "audio/mp4",
+    ".ogg": "audio/ogg",
+    ".opus": "audio/ogg",
+    ".flac": "audio/flac",
+    ".webm": "audio/webm",
+}
+"""The kinds of recordings that are played, by suffix; of two with the same name, the first here counts."""
 
 
 class Seen(BaseModel):
@@ -119,6 +136,16 @@ class Desk:
             say("looking", done, len(self.grounded.dialogs))
             key = (dialog.transcript.participant, dialog.transcript.episode)
             self._walked[key] = Walked(dialog, known.get(key, ()), self.terrain)
+        found = find_recordings(self.study, [dialog.transcript for dialog in self.grounded.dialogs])
+        self._tickets = {key: secrets.token_urlsafe(32) for key in found}
+        self.recordings: Mapping[str, Path] = {self._tickets[key]: path for key, path in found.items()}
+
+    def recording(self, ticket: str) -> tuple[Path, str]:
+        """Return the file that a ticket stands for and its media type, if it is still there and no link."""
+        path = self.recordings.get(ticket)
+        if path is None or not _is_inside(path, self.study):
+            raise MissingError("There is no such recording.")
+        return path, SOUNDS[path.suffix.lower()]
 
     @property
     def n_segments(self) -> int:
@@ -166,7 +193,7 @@ class Desk:
         with self._guard:
             self._catch_up()
             viewer = Viewer(reviewer, sample, settling)
-            return dialog_view(self._find(participant, episode), viewer)
+            return self._view(self._find(participant, episode), viewer)
 
     def preview(self, reviewer: str, about: About) -> dict[str, Any]:
         """Return what an edit would come to, and what it would change in the rest of the dialog."""
@@ -227,7 +254,7 @@ class Desk:
             walked = self._find(about.participant, about.episode)
             return {
                 "head": self.trail.head,
-                "dialog": dialog_view(walked, viewer),
+                "dialog": self._view(walked, viewer),
                 "rows": [list_row(walked, i, viewer) for i in range(len(walked.segments))],
                 "header": self._header(viewer, about.sample),
                 "changes": [],
@@ -246,6 +273,10 @@ class Desk:
             return {"name": sample.name, "n_dialogs": len(sample.dialogs), "seed": sample.seed}
 
     # What is below is called with the guard held.
+
+    def _view(self, walked: Walked, viewer: Viewer) -> dict[str, Any]:
+        """A dialog as a reviewer may see it, with the ticket for its recording if there is one."""
+        return dialog_view(walked, viewer, self._tickets.get(walked.key))
 
     def _catch_up(self) -> None:
         """Read what others have added to the trail, and take it in."""
@@ -386,3 +417,44 @@ def _changes(
         for one in changed_after(before, after)
         if one.segment != number
     ]
+
+
+def find_recordings(study: Path, transcripts: Iterable[Transcript]) -> dict[Key, Path]:
+    """Return the recording of each dialog that has one.
+
+    It is the file that the dialog names, wherever it lies in the study; otherwise one in the folder ``audio``
+    with the name of the dialog's file, or of the participant if there is no other dialog of theirs. Names are
+    compared with those of files that are there and never become a path, links are passed over, and where
+    several files have the name none is taken.
+    """
+    named: dict[str, list[Path]] = {}
+    beside: dict[str, list[Path]] = {}
+    for folder, _, files in os.walk(study):  # which follows no links
+        for path in (Path(folder) / file for file in sorted(files)):
+            if path.suffix.lower() in SOUNDS and _is_inside(path, study):
+                for name in {path.name, path.stem}:
+                    named.setdefault(name, []).append(path)
+                if path.parent == study / AUDIO:
+                    beside.setdefault(path.stem, []).append(path)
+    items = list(transcripts)
+    people = [item.participant for item in items]
+    order = list(SOUNDS)
+    found: dict[Key, Path] = {}
+    for item in items:
+        own = named.get(PureWindowsPath(item.media).name, []) if item.media else []
+        taken = own if len(own) == 1 else beside.get(Path(item.source).stem, []) if item.source else []
+        if not taken and people.count(item.participant) == 1:
+            taken = beside.get(item.participant, [])
+        if taken:
+            found[item.participant, item.episode] = min(
+                taken, key=lambda one: order.index(one.suffix.lower())
+            )
+    return found
+
+
+def _is_inside(path: Path, study: Path) -> bool:
+    """Whether it is a file of the study itself: no link, and not reached by one."""
+    try:
+        return path.is_file() and path.resolve() == study.resolve() / path.relative_to(study)
+    except OSError:
+        return False

@@ -22,7 +22,9 @@ What keeps them out:
 - **Headers of answers** allow the page its own scripts and styles and no other address, forbid frames, and
   keep everything out of caches.
 
-Only the page's own files, which hold nothing of any study, are given without the token.
+Only the page's own files, which hold nothing of any study, are given without the token. A recording is
+played by an element of the page, which cannot send a header. Its address is a ticket instead: 32 random bytes
+for each dialog, told only to whoever has the token, good while the server runs.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ import logging
 import signal
 import socket
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator
 from importlib.resources import files
 from typing import Any, TypeVar
 from urllib.parse import unquote
@@ -45,7 +47,7 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -58,6 +60,9 @@ TOKEN = b"x-fidm-token"
 DATA = "/api/"
 """Everything under this path needs the token."""
 
+RECORDINGS = "/api/audio/"
+"""What is followed by the ticket for a recording, which stands for the token."""
+
 METHODS = ("GET", "HEAD", "POST")
 
 POLICY = "; ".join(
@@ -67,6 +72,7 @@ POLICY = "; ".join(
         "style-src 'self'",
         "img-src 'self' data:",
         "connect-src 'self'",
+        "media-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
         "frame-ancestors 'none'",
@@ -91,11 +97,12 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
 class Guard:
     """Stands before the application and lets nobody in who is not the page itself.
 
-    ``port`` is where the server listens, ``token`` what every request for data must carry.
+    ``port`` is where the server listens, ``token`` what every request for data must carry, ``tickets`` what
+    the address of a recording may end with instead.
     """
 
-    def __init__(self, app: ASGIApp, *, port: int, token: str) -> None:
-        self.app = app
+    def __init__(self, app: ASGIApp, *, port: int, token: str, tickets: Container[str] = ()) -> None:
+        self.app, self.tickets = app, tickets
         self.hosts = {f"{name}:{port}".encode() for name in ("127.0.0.1", "localhost")}
         self._token = token.encode()
 
@@ -138,6 +145,8 @@ class Guard:
             return 403, "Another page's requests are not answered."
         if any(site != b"same-origin" for site in given.get(b"sec-fetch-site", [])):
             return 403, "Another page's requests are not answered."
+        if method != "POST" and path.startswith(RECORDINGS) and path[len(RECORDINGS) :] in self.tickets:
+            return None
         tokens = given.get(TOKEN, [])
         if len(tokens) != 1 or not hmac.compare_digest(tokens[0], self._token):
             return 401, "The token is missing or wrong. Open the address that fidm review printed."
@@ -151,7 +160,7 @@ MOST_BYTES = 256 * 1024
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 OWN = (
     "review.html", "review.css", "review.js", "api.js", "dom.js", "list.js", "talk.js", "walk.js", "edit.js",
-    "keys.js", "who.js",
+    "keys.js", "who.js", "hear.js",
 )  # fmt: skip
 """The files of the page itself."""
 
@@ -173,6 +182,7 @@ def make_app(desk: Desk, *, port: int, token: str) -> ASGIApp:
         Route("/api/start", _get(lambda request: desk.start())),
         Route("/api/list", _get(lambda request: _listing(desk, request))),
         Route("/api/dialog", _get(lambda request: _dialog(desk, request))),
+        Route(RECORDINGS + "{ticket}", _recording(desk)),
         Route("/api/preview", _post(About, desk.preview, desk), methods=["POST"]),
         Route("/api/decide", _post(Judged, desk.judge, desk), methods=["POST"]),
         Route(
@@ -180,7 +190,8 @@ def make_app(desk: Desk, *, port: int, token: str) -> ASGIApp:
         ),
     ]
     handlers: dict[Any, Any] = {HTTPException: _refused, Exception: _failed}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), port=port, token=token)
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    return Guard(app, port=port, token=token, tickets=desk.recordings)
 
 
 def _answer(value: Any, status: int = 200) -> Response:
@@ -220,6 +231,19 @@ def _dialog(desk: Desk, request: Request) -> dict[str, Any]:
         sample=query.get("sample", ""),
         settling=query.get("settling") == "1",
     )
+
+
+def _recording(desk: Desk) -> Endpoint:
+    """An address that gives recordings, whole or the ranges of bytes that are asked for."""
+
+    async def give(request: Request) -> Response:
+        try:
+            path, kind = await run_in_threadpool(desk.recording, request.path_params["ticket"])
+        except MissingError as error:
+            return _answer({"error": str(error)}, 404)
+        return FileResponse(path, media_type=kind)
+
+    return give
 
 
 def _get(work: Callable[[Request], dict[str, Any]]) -> Endpoint:

@@ -161,8 +161,8 @@ def list_row(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
     }
 
 
-def dialog_view(walked: Walked, viewer: Viewer) -> dict[str, Any]:
-    """Return a whole dialog: its turns, and each segment as it stands."""
+def dialog_view(walked: Walked, viewer: Viewer, audio: str | None = None) -> dict[str, Any]:
+    """Return a whole dialog: its turns, each segment as it stands, and the address of its recording."""
     dialog, segments = walked.dialog, walked.segments
     owner: dict[int, str] = {}
     for one in segments:
@@ -184,6 +184,7 @@ def dialog_view(walked: Walked, viewer: Viewer) -> dict[str, Any]:
         "episode": dialog.transcript.episode,
         "language": dialog.language,
         "turns": turns,
+        "audio": audio,
         "problems": [] if viewer.is_blind else list(walked.problems),
         "segments": [_segment_view(walked, i, viewer) for i in range(len(segments))],
     }

@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from starlette.testclient import TestClient
 
@@ -14,8 +15,9 @@ from review_studies import STRANGE, make_study
 
 from fidm.cli.main import main
 from fidm.grounding.review.trail import Trail, verify_trail
-from fidm.review.desk import Desk, Judged
+from fidm.review.desk import Desk, Judged, find_recordings
 from fidm.review.server import MOST_BYTES, OWN, POLICY, SHARED, Guard, listen, make_app
+from fidm.talk import Transcript
 
 PORT, TOKEN = 4711, "right-token"
 ORIGIN = f"http://127.0.0.1:{PORT}"
@@ -494,3 +496,132 @@ def test_what_is_wrong_with_a_dialog_as_a_whole_is_said(tmp_path):
     seen = desk.dialog("Ada", "P2", "1")["segments"][0]["seen"]
     judged = {"participant": "P2", "episode": "1", "segment": "1", "seen": seen, "kind": "edit", "text": "W"}
     assert desk.judge("Ada", Judged.model_validate(judged))["dialog"]["problems"] == []
+
+
+SOUND = bytes(range(256)) * 8
+"""Stands for a recording: what is in it does not matter to the server."""
+
+
+@pytest.fixture
+def heard(tmp_path, study):
+    """A study with a recording of one participant, a client, and the address of the recording."""
+    folder = Path(shutil.copytree(study, tmp_path / "s"))
+    (folder / "audio").mkdir()
+    (folder / "audio" / "P1.wav").write_bytes(SOUND)
+    client = TestClient(make_app(Desk(folder), port=PORT, token=TOKEN), base_url=ORIGIN)
+    ticket = ask(client, "/api/dialog", participant="P1", episode="1").json()["audio"]
+    return folder, client, f"/api/audio/{ticket}"
+
+
+def test_a_recording_is_given_whole_or_in_ranges_by_its_ticket_alone(heard):
+    _, client, address = heard
+    whole = client.get(address)
+    assert (whole.status_code, whole.content) == (200, SOUND)
+    assert whole.headers["content-type"] == "audio/wav"
+    assert whole.headers["accept-ranges"] == "bytes"
+    assert whole.headers["x-content-type-options"] == "nosniff"
+    assert whole.headers["cache-control"] == "no-store"
+    assert "set-cookie" not in whole.headers
+    for asked, part in (
+        ("bytes=10-19", SOUND[10:20]),
+        ("bytes=2040-", SOUND[2040:]),
+        ("bytes=-5", SOUND[-5:]),
+    ):
+        found = client.get(address, headers={"Range": asked})
+        assert (found.status_code, found.content) == (206, part)
+        assert found.headers["content-range"].startswith("bytes ")
+        assert found.headers["content-range"].endswith(f"/{len(SOUND)}")
+    beyond = client.get(address, headers={"Range": f"bytes={len(SOUND)}-"})
+    assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{len(SOUND)}")
+    assert client.get(address, headers={"Range": "bytes=x"}).status_code == 400
+    head = client.head(address)
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", str(len(SOUND)))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": f"evil.example:{PORT}"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+    ],
+)
+def test_another_page_gets_no_recording(heard, wrong, status):
+    _, client, address = heard
+    assert client.get(address, headers=wrong).status_code == status
+    assert client.post(address, headers=headers()).status_code in (403, 405)
+
+
+def test_a_wrong_ticket_gets_nothing_with_or_without_the_token(heard):
+    _, client, address = heard
+    for wrong in ("", "x", address[11:] + "x", address[11:-1], "P1", "P1.wav", "..%2faudio%2fP1.wav", TOKEN):
+        assert client.get(f"/api/audio/{wrong}").status_code == 401
+        assert client.get(f"/api/audio/{wrong}", headers=headers()).status_code == 404
+    assert client.get("/api/list", headers={"X-Fidm-Token": address[11:]}).status_code == 401
+
+
+def test_a_recording_that_became_a_link_or_went_away_is_not_given(heard, tmp_path):
+    folder, client, address = heard
+    (tmp_path / "secret.wav").write_bytes(b"secret")
+    path = folder / "audio" / "P1.wav"
+    path.unlink()
+    assert client.get(address).status_code == 404
+    path.symlink_to(tmp_path / "secret.wav")
+    assert client.get(address).status_code == 404
+    path.unlink()
+    (folder / "audio").rmdir()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "P1.wav").write_bytes(b"secret")
+    (folder / "audio").symlink_to(tmp_path / "elsewhere")
+    assert client.get(address).status_code == 404
+
+
+def talk(participant, *, source="", media="", episode="1"):
+    return Transcript(participant, (), source, episode=episode, media=media)
+
+
+def test_recordings_are_found_by_what_the_dialog_names_then_its_file_then_the_participant(tmp_path):
+    for name in ("talks/rec1.WAV", "audio/d2.mp3", "audio/d2.wav", "audio/P3.opus", "audio/P4.flac",
+                 "a/twice.wav", "b/twice.wav", "audio/P6.txt"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(SOUND)
+    items = [
+        talk("P1", media=r"C:\lab\rec1.WAV"),
+        talk("P2", source="d2.cha", media="gone.wav"),
+        talk("P3", source="d3.cha", media="twice.wav"),
+        talk("P4", source="d4a.cha"),
+        talk("P4", source="d4b.cha", episode="2"),
+        talk("P5", media="../../etc/passwd"),
+        talk("P6"),
+        talk("../audio/d2"),
+    ]
+    found = {
+        key: path.relative_to(tmp_path).as_posix() for key, path in find_recordings(tmp_path, items).items()
+    }
+    assert found == {("P1", "1"): "talks/rec1.WAV", ("P2", "1"): "audio/d2.wav", ("P3", "1"): "audio/P3.opus"}
+    assert find_recordings(tmp_path, [talk("P1", media="rec1")]), "CHAT names it without a suffix"
+
+
+def test_links_are_no_recordings(tmp_path):
+    outside, study = tmp_path / "outside", tmp_path / "study"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "P1.wav").write_bytes(SOUND)
+    (outside / "deep" / "far.wav").write_bytes(SOUND)
+    (study / "audio").mkdir(parents=True)
+    (study / "audio" / "P1.wav").symlink_to(outside / "P1.wav")
+    (study / "more").symlink_to(outside / "deep")
+    assert find_recordings(study, [talk("P1", media="far.wav"), talk("P2", media="P1.wav")]) == {}
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    (linked / "audio").symlink_to(outside)
+    assert find_recordings(linked, [talk("P1")]) == {}
+
+
+def test_a_grounding_without_the_column_media_is_still_read(study, tmp_path):
+    folder = Path(shutil.copytree(study, tmp_path / "s"))
+    path = folder / "grounding" / "dialogs.parquet"
+    pl.read_parquet(path).drop("media").write_parquet(path)
+    assert {one.transcript.media for one in Desk(folder).grounded.dialogs} == {""}

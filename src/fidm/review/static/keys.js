@@ -6,7 +6,7 @@ export const KEYS = [
   ["Segments", [["j  ↓", "next"], ["k  ↑", "previous"], ["n", "next one not judged by you"], ["/", "find a participant"]]],
   ["Judging", [["a", "accept"], ["e", "edit"], ["r", "reject"], ["w", "withdraw your decision"], ["c", "write a comment"],
     ["1 – 9", "edit from another reading"]]],
-  ["Looking", [["space", "play or pause"], [",  .", "a step back or on"], ["v", "show the way before"]]],
+  ["Looking", [["space", "play or pause"], [",  .", "a step back or on"], ["v", "show the way before"], ["h", "hear the recording, or stop it"]]],
   ["Editing", [["← ↑ → ↓", "move the figure"], ["b", "take something (BUY)"], ["p", "pay"], ["l", "leave"],
     ["g", "go to a place: type it"], ["t", "type the route"], ["Backspace", "undo"], ["Enter", "save"], ["Esc", "leave the edit"]]],
   ["Page", [["?", "this help"], ["Esc", "out of a field or a window"]]],
@@ -72,6 +72,7 @@ function looking({ key, repeat }, page) {
     ",": () => page.walk.step(-1),
     ".": () => page.walk.step(1),
     v: () => $("earlier").click(),
+    h: () => page.hear.play(),
   }[key];
 }
 
@@ -91,6 +92,7 @@ function editing({ key, repeat }, page) {
     ",": () => page.walk.step(-1),
     ".": () => page.walk.step(1),
     v: () => $("earlier").click(),
+    h: () => page.hear.play(),
     Backspace: () => editor.undo(),
     Enter: repeat ? () => {} : () => editor.save(),
   }[key];

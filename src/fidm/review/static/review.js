@@ -8,6 +8,7 @@ import { Walk } from "./walk.js";
 import { Editor, changeWords } from "./edit.js";
 import { listen } from "./keys.js";
 import { Who } from "./who.js";
+import { Hear } from "./hear.js";
 
 const LOOK_MS = 15000;
 const PLACE = "fidm-review-place";
@@ -31,6 +32,7 @@ class Page {
     this.list = new List(() => this.mayLeave(), (row, how) => this.open(row, how));
     this.talk = new Talk((segment) => this.openInDialog(segment), (lit) => this.light(lit));
     this.walk = new Walk(start.scene, (lit) => this.light(lit));
+    this.hear = new Hear((words) => this.trouble(words));
     this.editor = new Editor(start.scene, {
       preview: (text) => this.preview(text),
       onShow: (found) => this.showEdit(found),
@@ -181,6 +183,7 @@ class Page {
   clear() {
     this.drop();
     this.segment = null;
+    this.hear.show(null, []);
     $("talk-title").textContent = "No segment is open";
     for (const id of ["talk-facts", "status-line", "chips", "doubts", "verdicts", "others", "turns"]) $(id).replaceChildren();
     this.walk.show({ start: null, steps: [], earlier: [] });
@@ -203,6 +206,7 @@ class Page {
     $("talk-facts").textContent = segment.facts.join(" · ");
     this.showProblems(this.dialog.problems);
     this.talk.show(this.dialog, segment);
+    this.hear.show(this.dialog.audio, this.dialog.turns.slice(segment.first, segment.last + 1));
     this.showWay(segment);
     this.showStatus(segment);
     this.showVerdicts(segment);
