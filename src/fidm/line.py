@@ -35,6 +35,7 @@ from fidm.gaps import Gaps, learners_of, scripts_used
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
+from fidm.grounding.rules.language import better_task, task_fit
 from fidm.grounding.settings import ASKING, GroundingFile, read_settings
 from fidm.grounding.store import (
     ANSWERS,
@@ -52,6 +53,7 @@ from fidm.io.dialogs import formats
 from fidm.io.study import Study, read_manifest
 from fidm.record import plain
 from fidm.registry import GROUNDERS
+from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
@@ -89,11 +91,20 @@ class GroundedStudy:
     not_read: tuple[Path, ...]  # files among the dialogs whose format is not known
     was_interrupted: bool  # whether tables were put back that an earlier, interrupted run had moved away
     gaps: tuple[str, ...] = ()  # which participants have no dialog, and whose dialogs are copies, in words
+    # Another built-in task whose places the talk names far more often; empty where the task fits.
+    meant_task: str = ""
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss."""
         found = list(self.gaps)
+        if self.meant_task:
+            found.insert(
+                0,
+                "The dialogs hardly name any place of this task, but they name places of the task "
+                f"{self.meant_task}. If it is the wrong one: fidm ground {self.study} --task "
+                f"{self.meant_task}",
+            )
         if self.grounded.provenance.get("allow_remote"):
             found.append("A server on another machine was allowed.")
         if self.by != "rules":
@@ -204,7 +215,14 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         not_read=_not_read(place),
         was_interrupted=was_interrupted,
         gaps=gaps.say("dialog"),
+        meant_task=_meant_task(dialogs, name, chosen.language),
     )
+
+
+def _meant_task(dialogs: Transcripts, task: str | Path, language: str) -> str:
+    """The built-in task that the dialogs are about, where it is clearly another; empty where it is not."""
+    fit = task_fit(dialogs, list(dict.fromkeys([task, *builtin_tasks()])), language=language)
+    return better_task(fit, str(task)) or ""
 
 
 def _absent(people: pl.DataFrame | None, grounded: Grounded, excluded: pl.DataFrame) -> tuple[str, ...]:

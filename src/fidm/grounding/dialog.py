@@ -15,10 +15,9 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import Program
 from fidm.grounding.route.replay import Terrain, replay
-from fidm.grounding.rules.language import Vocabulary, load_language
+from fidm.grounding.rules.language import Vocabulary, language_of, load_language
 from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
 from fidm.io.dialogs import shows_pauses
-from fidm.languages import language_called
 from fidm.talk import Transcript
 
 MOVING = ("MOVE", "TURN", "ALONG", "BACK")
@@ -131,13 +130,7 @@ class Reader:
 
     def language_of(self, transcript: Transcript) -> str:
         """Return the language to read a dialog in: the setting, the file's own, or the one of its script."""
-        said = self.settings.language or transcript.language
-        if not said:
-            letters = "".join(turn.text for turn in transcript.turns if turn.role == "participant")
-            wide = sum(1 for letter in letters if "\u3400" <= letter <= "\u9fff" or letter >= "\U00020000")
-            return "yue" if 3 * wide > len(letters) else "en"
-        small = said.lower().replace("_", "-")
-        return language_called(small) or said
+        return language_of(transcript, self.settings.language)
 
     def vocabulary(self, language: str) -> Vocabulary:
         """Return the words of a language for this task."""

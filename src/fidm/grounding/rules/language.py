@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -28,9 +28,10 @@ from pydantic import (
 
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.route.program import EXIT, FINISH, START
-from fidm.languages import WORDS, languages_with
+from fidm.languages import WORDS, language_called, languages_with
 from fidm.registry import LANGUAGES
-from fidm.tasks.spec import TaskSpec, explain, located
+from fidm.talk import Transcript
+from fidm.tasks.spec import TaskSpec, builtin_tasks, explain, located, read_task
 
 DIRECTIONS = ("UP", "DOWN", "LEFT", "RIGHT")
 ACTING = (
@@ -412,3 +413,107 @@ def parse_language(text: str, *, source: str = "language") -> Language:
             key: tuple(_form(form, file.spaced) for form in file.assessor.get(key, ())) for key in ASSESSOR
         },
     )
+
+
+def language_of(transcript: Transcript, said: str = "") -> str:
+    """Return the language to read a dialog in: the one said, the file's own, or the one of its script."""
+    said = said or transcript.language
+    if not said:
+        letters = "".join(turn.text for turn in transcript.turns if turn.role == "participant")
+        wide = sum(1 for letter in letters if "\u3400" <= letter <= "\u9fff" or letter >= "\U00020000")
+        return "yue" if 3 * wide > len(letters) else "en"
+    small = said.lower().replace("_", "-")
+    return language_called(small) or said
+
+
+MOST_LOOKED_AT = 40
+"""In how many dialogs the places of tasks are looked for; more would not change the choice."""
+
+FITS, FAR_BETTER = 0.05, 3.0
+"""Talk is about a task if its fit is so high; another task is meant if it fits so many times better."""
+
+
+def task_fit(
+    transcripts: Sequence[Transcript], tasks: Sequence[str | Path] = (), *, language: str = ""
+) -> dict[str, float]:
+    """Return how well tasks fit talk: the share of unusual words that name their places.
+
+    Words that mean the same in every task (directions, numbers, verbs) are not counted. What is left, counted
+    in letters, names a place of one of the tasks or is a word that no task knows.
+
+    Parameters
+    ----------
+    transcripts : sequence of Transcript
+        The dialogs; forty of them, evenly spread, are looked at. Participants' turns count; all turns of
+        dialogs in which nobody is marked as the participant.
+    tasks : sequence of str or path
+        Names of built-in tasks or task files; by default every built-in task.
+    language : str
+        The language of the dialogs; by default the one each is in. Dialogs in a language that cannot be read
+        are left out.
+
+    Returns
+    -------
+    dict
+        By task, in the order given, 0 to 1. 0 where only one of its places is named: people go home in talk
+        about anything.
+
+    Examples
+    --------
+    >>> from fidm.talk import Transcript, Turn
+    >>> said = Turn("P", 0.0, 1.0, "go to the bank, then the pharmacy", "participant")
+    >>> fit = task_fit([Transcript("p1", (said,), language="en")], ["grocery", "errands"])
+    >>> fit["errands"] > fit["grocery"]
+    True
+    """
+    names = [str(task) for task in tasks or builtin_tasks()]
+    specs = [read_task(task) for task in tasks or builtin_tasks()]
+    every = max(1, -(-len(transcripts) // MOST_LOOKED_AT))
+    words: dict[str, list[Vocabulary]] = {}
+    known, of = [0] * len(specs), 0
+    seen: list[set[str | int]] = [set() for _ in specs]
+    for one in transcripts[::every]:
+        code = language_of(one, language)
+        if code not in words:
+            is_known = code in languages() or Path(code).is_file()
+            words[code] = [Vocabulary(load_language(code), spec) for spec in specs] if is_known else []
+        own = [turn.text for turn in one.turns if turn.role == "participant"]
+        for text in (own or [turn.text for turn in one.turns]) if words[code] else ():
+            cut = [each.tokens(text) for each in words[code]]
+            named, unnamed = zip(*map(_named, cut), strict=True)
+            for places, tokens in zip(seen, cut, strict=True):
+                places.update(token.value for token in tokens if _is_section(token))
+            known = [n + len(places) for n, places in zip(known, named, strict=True)]
+            of += len(set.union(*named)) + len(set.intersection(*unnamed))
+    found = zip(names, specs, known, seen, strict=True)
+    return {
+        name: n / of if of and len(places) >= min(2, len(spec.sections)) else 0.0
+        for name, spec, n, places in found
+    }
+
+
+def _is_section(token: Token) -> bool:
+    return token.kind == "PLACE" and token.value not in (START, FINISH, EXIT)
+
+
+def _named(tokens: Iterable[Token]) -> tuple[set[int], set[int]]:
+    """Where letters of a text belong to a section of the task, and where to words that nobody knows."""
+    places, unknown = set[int](), set[int]()
+    for token in tokens:
+        if token.kind == UNKNOWN:
+            unknown.update(range(token.start, token.end))
+        elif _is_section(token):
+            places.update(range(token.start, token.end))
+    return places, unknown
+
+
+def better_task(fit: Mapping[str, float], task: str) -> str | None:
+    """Return the task that fits talk far better than the one chosen; None where there is none.
+
+    Examples
+    --------
+    >>> better_task({"grocery": 0.4, "errands": 0.02}, "errands")
+    'grocery'
+    """
+    best = max(fit, key=lambda name: fit[name])
+    return best if fit[best] >= max(FITS, FAR_BETTER * fit[task]) else None
