@@ -57,7 +57,7 @@ def test_ground_warns_of_the_wrong_task(tmp_path):
     from fidm.simulate.twin import simulate_study
 
     study = tmp_path / "study"
-    simulate_study(study, task="grocery", n=6, seed=1, language="en", formats=("json",), dialogs=True)
+    simulate_study(study, task="grocery", n=6, seed=1, language="en", formats=("jsonl",), dialogs=True)
     assert not ground_study(study, GroundOptions()).meant_task
     found = ground_study(study, GroundOptions(task="errands"))
     assert found.meant_task == "grocery"
