@@ -107,7 +107,8 @@ def write_grounding(
     """Write a grounding into a study folder: its tables, and the folder ``grounding``.
 
     A table of participants that a lab keeps in the study, or that study.toml names, stays as it is: its
-    columns are joined, and people without a dialog are added. So are further columns of a table of episodes, such as a visit, for episodes with a dialog.
+    columns are joined, and people without a dialog are added. So are further columns of a table of
+    episodes, such as a visit, for episodes with a dialog.
 
     Parameters
     ----------
@@ -236,11 +237,13 @@ def known_participants(study: str | Path) -> pl.DataFrame | None:
 
 def given_tables(study: str | Path) -> dict[str, Path]:
     """Return the files of the tables of participants and episodes that a lab keeps in a study itself."""
-    folder, found = Path(study), {}
+    folder = Path(study)
     named = read_manifest(folder).participants
-    for name in GIVEN:
-        kinds = [suffix for suffix in SUFFIXES if suffix != ".parquet"]
-        found |= {name: path for suffix in reversed(kinds) if (path := folder / f"{name}{suffix}").exists()}
+    kinds = [suffix for suffix in SUFFIXES if suffix != ".parquet"]
+    files = {name: [folder / f"{name}{suffix}" for suffix in kinds] for name in GIVEN}
+    found = {
+        name: own[0] for name, paths in files.items() if (own := [path for path in paths if path.exists()])
+    }
     return found if named is None else {**found, "participants": folder / named.file}
 
 
@@ -256,13 +259,14 @@ def _given(study: str | Path, name: str) -> tuple[pl.DataFrame | None, str]:
     if named is not None and own is not None:
         table = read_table(own, ids=(*NAMES, named.id), sheet=named.sheet)
         if named.id not in table.columns:
-            raise DataError(f"has no column {named.id!r}. {meant([named.id], table.columns)}", source=str(own))
+            hint = meant([named.id], table.columns)
+            raise DataError(f"has no column {named.id!r}. {hint}", source=str(own))
         if named.id != "participant":
             table = table.drop("participant", strict=False).rename({named.id: "participant"})
         parts = [own]
     else:
-        single = [path for path in (own, folder / f"{name}.parquet") if path is not None and path.exists()][:1]
-        parts = single or sorted((folder / name).glob("*.parquet"))
+        single = [path for path in (own, folder / f"{name}.parquet") if path and path.exists()]
+        parts = single[:1] or sorted((folder / name).glob("*.parquet"))
         if not parts:
             return None, ""
         table = pl.concat([read_table(path) for path in parts], how="diagonal_relaxed")
@@ -388,7 +392,13 @@ def _transcript(row: dict[str, Any], table: pl.DataFrame) -> Transcript:
     )
     about = json.loads(row.get("about") or "{}")
     return Transcript(
-        row["participant"], turns, row["source"], row["format"], row["episode"], row["language"], about=about,
+        row["participant"],
+        turns,
+        row["source"],
+        row["format"],
+        row["episode"],
+        row["language"],
+        about=about,
         media=row.get("media") or "",  # groundings of earlier versions do not have it
     )
 

@@ -1,7 +1,7 @@
 """Tables as labs keep them: Parquet, CSV with commas, semicolons or tabs, Excel and OpenDocument sheets.
 
-What looks like an id stays text: ids themselves, columns with leading zeros ("007"), and numbers with more digits
-than a number holds. Ids are never missing values: a participant may be called NA.
+What looks like an id stays text: ids themselves, columns with leading zeros ("007"), and numbers with more
+digits than a number holds. Ids are never missing values: a participant may be called NA.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIKE_AN_ID = r"^\s*[-+]?(0[0-9]|[0-9]{16})"
 
 
 def read_table(path: Path, *, ids: Sequence[str] = NAMES, sheet: str = "") -> pl.DataFrame:
-    """Read one table; ``ids`` are the columns that hold names, ``sheet`` the one of a workbook, or its first."""
+    """Read one table; ``ids`` are columns that hold names, ``sheet`` is that of a workbook, or its first."""
     with _readable(path):
         if path.suffix == ".parquet":
             return pl.read_parquet(path, glob=False)
@@ -63,7 +63,8 @@ def sheet_names(path: Path) -> list[str]:
         try:
             return list(fastexcel.read_excel(path).sheet_names)
         except fastexcel.FastExcelError:
-            raise DataError("is not a workbook that can be read. Was it copied whole?", source=str(path)) from None
+            why = "is not a workbook that can be read. Was it copied whole?"
+            raise DataError(why, source=str(path)) from None
 
 
 def separator_of(text: str) -> str:
@@ -89,7 +90,7 @@ def has_decimal_commas(text: str, between: str) -> bool:
 def _text(path: Path) -> tuple[str, str]:
     """The text of a file, and what stands between its columns."""
     try:
-        text = decoded(path.read_bytes(), takes_utf16=True)
+        text = decoded(path.read_bytes())[0]
     except BrokenError as broken:
         raise DataError(f"{broken.flaw.what} {broken.flaw.hint}".strip(), source=str(path)) from None
     return text, separator_of(text)
@@ -127,7 +128,7 @@ def _sheet(path: Path, name: str) -> str:
 
 
 def _tidy(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
-    """A sheet without empty rows and unnamed empty columns, with missing values, numbers as numbers, ids as text."""
+    """A sheet without empty rows and unnamed empty columns; numbers are numbers, ids are text."""
     empty = [name for name in table.columns if name.startswith("__UNNAMED__") and table[name].is_null().all()]
     table = table.drop(empty).rename(str.strip)
     if table.width:
@@ -136,7 +137,7 @@ def _tidy(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
 
 
 def typed(column: pl.Series) -> pl.Series:
-    """Return a column with missing values, as numbers where all its texts are, as whole ones where all are.
+    """Return a column with missing values; as numbers where all its texts are, whole where all of these are.
 
     Examples
     --------
@@ -146,7 +147,10 @@ def typed(column: pl.Series) -> pl.Series:
     if column.dtype == pl.String:
         column = column.set(column.is_in(MISSING), None)
         number = column.cast(pl.Float64, strict=False)
-        if not column.null_count() == number.null_count() < len(column) or column.str.contains(LIKE_AN_ID).any():
+        if (
+            not column.null_count() == number.null_count() < len(column)
+            or column.str.contains(LIKE_AN_ID).any()
+        ):
             return column
         column = number
     is_whole = column.dtype == pl.Float64 and column.is_finite().all() and (column % 1 == 0).all()

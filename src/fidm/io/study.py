@@ -2,7 +2,7 @@
 
     study/
       study.toml                 schema = 1, tasks = ["grocery"]
-      participants.parquet       or .csv, .tsv, .xlsx, .ods, or a folder participants/ of part-00000.parquet, …
+      participants.parquet       or .csv, .tsv, .xlsx, .ods, or participants/part-00000.parquet, …
       episodes.parquet
       steps.parquet
       segments.parquet
@@ -173,10 +173,7 @@ class Study:
 
     def has_column(self, table: str, column: str) -> bool:
         """Return whether a table has a column, in any of the parts."""
-        for path in self._files[table].values():
-            if column in table_columns(path):
-                return True
-        return False
+        return any(column in table_columns(path) for path in self._files[table].values())
 
     def batches(
         self, *, tasks: Tasks | None = None, strict: bool = True, only: pl.Series | None = None
@@ -289,12 +286,12 @@ def _people_table(said: object, *, source: str) -> PeopleTable | None:
     """The table of participants that study.toml names."""
     if said is None:
         return None
-    texts = {name: value for name, value in said.items() if isinstance(value, str)} if isinstance(said, dict) else {}
-    ids = said.get("ids", {}) if isinstance(said, dict) else {}
-    are_ids = isinstance(ids, dict) and all(isinstance(one, str) for one in ids.values())
-    known = {"file", "id", "sheet"}
-    if not isinstance(said, dict) or not are_ids or texts.keys() | {"ids"} != said.keys() | {"ids"} \
-            or not texts.keys() <= known or not texts.get("file"):  # fmt: skip
+    texts = {"ids": {}, **said} if isinstance(said, dict) else {}
+    ids = texts.pop("ids", None)
+    are_texts = isinstance(ids, dict) and all(
+        isinstance(one, str) for one in (*texts.values(), *ids.values())
+    )
+    if not are_texts or not texts.get("file") or not texts.keys() <= {"file", "id", "sheet"}:
         raise DataError(
             '[participants] must have file = "FILE", and may have id = "COLUMN", sheet = "NAME" and a table '
             '[participants.ids] with "id in the table" = "id of the dialog".',

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 
-import polars as pl
 import pytest
 
 import fidm
 from fidm.cli.main import main
 from fidm.errors import GroundingError
+from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.segment import Counting, measure
 from fidm.talk import Transcript, Turn, Word
 
@@ -64,10 +64,11 @@ def test_a_table_of_participants_given_as_csv_is_kept(tmp_path):
     given = "participant,age\n" + "".join(f"{name},70\n" for name in talks.cohort.ids)
     (study / "participants.csv").write_text(given)
     assert main(["ground", str(study), "--task", "grocery"]) == 0
-    assert (study / "participants.original.csv").read_text() == given
-    (study / "participants.csv").write_text(given.replace("70", "71"))  # added later, beside ours
-    assert main(["ground", str(study)]) == 0
-    assert pl.read_parquet(study / "participants.parquet")["age"].unique().to_list() == [71]
+    assert (study / "participants.csv").read_text() == given
+    (study / "participants.csv").write_text(given.replace("70", "71"))  # corrected later
+    bring_up_to_date(study)
+    assert fidm.read_cohort(study).participants["age"].unique().to_list() == [71]
+    assert bring_up_to_date(study) is None
 
 
 def test_what_is_handed_in_wrongly_is_said_in_words():

@@ -273,7 +273,9 @@ def test_files_in_other_encodings_are_not_quoted(outside: Path, heard: Heard, en
     text = f"speaker,start_s,end_s,text\nPAR,0,1,向左行 {CANARIES[1][:2]}\n"
     for name in ("P1.csv", "P2.cha", "P3.srt"):
         (study / "talks" / name).write_bytes(text.encode(encoding, "replace"))
-    assert main(["ground", str(study), "--skip-bad"]) == 2
+    assert main(["ground", str(study), "--skip-bad"]) == (
+        0 if encoding == "utf-16" else 2
+    )  # one file is read
     assert CANARIES[1][:2] not in heard.text()
 
 

@@ -222,7 +222,8 @@ def test_the_study_itself_is_the_cohort(tmp_path: Path) -> None:
 
 
 def test_the_table_of_participants_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "participants.csv").write_text("participant,age,group\nP2,71,a\n007,80,b\nP1,66,\n", "utf-8")
+    text = "participant,age,group\nP2,71,a\n007,80,b\nP1,66,\n"
+    (tmp_path / "participants.csv").write_text(text, "utf-8")
     write_grounding(
         tmp_path,
         made(talk("MOVE left 1"), talk("MOVE left 2", who="P2"), talk("NONE", who="P3")),
@@ -233,7 +234,7 @@ def test_the_table_of_participants_is_kept(tmp_path: Path) -> None:
         ("007", 80, "b"), ("P1", 66, None), ("P2", 71, "a"), ("P3", None, None),
     ]  # fmt: skip
     assert cohort.n_episodes == 3
-    assert not (tmp_path / "participants.csv").exists()
+    assert (tmp_path / "participants.csv").read_text("utf-8") == text
 
 
 def test_conditions_of_episodes_are_kept(tmp_path: Path) -> None:
@@ -244,7 +245,7 @@ def test_conditions_of_episodes_are_kept(tmp_path: Path) -> None:
         write_grounding(tmp_path, made(*dialogs), tasks=["grocery"])
         episodes = read_cohort(tmp_path).episodes
         assert episodes.select("episode", "visit").rows() == [("1", "early"), ("2", "late"), ("1", None)]
-    assert (tmp_path / "episodes.original.csv").read_text("utf-8") == text
+    assert (tmp_path / "episodes.csv").read_text("utf-8") == text
 
 
 def test_a_table_of_episodes_that_names_one_twice_changes_nothing(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 import polars as pl
 
 from fidm.cohort import PROBLEM_SCHEMA
-from fidm.errors import DataError, GroundingError, count
+from fidm.errors import DataError, GroundingError, count, listed
 from fidm.files import recover_folder
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble
@@ -36,7 +36,9 @@ from fidm.grounding.store import (
     FOLDER,
     PROPOSED,
     alone_in,
+    given_tables,
     has_grounding,
+    hash_given,
     put_by_proposals,
     read_grounding,
     write_grounding,

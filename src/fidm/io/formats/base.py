@@ -111,7 +111,7 @@ class RawFile:
 
     ``in_order`` is False where a file keeps its turns by speaker, so that they are put in the order of time.
     ``about`` is what it says of a dialog's participant, by the participant and episode that its turns name
-    (empty texts where they name none); ``people`` is what it says of each speaker. ``media`` is the recording.
+    (empty texts where they name none); ``people`` is what it says of each speaker; ``media`` the recording.
     """
 
     turns: list[RawTurn] = field(default_factory=list)
@@ -301,7 +301,7 @@ def tier_kind(name: str) -> str:
 
 
 def _tier_part(name: str) -> tuple[str, str]:
-    """The speaker and the part of a tier such as ``PAR - words``, ``PAR-gloss``, ``words`` or ``words@PAR``."""
+    """Speaker and part of a tier such as ``PAR - words``, ``PAR-gloss``, ``words`` or ``words@PAR``."""
     before, _, after = name.partition("@")
     if before.casefold() in WORD_TIERS | OTHER_TIERS:
         return after.strip(), before.casefold()
@@ -514,7 +514,7 @@ def _unique(files: list[tuple[Path, str]], but: Path | None) -> list[tuple[Path,
 
 
 def read_file(path: Path) -> str:
-    """Return the text of a file: UTF-8, UTF-16 with its mark, or Latin letters in Windows-1252, which is logged."""
+    """Return the text of a file: UTF-8, UTF-16 with its mark, or Windows-1252, which is logged."""
     try:
         if not path.exists():
             raise BrokenError("There is no such file.")

@@ -1,7 +1,7 @@
 """ELAN's annotation files (.eaf).
 
 Each tier without a parent is a speaker: by its PARTICIPANT, where no other tier has the same, by its name, or
-by what stands before an ``@`` in it. Tiers named ``events``, ``act`` or ``moves`` say when something happened.
+by what stands before an ``@`` in it. Tiers named ``events``, ``act`` or ``moves`` say when things happened.
 Tiers of words below a speaker's tier (``PAR-words``) give the times of words; other tiers that depend on
 another one (glosses, translations), tiers such as ``Notes`` and those that begin with ``%`` are passed over.
 A tier of words without a tier of utterances is joined into utterances at silences of 0.5 s. When a file is
@@ -141,7 +141,7 @@ def read_text(text: str, options: Options) -> RawFile:
         file.flaws.append(Flaw("Two tiers have the same name.", None, "Rename one in ELAN."))
         return file
     tiers = []
-    for values, annotations in document.tiers:
+    for values, rows in document.tiers:
         name = clean(values.get("TIER_ID", ""))
         holds = tier_kind(name)
         parent = _root(values, heads)
@@ -150,7 +150,7 @@ def read_text(text: str, options: Options) -> RawFile:
         owner = clean(values.get("PARTICIPANT", "") if parent is None else "")
         owner = owner or (clean(parent.get("TIER_ID", "")) if parent is not None else "")
         tier = Tier(name, holds, owner=owner)
-        for first, last, said, line in annotations:
+        for first, last, said, line in rows:
             times = document.slots.get(first, UNKNOWN_TIME), document.slots.get(last, UNKNOWN_TIME)
             if holds != "events":
                 tier.rows.append(Said(clean(said), *times, line))

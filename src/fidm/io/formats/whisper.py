@@ -63,10 +63,10 @@ def read_text(text: str, options: Options) -> RawFile:
     segments = _segments(found)
     if segments is None:
         raise BrokenError(
-            "is not a dialog in JSON: it has neither segments (Whisper, WhisperX, faster-whisper) nor a "
-            "transcription (whisper.cpp) nor chunks (Hugging Face).",
+            "is not a dialog in JSON: it has neither segments (Whisper, WhisperX, faster-whisper) nor "
+            "a transcription (whisper.cpp) nor chunks (Hugging Face).",
             None,
-            "If it is no dialog, move it elsewhere, or name the dialogs with a pattern such as 'folder/*.cha'.",
+            "If it is no dialog, move it elsewhere, or name the dialogs by a pattern such as 'folder/*.cha'.",
         )
     result = whole.get("result")
     told = result.get("language") if isinstance(result, dict) else None
