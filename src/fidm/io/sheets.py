@@ -16,7 +16,7 @@ import polars as pl
 from polars import selectors as cs
 
 from fidm.errors import DataError, meant
-from fidm.io.formats.base import BrokenError, decoded
+from fidm.io.formats.base import BrokenError, read_file
 
 TEXTS, SHEETS = (".csv", ".tsv"), (".xlsx", ".xlsm", ".xls", ".ods")
 SUFFIXES = (".parquet", *TEXTS, *SHEETS)
@@ -90,7 +90,7 @@ def has_decimal_commas(text: str, between: str) -> bool:
 def _text(path: Path) -> tuple[str, str]:
     """The text of a file, and what stands between its columns."""
     try:
-        text = decoded(path.read_bytes())[0]
+        text = read_file(path)
     except BrokenError as broken:
         raise DataError(f"{broken.flaw.what} {broken.flaw.hint}".strip(), source=str(path)) from None
     return text, separator_of(text)

@@ -291,3 +291,68 @@ def test_single_words_of_scripts_without_spaces(tmp_path):
     ]
     found = one(tmp_path, "P1.json", json.dumps({"text": "…", "speakers": [], "chunks": chunks}), roles=ROLES)
     assert [turn.text for turn in found] == ["我一直行。", "好呀"]
+
+
+# ---------------------------------------------------------------------- CHAT
+
+BATCHALIGN = """@UTF8
+@Begin
+@Languages:\teng
+@Participants:\tPAR0 Participant, PAR1 Participant
+@ID:\teng|corpus_name|PAR0|||||Participant|||
+@ID:\teng|corpus_name|PAR1|72;03.|female|MCI||Participant|16|left-handed|
+@Media:\tP07_visit1, audio
+*PAR0:\tand then ? \x150_900\x15
+%wor:\tand \x150_320\x15 then \x15320_900\x15 ?
+*PAR1:\t&-um <I go> [/] I go left . \x151000_4000\x15
+%wor:\t&-um \x151000_1300\x15 I \x151400_1500\x15 go I \x152000_2200\x15 go \x152200_2500\x15 left \x152500_4000\x15 .
+@End
+"""
+
+
+def test_chat_of_batchalign(tmp_path):
+    found = one(tmp_path, "P7.cha", BATCHALIGN, roles={"PAR0": "assessor", "PAR1": "participant"})
+    assert [turn.role for turn in found] == ["assessor", "participant"]
+    assert timed(found.turns[0]) == [("and", 0.0, 0.32), ("then", 0.32, 0.9)]
+    assert timed(found.turns[1]) == [
+        ("um", 1.0, 1.3), ("I", 1.4, 1.5), ("I", 2.0, 2.2), ("go", 2.2, 2.5), ("left", 2.5, 4.0),
+    ]  # fmt: skip
+    assert found.about == {
+        "age": "72.25", "sex": "female", "group": "MCI", "education": "16", "custom": "left-handed",
+    }  # fmt: skip
+    assert found.media == "P07_visit1"
+
+
+def test_times_of_words_without_their_signs(tmp_path):
+    plain = BATCHALIGN.replace("and \x150_320\x15 then \x15320_900\x15", "and 0_320 then 320_900")
+    found = one(tmp_path, "P7.cha", plain, roles={"PAR0": "assessor", "PAR1": "participant"})
+    assert timed(found.turns[0]) == [("and", 0.0, 0.32), ("then", 0.32, 0.9)]
+
+
+def test_batchalign_does_not_know_who_is_the_participant(tmp_path):
+    (tmp_path / "P7.cha").write_text(BATCHALIGN)
+    with pytest.raises(DataError, match="2 speakers are not known: 'PAR0', 'PAR1'"):
+        read(tmp_path / "P7.cha")
+
+
+@pytest.mark.parametrize("name", ["P7.cha", "P7.json"])
+def test_what_a_file_says_of_the_participant_survives(name, tmp_path):
+    found = one(tmp_path, "P7.cha", BATCHALIGN, roles={"PAR0": "assessor", "PAR1": "participant"})
+    write(found, tmp_path / name)
+    assert read(tmp_path / name)[0].about == found.about
+
+
+@pytest.mark.parametrize(
+    "line", ["(" + "1" * 15_000 + "x", "a" + "," * 15_000 + "b", "(" + "1" * 15_000 + ":)"]
+)
+def test_long_tokens_of_chat_cost_no_time(line, tmp_path):
+    text = (
+        f"@UTF8\n@Begin\n@Participants:\tPAR Participant\n*PAR:\t{line} . \x150_9\x15\n%wor:\t{line}\n@End\n"
+    )
+    (tmp_path / "a.cha").write_text(text)
+    assert len(read(tmp_path / "a.cha", strict=False).items) <= 1
+
+
+def test_voices_of_blanks_cost_no_time(tmp_path):
+    (tmp_path / "a.vtt").write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v" + " " * 60_000 + "<i>hi\n")
+    assert read(tmp_path / "a.vtt", strict=False).problems.height == 1

@@ -31,7 +31,10 @@ in the file                                in the turn
 A pause or an event stands after the word before it. Roles are those of @Participants: Participant,
 Target_Child, Target_Adult, Patient, Client and Subject are participants; Investigator, Examiner,
 Interviewer, Experimenter, Clinician, Therapist, Doctor and Nurse assessors; others, such as Mother or
-Observer, *other*. The participant's name is not taken from the headers, which hold one for each speaker.
+Observer, *other*. Where several speakers are PAR0, PAR1, … and all of them Participant, as Batchalign writes
+them, ``roles`` must say who is who. Age (in years), sex, group, SES, education and the custom field of the
+participant's @ID are kept in ``about``, the name of @Media in ``media``. The participant's name is not taken
+from the headers, which hold one for each speaker. Times of words are those of %wor, as Batchalign writes it.
 Line numbers are found here, for rustling gives none.
 
 The main line of CHAT: words, and the signs between them; :mod:`fidm.io.formats.chat` has the table.
@@ -41,7 +44,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,14 +60,13 @@ from fidm.io.formats.base import (
     guarded,
     load_library,
     milliseconds,
-    placed_words,
 )
-from fidm.talk import UNKNOWN_TIME, Mark, Role, Transcript, Turn
+from fidm.talk import UNKNOWN_TIME, Mark, Role, Transcript, Turn, Word
 
 TOKEN = re.compile(
     r"""
     (?P<code>\[[^\[\]]*\])                     # [/], [: right], [=! laughs]
-    | (?P<pause>\((?:\.{1,3}|[0-9]*:?[0-9]*\.?[0-9]*)\))(?![^\s<>\[\]])
+    | (?P<pause>\([0-9.:]*\))(?![^\s<>\[\]])
     | (?P<open><) | (?P<close>>)
     | (?P<end>\+(?:\.\.\.|\.\.\?|!\?|/\.|/\?|//\.|//\?|/!\?|"/\.|"\.|\.|[<^,+"]|\S*))(?!\S)
     | (?P<word>[^\s<>\[\]]+)
@@ -80,10 +82,10 @@ MOVEMENTS = {
     "puts", "take", "takes", "show", "shows", "turn", "turns", "walk", "walks", "pull", "pulls", "trace",
     "traces", "draw", "draws", "touch", "touches", "pick", "picks", "drop", "drops", "nod", "nods",
 }  # fmt: skip
-ENDING = r"[.,?!;\u3002\uff0c\uff1f\uff01\uff1b\u3001]"
+ENDING = ".,?!;\u3002\uff0c\uff1f\uff01\uff1b\u3001"
 """Ordinary punctuation after a word, Western and Chinese."""
 
-CLOSING = re.compile(f"{ENDING}+")
+CLOSING = re.compile(f"[{ENDING}]+")
 SIGNS = re.compile("[‡„⌈⌉⌊⌋∙°↑↓⇗↗→↘⇘∞≈≋∇∆⁎♋⁇☺∬Ϋ∮↫ˈˌ^≠⸨⸩]")
 """Signs of intonation, overlap and stress that CHAT writes into words."""
 
@@ -186,7 +188,7 @@ def _take(building: _Line, word: str) -> None:
         return
     if re.match(r"0[^\W\d_]", word):  # a word that was not said
         return
-    end = re.search(f"{ENDING}*$", word).group()  # type: ignore[union-attr]
+    end = word[len(word.rstrip(ENDING)) :]
     plain = _plain(word[: len(word) - len(end)])
     if plain.casefold() in UNCLEAR:
         plain = ""
@@ -198,7 +200,7 @@ def _take(building: _Line, word: str) -> None:
 
 def _take_special(building: _Line, word: str) -> None:
     if word.startswith("&-"):
-        end = re.search(f"{ENDING}*$", word).group()  # type: ignore[union-attr]
+        end = word[len(word.rstrip(ENDING)) :]
         filler = _plain(word[2 : len(word) - len(end)])
         if filler:
             building.add(filler)
@@ -225,7 +227,7 @@ def _plain(word: str) -> str:
 
 def _seconds(pause: str) -> float:
     """The length of a pause such as (1.5) or (1:02.5); NaN for (.)."""
-    match = re.fullmatch(r"\((?:([0-9]+):)?([0-9]+\.?[0-9]*|\.[0-9]+)\)", pause)
+    match = re.fullmatch(r"\((?:([0-9]{1,6}):)?([0-9]{1,6}(?:\.[0-9]{0,6})?|\.[0-9]{1,6})\)", pause)
     if match is None:
         return UNKNOWN_TIME
     return 60 * int(match.group(1) or 0) + float(match.group(2))
@@ -297,7 +299,19 @@ def _pause(seconds: float) -> str:
 
 BULLET = re.compile(r"\x15([0-9]{1,12})_([0-9]{1,12})\x15")
 ANY_BULLET = re.compile(r"\x15[^\x15]*\x15?")
-TIMED_WORD = re.compile(r"(\S+)\s*\x15([0-9]{1,12})_([0-9]{1,12})\x15")
+TIMED_WORD = re.compile(
+    r"(?<![^\s\x15])([^\s\x15]++)(?:\s*+\x15([0-9]{1,12})_([0-9]{1,12})\x15|\s++([0-9]{1,12})_([0-9]{1,12})(?!\S))"
+)
+"""A word of a %wor line with its times, also where the signs around them were lost."""
+
+NUMBERED = re.compile(r"par[0-9]{1,3}")
+AGE = re.compile(r"([0-9]{1,3})(?:;([0-9]{0,2})(?:\.([0-9]{0,2}))?)?\.?")
+ID_FIELDS = {"age": 3, "sex": 4, "group": 5, "ses": 6, "education": 8, "custom": 9}
+"""Where an @ID line has what it says of a speaker."""
+
+AHEAD = 6
+"""How many words a %wor line may leave out at once."""
+
 LONGEST = 20_000
 BROKEN = "is not a CHAT file that can be read."
 EVENT_LINES = ("%act", "%xact", "%gpx", "%xevt")
@@ -350,8 +364,19 @@ def read_text(text: str, options: Options) -> RawFile:
     if len(spoken) != len(heads):
         raise BrokenError(BROKEN)
     roles = {person.code.casefold(): _role(person.role) for person in headers.participants}
+    guessed = [code for code, role in roles.items() if role == "participant" and NUMBERED.fullmatch(code)]
+    if len(guessed) > 1:  # Batchalign calls everybody a participant
+        roles.update(dict.fromkeys(guessed))
     tongue = clean(headers.languages[0]) if headers.languages else ""
     file = RawFile(language=SHORT.get(tongue, tongue))
+    for row in lines:
+        if row.startswith("@ID:"):
+            cells = [clean(cell) for cell in row[4:].split("|")]
+            told = {name: cells[place] for name, place in ID_FIELDS.items() if place < len(cells)}
+            told["age"] = _years(told.get("age", ""))
+            file.people["".join(cells[2:3])] = {name: value for name, value in told.items() if value}
+        elif row.startswith("@Media:"):
+            file.media = clean(row[7:].rpartition(",")[0] or row[7:]).split(",")[0].strip('"')
     for line, one in zip(heads, spoken, strict=True):
         file.turns.append(_turn(one, line, roles))
     return file
@@ -387,11 +412,7 @@ def _turn(one: Any, line: int, roles: dict[str, Role | None]) -> RawTurn:
     tiers = one.tiers or {}
     if any(name in tiers for name in EVENT_LINES):
         marks.append(Mark("event", len(text), len(text)))
-    timed = [
-        (clean(word), int(first) / 1000, int(last) / 1000)
-        for word, first, last in TIMED_WORD.findall(tiers.get("%wor") or "")
-    ]
-    words = placed_words(text, timed) or ()
+    words = _words(text, tiers.get("%wor") or "")
     return RawTurn(
         clean(one.participant),
         start,
@@ -402,6 +423,55 @@ def _turn(one: Any, line: int, roles: dict[str, Role | None]) -> RawTurn:
         tuple(marks),
         roles.get(one.participant.casefold()),
     )
+
+
+def _words(text: str, line: str) -> tuple[Word, ...]:
+    """The words of a text with the times of a %wor line, which may leave words out and keeps CHAT's signs."""
+    spans = [(match.start(), match.end()) for match in re.finditer(r"\S+", text)]
+    plain = [text[start:end].strip(ENDING).casefold() for start, end in spans]
+    found: list[Word] = []
+    place = 0
+    for match in TIMED_WORD.finditer(line):
+        said, *times = (part for part in match.groups() if part is not None)
+        special = said[2:] if said.startswith("&-") else said
+        whole = clean(special) if clean(special) in text else _plain(special)
+        word = whole.strip(ENDING).casefold()
+        at = next(
+            (i for i in range(place, min(place + AHEAD, len(spans))) if word and plain[i] == word), None
+        )
+        if at is None:
+            continue
+        start = text.find(whole, spans[at][0], spans[at][1])
+        first = spans[at][0] if start < 0 else start
+        last = spans[at][1] if start < 0 else start + len(whole)
+        found.append(Word(first, last, int(times[0]) / 1000, int(times[1]) / 1000))
+        place = at + 1
+    return tuple(found)
+
+
+def _years(age: str) -> str:
+    """An age such as ``72;03.`` in years; what is none is left as it is."""
+    match = AGE.fullmatch(age)
+    if match is None:
+        return age
+    years, months, days = (int(part or 0) for part in match.groups())
+    return f"{years + months / 12 + days / 365.25:.4f}".rstrip("0").rstrip(".")
+
+
+def _age(years: str) -> str:
+    """An age in years as an @ID line has it."""
+    if re.fullmatch(r"[0-9]{1,3}(?:\.[0-9]{1,6})?", years) is None:
+        return years
+    months = round(float(years) * 12)
+    return f"{months // 12};{months % 12:02d}."
+
+
+def _id_line(tongue: str, name: str, role: Role, about: Mapping[str, str]) -> str:
+    cells = [tongue or "und", "fidm", name, "", "", "", "", ROLE_WORDS[role], "", "", ""]
+    for fact, place in ID_FIELDS.items() if role == "participant" else ():
+        value = clean(about.get(fact, ""))
+        cells[place] = "" if "|" in value else _age(value) if fact == "age" else value
+    return "@ID:\t" + "|".join(cells)
 
 
 def write_text(transcript: Transcript) -> str:
@@ -419,7 +489,7 @@ def write_text(transcript: Transcript) -> str:
     people = ", ".join(f"{name} {ROLE_WORDS[role]}" for name, role in speakers.items())
     lines = ["@UTF8", "@Begin", f"@Languages:\t{tongue or 'und'}", f"@Participants:\t{people}"]
     for name, role in speakers.items():
-        lines.append(f"@ID:\t{tongue or 'und'}|fidm|{name}|||||{ROLE_WORDS[role]}|||")
+        lines.append(_id_line(tongue, name, role, transcript.about))
     for turn in transcript:
         lines += _written(turn)
     return "\n".join([*lines, "@End"]) + "\n"

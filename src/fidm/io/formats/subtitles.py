@@ -168,7 +168,7 @@ SRT = Format("srt", "SubRip", (".srt",), ("times",), read_srt, write_srt)
 
 VTT_TIME = r"(?:[0-9]{1,6}:)?[0-9]{1,2}:[0-9]{1,2}\.[0-9]{1,3}"
 VTT_TIMES = re.compile(rf"\s*{VTT_TIME}\s*-->\s*{VTT_TIME}(?=\s|$)")
-VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]+)>")
+VOICE = re.compile(r"<v(?:\.[^\s<>]*)?\s([^<>]+)>")
 VTT_TAG = re.compile(r"</?[a-z0-9.:][^<>]*>|</>", re.IGNORECASE)
 LANGUAGE = re.compile(r"^Language:\s*([A-Za-z-]{2,12})\s*$", re.MULTILINE)
 VTT_BROKEN = "is not a WebVTT file that can be read."
