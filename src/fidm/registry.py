@@ -203,6 +203,7 @@ FORMATS: Catalogue[Format] = Catalogue(
         "vtt": "fidm.io.formats.subtitles:VTT",
         "whisper": "fidm.io.formats.whisper:FORMAT",
         "csv": "fidm.io.formats.table:CSV",
+        "tsv": "fidm.io.formats.table:TSV",
         "jsonl": "fidm.io.formats.table:JSONL",
     },
 )

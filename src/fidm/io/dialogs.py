@@ -13,6 +13,7 @@ srt         .srt                 1 ms      no     no     none                   
 vtt         .vtt                 1 ms      no     no     none                            yes       no
 whisper     .json                1 µs      yes    yes    all                             yes       yes
 csv         .csv                 1 µs      yes    no     none                            yes       yes
+tsv         .tsv                 1 µs      yes    no     none                            yes       yes
 jsonl       .jsonl               1 µs      yes    yes    all                             yes       yes
 ==========  ===================  ========  =====  =====  ==============================  ========  ===========
 
@@ -275,7 +276,7 @@ def _columns(columns: Mapping[str, str] | None, read_by: list[Format | None]) ->
     if odd:
         raise DataError(f"columns can rename {', '.join(known)}; there is no {odd[0]!r}.")
     if not any(one is not None and one.takes_columns for one in read_by):
-        raise DataError("columns is for tables (CSV and JSONL), and there is none among the files.")
+        raise DataError("columns is for tables (CSV, TSV and JSONL), and there is none among the files.")
     return dict(columns)
 
 

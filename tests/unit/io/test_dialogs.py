@@ -206,7 +206,7 @@ def test_turns_may_touch_a_little(tmp_path):
 def test_missing_columns(tmp_path):
     assert wrong(tmp_path, "speaker,start_s,end_s\nPAR,0,1\n") == (2, "has no column 'text'.")
     assert wrong(tmp_path, "speaker,start_s,end_s\n") == (1, "has no column 'text'.")
-    assert wrong(tmp_path, "speaker;start_s;end_s;text\n") == (1, "has semicolons between its columns.")
+    assert wrong(tmp_path, "speaker;start_s;end_s;text\n") == (None, "has no turns.")
     assert wrong(tmp_path, "a,a\n1,2\n") == (1, "has two columns of the same name.")
     assert wrong(tmp_path, GOOD, columns={"episode": "visit"}) == (2, "has no column 'visit'.")
     with pytest.raises(DataError, match="no 'words'"):

@@ -356,3 +356,104 @@ def test_long_tokens_of_chat_cost_no_time(line, tmp_path):
 def test_voices_of_blanks_cost_no_time(tmp_path):
     (tmp_path / "a.vtt").write_text("WEBVTT\n\n00:01.000 --> 00:02.000\n<v" + " " * 60_000 + "<i>hi\n")
     assert read(tmp_path / "a.vtt", strict=False).problems.height == 1
+
+
+# ---------------------------------------------------------------------- tables
+
+ROWS = [
+    ("speaker", "start_s", "end_s", "text"),
+    ("INV", "{0}", "{1}", "and then?"),
+    ("PAR", "{2}", "{3}", "où ça"),
+]
+SECONDS = [("INV", 0.0, 1.5, "and then?"), ("PAR", 62.25, 3725.5, "où ça")]
+
+
+def rows_of(between: str, *times: str) -> str:
+    return "\n".join(between.join(cells) for cells in ROWS).format(*times) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("between", "times"),
+    [
+        (",", ("0", "1.5", "62.25", "3725.5")),
+        (";", ("0", "1,5", "62,25", "3725,5")),
+        ("\t", ("0", "1,5", "62,25", "3725,5")),
+        (";", ("0:00", "0:01.5", "1:02.25", "1:02:05.5")),
+        (",", ("00:00:00", "00:00:01.500", "00:01:02.250", "62:05.5")),
+        ("\t", ("00:00:00,000", "00:00:01,500", "00:01:02,250", "01:02:05,500")),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+@pytest.mark.parametrize("name", ["P1.csv", "P1.tsv"])
+def test_tables_of_turns_as_spreadsheets_write_them(between, times, encoding, name, tmp_path, caplog):
+    assert shown(one(tmp_path, name, rows_of(between, *times).encode(encoding))) == SECONDS
+    assert ("was read as Windows-1252" in caplog.text) == (encoding == "cp1252")
+
+
+@pytest.mark.parametrize(
+    "time", ["1,500", "1:60", "1:02:60", "1:60:00", "0:00:01:05", "1.5,2", ":30", "-0:30"]
+)
+def test_what_is_no_time(time, tmp_path):
+    (tmp_path / "a.csv").write_text(rows_of(",", "0", "1", "1", f'"{time}"'))
+    with pytest.raises(DataError, match="end_s is not a number"):
+        read(tmp_path / "a.csv")
+
+
+def test_points_and_commas_in_one_table_are_not_guessed(tmp_path):
+    (tmp_path / "a.csv").write_text(rows_of(";", "0", "1.500", "1600,5", "1700"))
+    with pytest.raises(DataError, match="Some times have points, others commas"):
+        read(tmp_path / "a.csv")
+
+
+def test_a_missing_column_is_told_with_those_found(tmp_path):
+    (tmp_path / "a.csv").write_text("who;start_s;end_s;Utterance text\nPAR;0;1;left\n")
+    with pytest.raises(DataError, match="It has 'who', 'start_s', 'end_s', 'Utterance text'"):
+        read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize("row", ["PAR,0,1,start", "PAR,0:00,0:01,end", "INV,start,quietly,please"])
+def test_a_first_row_of_speech_is_not_shown(row, tmp_path):
+    (tmp_path / "a.csv").write_text(f"{row}\nPAR,1,2,more\n")
+    with pytest.raises(DataError, match="Its first row must hold the names") as raised:
+        read(tmp_path / "a.csv")
+    said = row.split(",")[-1]
+    assert repr(said) not in str(raised.value)
+
+
+# ---------------------------------------------------------------------- names of speakers
+
+HEAD = "speaker,start_s,end_s,text\n"
+
+
+def refusal(tmp_path: Path, rows: list[tuple[str, str]]) -> str:
+    text = HEAD + "".join(f"{who},{n},{n + 1},{said}\n" for n, (who, said) in enumerate(rows))
+    (tmp_path / "a.csv").write_text(text)
+    with pytest.raises(DataError) as raised:
+        read(tmp_path / "a.csv")
+    return str(raised.value)
+
+
+TALK = [
+    ("Dr Ann Smith", "and then"),
+    ("Frau Müller", "go left"),
+    ("Dr Ann Smith", "okay"),
+    ("Frau Müller", "up"),
+]
+
+
+def test_names_with_spaces_are_shown_whole(tmp_path):
+    assert "2 speakers are not known: 'Dr Ann Smith', 'Frau Müller'." in refusal(tmp_path, TALK)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_what_was_said_is_not_taken_for_a_name(times, tmp_path):
+    swapped = [(said, who) for who, said in TALK] * times
+    text = refusal(tmp_path, swapped)
+    assert "go left" not in text
+    assert "and then" not in text
+
+
+def test_pauses_of_a_speaker_are_silence(tmp_path):
+    rows = [(0.0, 1.0, "<p>"), (1.0, 2.0, "go left"), (2.0, 3.0, "sp"), (3.0, 4.0, ""), (4.0, 5.0, "SIL")]
+    found = one(tmp_path, "P1.TextGrid", short_grid(("PAR", rows)))
+    assert shown(found) == [("PAR", 1.0, 2.0, "go left")]

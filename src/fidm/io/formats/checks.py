@@ -113,12 +113,13 @@ def who_is(turn: RawTurn, roles: Mapping[str, Role]) -> tuple[str, Role | None]:
     return turn.speaker, None
 
 
-def shown_names(names: list[str]) -> str:
+def shown_names(names: list[str], *, are_names: bool = False) -> str:
     """Return names of speakers for a message; what does not look like a name is counted, not shown.
 
-    A table whose columns are mixed up has words in the place of names.
+    A table whose columns are mixed up has words in the place of names. Names with spaces, such as Dr Smith, are
+    shown where ``are_names`` says that these are surely speakers.
     """
-    plain = [name for name in names if _is_name(name)] if len(names) <= MOST_NAMES else []
+    plain = [name for name in names if _is_name(name, are_names)] if len(names) <= MOST_NAMES else []
     others = len(names) - len(plain)
     listed = ", ".join(repr(name) if name else "no name" for name in plain)
     if others:
@@ -127,11 +128,22 @@ def shown_names(names: list[str]) -> str:
     return listed
 
 
-def _is_name(name: str) -> bool:
+def _is_name(name: str, are_names: bool) -> bool:
     """Whether a name is a code such as SPEAKER_00 or a short word; a sentence must not pass for one."""
+    if len(name) > LONGEST_NAME:
+        return False
+    if are_names and len(name.split()) <= 3 and re.fullmatch(r"[\w .@'()-]*", name):
+        return True
     if not name.isascii():
         return len(name) <= 4 and name.isalnum()
-    return len(name) <= LONGEST_NAME and re.fullmatch(r"[A-Za-z0-9_.@-]*", name) is not None
+    return re.fullmatch(r"[A-Za-z0-9_.@-]*", name) is not None
+
+
+def _are_speakers(turns: list[RawTurn]) -> bool:
+    """Whether what stands for speakers is: few, each with several turns, who say more than there are names."""
+    names = Counter(turn.speaker for turn in turns)
+    texts = {turn.text for turn in turns}
+    return 2 * len(names) <= len(turns) and len(texts) > len(names) and min(names.values(), default=0) >= 2
 
 
 LONGEST_S = 24 * 3600.0
@@ -220,10 +232,11 @@ def _named(turns: list[RawTurn], roles: Mapping[str, Role]) -> tuple[list[Turn],
         times = turn.start_s, turn.end_s
         found.append(Turn(name, *times, turn.text, role or "other", turn.line, turn.words, turn.marks))
     speakers = list(dict.fromkeys(turn.speaker for turn in found))
-    hint = f"The speakers of the file are {shown_names(speakers)}. {WHO_HINT}"
+    sure = _are_speakers(turns)
+    hint = f"The speakers of the file are {shown_names(speakers, are_names=sure)}. {WHO_HINT}"
     if unknown:
         are = " is" if len(unknown) == 1 else "s are"
-        what = f"{len(unknown)} speaker{are} not known: {shown_names(list(unknown))}."
+        what = f"{len(unknown)} speaker{are} not known: {shown_names(list(unknown), are_names=sure)}."
         return found, [Flaw(what, next(iter(unknown.values())) or None, hint)]
     if not any(turn.role == "participant" for turn in found):
         return found, [Flaw("Nobody in it is the participant.", None, hint)]

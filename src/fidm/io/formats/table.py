@@ -1,8 +1,9 @@
-"""Tables of turns: CSV (.csv) with a row for each, and JSONL (.jsonl) with an object for each.
+"""Tables of turns: CSV (.csv) and TSV (.tsv) with a row for each, and JSONL (.jsonl) with an object for each.
 
 Columns are ``speaker``, ``start_s``, ``end_s`` and ``text``; if wanted also ``participant``, ``episode``,
 ``language`` and ``role`` ("participant", "assessor" or "other"). One file may hold many participants. JSONL
-keeps ``marks`` and ``words`` as well.
+keeps ``marks`` and ``words`` as well. Columns have commas, semicolons or tabs between them. Times are seconds
+(``72.5``; ``72,5`` where columns have no commas between them) or clock times (``1:12.5``, ``00:01:12,500``).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,6 +31,7 @@ from fidm.io.formats.base import (
     words_from,
     words_to,
 )
+from fidm.io.sheets import separator_of
 from fidm.talk import Transcript
 
 NEEDED = ("speaker", "start_s", "end_s", "text")
@@ -36,19 +39,25 @@ OPTIONAL = ("participant", "episode", "language", "role")
 WRITTEN = ("participant", "episode", "language", "speaker", "role", "start_s", "end_s", "text")
 
 
+USUAL = {
+    *NEEDED, *OPTIONAL, "begin", "channel", "duration", "end", "file", "from", "id", "line", "name", "offset",
+    "onset", "start", "start_time", "end_time", "tier", "time", "to", "transcript", "turn", "utterance", "who",
+}  # fmt: skip
+"""Names of columns; where a first row has two of them, it is no row of what was said."""
+
+TIME_HINT = "Give times in seconds, with a point, or as hours, minutes and seconds, such as 0:01:12.5."
+CLOCK = re.compile(r"(?:([0-9]{1,3}):(?=[0-5]?[0-9]:))?([0-9]{1,3}):([0-5]?[0-9](?:[.,][0-9]{0,9})?)")
+DECIMAL_COMMA = re.compile(r"-?[0-9]{1,9},[0-9]{0,9}")
+
+
 def read_csv(text: str, options: Options) -> RawFile:
-    """Read the text of a CSV file."""
-    first = text.lstrip().split("\n", 1)[0]
-    if "," not in first and (";" in first or "\t" in first):
-        between = "semicolons" if ";" in first else "tabs"
-        raise BrokenError(
-            f"has {between} between its columns.", 1, "Save it with commas, and with points in its numbers."
-        )
-    return _file(_csv_rows(text), options)
+    """Read the text of a CSV file, whatever stands between its columns."""
+    between = separator_of(text)
+    return _file(_csv_rows(text, between), options, commas=between != ",")
 
 
-def _csv_rows(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+def _csv_rows(text: str, between: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=between, strict=True)
     header: list[str] | None = None
     line = 1
     try:
@@ -65,7 +74,7 @@ def _csv_rows(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
                 raise BrokenError(
                     "A row has not as many cells as the first.",
                     here,
-                    "Texts with commas need quotes around them.",
+                    "Texts with the sign that separates columns need quotes around them.",
                 )
             yield here, dict(zip(header, cells, strict=True))
     except csv.Error:
@@ -94,26 +103,31 @@ def _jsonl_rows(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
         yield line, found
 
 
-def _file(rows: Iterator[tuple[int, Mapping[str, Any]]], options: Options) -> RawFile:
+def _file(
+    rows: Iterator[tuple[int, Mapping[str, Any]]], options: Options, *, commas: bool = False
+) -> RawFile:
     names = {name: options.columns.get(name, name) for name in (*NEEDED, *OPTIONAL)}
     file = RawFile()
     seen: set[tuple[object, ...]] = set()
     told: set[str] = set()
+    decimals: set[str] = set()
     for line, row in rows:
         missing = [name for name in NEEDED if names[name] not in row and name not in told]
         for name in missing:
             told.add(name)
             hint = f"Say which it is: columns={{{name!r}: …}}, or [columns] in grounding.toml."
-            hint = hint if name == names[name] else ""
+            hint = f"{_columns_of(row)} {hint if name == names[name] else ''}".strip()
             file.flaws.append(Flaw(f"has no column {names[name]!r}.", line or 1, hint))
         absent = [name for name in options.columns if name not in NEEDED and names[name] not in row]
         for name in absent:
             if name not in told:
                 told.add(name)
-                file.flaws.append(Flaw(f"has no column {names[name]!r}.", line or 1))
+                file.flaws.append(Flaw(f"has no column {names[name]!r}.", line or 1, _columns_of(row)))
         if line == 0 or any(names[name] not in row for name in NEEDED):
             continue
-        turn = _turn({name: row.get(column) for name, column in names.items()}, row, line, file.flaws)
+        cells = {name: row.get(column) for name, column in names.items()}
+        decimals |= {sign for time in ("start_s", "end_s") for sign in ".," if sign in str(cells[time])}
+        turn = _turn(cells, row, line, file.flaws, commas=commas)
         if turn is None:
             continue
         key = (turn.participant, turn.episode, turn.speaker, turn.start_s, turn.end_s, turn.text)
@@ -121,19 +135,49 @@ def _file(rows: Iterator[tuple[int, Mapping[str, Any]]], options: Options) -> Ra
             file.flaws.append(Flaw("The row repeats an earlier one.", line))
         seen.add(key)
         file.turns.append(turn)
+    if len(decimals) == 2 and not file.flaws:
+        file.flaws.append(
+            Flaw("Some times have points, others commas.", None, "Write all of them in one way.")
+        )
     return file
 
 
-def _turn(cells: Mapping[str, Any], row: Mapping[str, Any], line: int, flaws: list[Flaw]) -> RawTurn | None:
+def _columns_of(row: Mapping[str, Any]) -> str:
+    """The columns of a table, unless its first row may be something that was said."""
+    names = [name for name in row if re.fullmatch(r"[\w .()\[\]/-]{1,24}", name)]
+    are_names = sum(name.casefold() in USUAL for name in names) >= 2
+    if not are_names or any(re.match(r"\s*[0-9]", name) for name in row):
+        return "Its first row must hold the names of its columns."
+    more = f" and {len(row) - len(names)} more" if len(row) > len(names) else ""
+    return f"It has {', '.join(map(repr, names))}{more}."
+
+
+def _time(value: object, *, commas: bool) -> float:
+    """A time in seconds or as a clock shows it; raises ValueError for what is none."""
+    if not isinstance(value, str):
+        return number(value)
+    plain = value.strip()
+    clock = CLOCK.fullmatch(plain)
+    if clock is not None:
+        hours, minutes, seconds = clock.groups()
+        return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
+    if commas and DECIMAL_COMMA.fullmatch(plain):
+        plain = plain.replace(",", ".")
+    return number(plain)
+
+
+def _turn(
+    cells: Mapping[str, Any], row: Mapping[str, Any], line: int, flaws: list[Flaw], *, commas: bool
+) -> RawTurn | None:
     if not isinstance(cells["text"], str):
         flaws.append(Flaw("The text is missing or is no text.", line))
         return None
     times: dict[str, float] = {}
     for name in ("start_s", "end_s"):
         try:
-            times[name] = number(cells[name])
+            times[name] = _time(cells[name], commas=commas)
         except ValueError:
-            flaws.append(Flaw(f"{name} is not a number.", line, "Give times in seconds, with a point."))
+            flaws.append(Flaw(f"{name} is not a number.", line, TIME_HINT))
             return None
     text = clean(cells["text"])
     role = role_from(cells["role"])
@@ -158,13 +202,18 @@ def _name(value: object) -> str:
     return clean(str(value)) if isinstance(value, str | int) else ""
 
 
-def write_csv(transcript: Transcript) -> str:
+def write_csv(transcript: Transcript, *, between: str = ",") -> str:
     """Return the text of a CSV file."""
     out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out, delimiter=between, lineterminator="\n")
     writer.writerow(WRITTEN)
     writer.writerows([row[name] for name in WRITTEN] for row in _written(transcript))
     return out.getvalue()
+
+
+def write_tsv(transcript: Transcript) -> str:
+    """Return the text of a table with tabs between its columns."""
+    return write_csv(transcript, between="\t")
 
 
 def write_jsonl(transcript: Transcript) -> str:
@@ -195,6 +244,7 @@ def _written(transcript: Transcript) -> Iterator[dict[str, Any]]:
 
 _BASIC = ("times", "untimed", "empty", "roles", "language", "participant")
 CSV = Format("csv", "CSV", (".csv",), _BASIC, read_csv, write_csv, takes_columns=True)
+TSV = Format("tsv", "TSV", (".tsv",), _BASIC, read_csv, write_tsv, takes_columns=True)
 JSONL = Format(
     "jsonl",
     "JSONL",

@@ -4,7 +4,7 @@ Each tier is a speaker, by its name; ``PAR@anything`` is PAR. Tiers named ``even
 say when something happened; tiers such as ``comments``, ``phones`` or ``%mor`` are passed over. Tiers of
 words, as the Montreal Forced Aligner writes them (``words``, ``PAR - words``), give the times of words within
 the speaker's utterances; where there are no utterances, words are joined into them up to silences of 0.5 s.
-An interval without text is silence, so turns without words cannot be kept; nor, when a file is written, can
+An interval without text, or with ``<p>``, ``sp`` or ``sil``, is silence, so turns without words cannot be kept; nor, when a file is written, can
 marks (but events, on a tier of their own) and word times.
 
 Read by code of our own: rustling 0.9 garbles every character beyond ASCII, refuses texts of several lines,
@@ -24,6 +24,7 @@ from fidm.io.formats.base import (
     Happening,
     Options,
     RawFile,
+    SILENT,
     Said,
     Tier,
     clean,
@@ -121,7 +122,7 @@ def _read_tier(tokens: _Tokens, file: RawFile, *, is_interval: bool) -> Tier:
         said = tokens.words()
         if said and holds == "events":
             file.events.append(Happening(start, end, line))
-        elif said and is_interval:
+        elif is_interval and said.casefold() not in SILENT:
             tier.rows.append(Said(said, start, end, line))
     return tier
 
