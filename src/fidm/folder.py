@@ -23,6 +23,7 @@ from fidm.experiments.comparison import Comparison, hash_columns, hash_condition
 from fidm.experiments.contrasts import asked_for
 from fidm.experiments.reliability import Reliability, learned_numbers
 from fidm.experiments.shared import fit_learnable
+from fidm.files import is_interrupted
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
 from fidm.gaps import learners_of
@@ -72,6 +73,7 @@ class StudyFolder:
         people whose data have problems, instead of refusing the study.
         """
         folder = Path(path)
+        require_grounded(folder)
         applied = bring_up_to_date(folder, on_progress=on_progress)
         study = Study(folder)
         tasks = study_tasks(study, task)
@@ -313,6 +315,23 @@ def read_talks(
         if on_progress is None
         else lambda done, of: on_progress("reading dialogs", done, of),
     )
+
+
+def lacks_grounding(folder: Path) -> bool:
+    """Return whether a study has dialogs, but no table of steps yet."""
+    if not folder.is_dir() or any(folder.glob("steps*")) or is_interrupted(folder):
+        return False
+    return (folder / read_settings(folder).talks).exists()
+
+
+def require_grounded(folder: Path) -> None:
+    """Raise where a study's dialogs have not been grounded yet; say how to do that."""
+    if lacks_grounding(folder):
+        raise DataError(
+            f"{read_settings(folder).talks}/ found, not yet grounded. Run: fidm ground {folder} (this step) "
+            f"or fidm run {folder} (all steps).",
+            source=str(folder),
+        )
 
 
 def is_older(fit: Path, folder: Path) -> bool:

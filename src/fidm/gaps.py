@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -245,6 +245,49 @@ def segment_uses(cohort: Cohort, *, inferred: float = 0.0) -> pl.DataFrame:
             "n_inferred": inferred_moves(cohort),
         }
     )
+
+
+def forecast(cohort: Cohort, *, inferred: float = 0.0) -> dict[str, int]:
+    """Return how many actions will count in action sensitivity, and why the others will not.
+
+    ``counted``; ``in_doubt``: in segments that await review; ``after_doubt``: after such a segment, or after
+    one that was rejected, until a named place says where the person is; ``inferred``: filled in by the
+    planner, where those weigh nothing. Each action is counted once, by the first reason.
+    """
+    n = cohort.n_steps
+    of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
+    own = np.full(n, -1) if cohort.segment is None else cohort.segment
+    waits = np.append(awaits_review(cohort), False)
+    row = np.where(own >= 0, own + cohort.segment_offsets[of_step], cohort.n_segments)
+    is_out = np.zeros(n, np.bool_) if cohort.weight is None else cohort.weight == 0
+    filled_in = np.zeros(n, np.bool_) if cohort.inferred is None else cohort.inferred
+    in_doubt, after = is_out & waits[row], is_out & ~waits[row]
+    planned = ~is_out & filled_in & (inferred == 0)
+    parts = {"in_doubt": in_doubt, "after_doubt": after, "inferred": planned}
+    lost = {name: int(part.sum()) for name, part in parts.items()}
+    return {"actions": n, "counted": n - sum(lost.values()), **lost}
+
+
+FORECAST = {
+    "in_doubt": "in segments that need review",
+    "after_doubt": "after such a segment, until a named place",
+    "inferred": "inferred by the planner",
+}
+"""Why actions do not count, in words."""
+
+
+def say_forecast(found: Mapping[str, int]) -> str:
+    """Return a forecast in words.
+
+    Examples
+    --------
+    >>> say_forecast({"actions": 10, "counted": 7, "in_doubt": 2, "after_doubt": 0, "inferred": 1})
+    '70% of 10 actions will count for η; not 20% in segments that need review, 10% inferred by the planner'
+    """
+    of = max(1, found["actions"])
+    said = f"{found['counted'] / of:.0%} of {count(found['actions'], 'action')} will count for η"
+    lost = [f"{found[key] / of:.0%} {words}" for key, words in FORECAST.items() if found[key]]
+    return f"{said}; not {', '.join(lost)}" if lost else said
 
 
 def say_counted(uses: pl.DataFrame, status: pl.Series) -> str:

@@ -30,8 +30,8 @@ from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
 from fidm.fit.regression import Formulas, require_known
-from fidm.folder import StudyFolder, choose_part, read_talks, study_channels, study_tasks
-from fidm.gaps import Gaps, learners_of, scripts_used
+from fidm.folder import StudyFolder, choose_part, read_talks, require_grounded, study_channels, study_tasks
+from fidm.gaps import Gaps, forecast, learners_of, scripts_used
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
@@ -139,6 +139,7 @@ class GroundedStudy:
             "shares": self.grounded.shares(),
             "doubts": dict(self.doubts().iter_rows()),
             "steps": self.grounded.cohort.n_steps,
+            "forecast": forecast(self.grounded.cohort),
             "checks_failed": self.grounded.checks.height,
             "agreement": self.agreement,
             "provenance": json.loads(json.dumps(dict(self.grounded.provenance), default=str)),
@@ -188,6 +189,10 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
             agreement = _agreement(grounder)
         finally:
             grounder.close()
+        if not grounded.cohort.n_steps:
+            raise DataError(
+                _nothing_read(len(dialogs), _meant_task(dialogs, name, chosen.language)), source=str(place)
+            )
         also = {"speakers": dict(chosen.speakers), "columns": dict(chosen.columns), "untimed": chosen.untimed}
         grounded = replace(grounded, provenance={**grounded.provenance, "reading": also})
         on_progress("writing", 0, 1)
@@ -217,6 +222,16 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         gaps=gaps.say("dialog"),
         meant_task=_meant_task(dialogs, name, chosen.language),
     )
+
+
+def _nothing_read(n_dialogs: int, meant_task: str) -> str:
+    """Why there is nothing to write, and what to check."""
+    hint = (
+        f"Their words fit the task {meant_task}: --task {meant_task}."
+        if meant_task
+        else ("Check who is the participant (--roles), the language (--language) and the task (--task).")
+    )
+    return f"No move could be read in {count(n_dialogs, 'dialog')}, so nothing was written. {hint}"
 
 
 def _meant_task(dialogs: Transcripts, task: str | Path, language: str) -> str:
@@ -382,6 +397,7 @@ def fit_study(
     on_progress: Progress = silent,
 ) -> FittedStudy:
     """Learn what people share, estimate everybody, and write both, as ``fidm fit`` does; part by part."""
+    require_grounded(study)
     applied = bring_up_to_date(study, on_progress=on_progress)
     opened = Study(study)
     tasks = study_tasks(opened, task)

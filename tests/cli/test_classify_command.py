@@ -108,8 +108,10 @@ def test_what_cannot_be_run_is_shown_empty_with_the_command_that_helps(ran):
 
 def test_the_last_lines_say_what_was_written(ran):
     page, out = ran
-    assert page.rstrip().endswith("Research use only, not a diagnosis.")
-    last = page.rstrip().splitlines()[-2]
+    *_, kept, last = page.splitlines()
+    assert kept == "Research use only, not a diagnosis."
+    assert last.startswith("Next: fidm ")
+    last = page.rstrip().splitlines()[-3]
     assert last.startswith("Wrote classify.json")
     assert "classify-summary.md" in last
     assert last.endswith(f"to {out}")

@@ -129,7 +129,7 @@ def test_parts_give_the_same_numbers(study, cohort, tmp_path, capsys):
     assert main(["fit", str(study), *options]) == 0
     page = capsys.readouterr().out.splitlines()
     assert main(["fit", str(tmp_path / "parts"), *options]) == 0
-    assert capsys.readouterr().out.splitlines()[:-2] == page[:-2]
+    assert capsys.readouterr().out.splitlines()[:-3] == page[:-3]
     whole = pl.read_parquet(study / "profile.parquet")
     assert OTHER[0] in whole.columns
     assert pl.read_parquet(tmp_path / "parts" / "profile.parquet").equals(whole)

@@ -36,7 +36,9 @@ def test_a_report_is_written_and_said(study, capsys):
     assert "Report of 8 participants" in out
     assert "single people" in out
     assert f"Wrote {study / 'report.html'}, {study / 'report.json'}" in out
-    assert out.rstrip().endswith("Research use only, not a diagnosis.")
+    *_, kept, last = out.splitlines()
+    assert kept == "Research use only, not a diagnosis."
+    assert last.startswith("Next: fidm ")
     data = json.loads((study / "report.json").read_text("utf-8"))
     assert len(data["people"]) == 8
     sections = {section["id"]: section for section in data["sections"]}

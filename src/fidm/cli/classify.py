@@ -99,6 +99,7 @@ def classify(
     from fidm.line import classify_study
     from fidm.plot.save import write_with_figures
     from fidm.present.classification import show
+    from fidm.present.next import say_next
     from fidm.present.summary import write_summary
 
     names = _listed(representations)
@@ -148,6 +149,7 @@ def classify(
     if opened.is_simulated:
         say_simulated(console)
     finish(console, written, target, None)  # who is out was said above
+    say_next(console, study, after="result")
     return 0
 
 

@@ -32,6 +32,7 @@ def fit(
         Print a summary as JSON instead of a page.
     """
     from fidm.line import fit_study
+    from fidm.present.next import say_next
     from fidm.present.study import show_fitted
 
     with progress_bar() as bars:
@@ -40,5 +41,7 @@ def fit(
     if json:
         print_json(found.to_dict())
     else:
-        show_fitted(found, page(), estimated=options.lapse is not None or found.fit.method == "eb")
+        console = page()
+        show_fitted(found, console, estimated=options.lapse is not None or found.fit.method == "eb")
+        say_next(console, study, after="fit")
     return 0

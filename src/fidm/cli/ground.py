@@ -30,6 +30,7 @@ def ground_study(
         Print the result as JSON.
     """
     from fidm.line import ground_study as run
+    from fidm.present.next import say_next
     from fidm.present.study import show_grounded
 
     with progress_bar(rates=True) as bars:
@@ -39,5 +40,7 @@ def ground_study(
     if json:
         print_json(found.to_dict())
     else:
-        show_grounded(found, page())
+        console = page()
+        show_grounded(found, console)
+        say_next(console, study, after="ground")
     return 0

@@ -74,6 +74,7 @@ def report(
     """
     from joblib import cpu_count
 
+    from fidm.present.next import say_next
     from fidm.report.opening import write_key
     from fidm.report.report import DEIDENTIFIED, NAME, build_report, targets
 
@@ -105,7 +106,9 @@ def report(
     if json:
         print_json({"written": [str(path) for path in written], **found.about()})
         return 0
-    _show(found, written, page())
+    console = page()
+    _show(found, written, console)
+    say_next(console, study, after="report")
     return 0
 
 

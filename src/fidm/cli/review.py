@@ -65,12 +65,14 @@ def review(
         raise DataError(
             f"The review page needs the package {error.name}. Install it with: pip install 'fidm[web]'"
         ) from None
+    from fidm.folder import require_grounded
     from fidm.tasks.compile import load_task
 
     if sample is not None and sample < 1:
         raise DataError(f"--sample is {sample}; it must be 1 or more.")
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
+    require_grounded(study)
     console = page()
     with listen(port) as sock:
         with progress_bar() as bars:
@@ -138,6 +140,7 @@ def _opened(address: str) -> Iterator[bool]:
 def _finish(console: Console, study: Path) -> int:
     """Make the study's tables again with what was decided, and say so."""
     from fidm.grounding.review.apply import bring_up_to_date
+    from fidm.present.next import say_next
 
     with progress_bar() as bars:
         said = bring_up_to_date(study, on_progress=bars.step)
@@ -147,4 +150,5 @@ def _finish(console: Console, study: Path) -> int:
         console.print(f"\n{said}", soft_wrap=True, markup=False)
         console.print(f"Wrote steps, segments and grounding to {study}", soft_wrap=True, markup=False)
     console.print(NOT_A_DIAGNOSIS, style="dim")
+    say_next(console, study, after="review")
     return 0

@@ -171,6 +171,10 @@ def finish(console: Console, files: Iterable[Path], target: Path, opened: StudyF
         say_who(console, opened)
     console.print(f"\nWrote {_named(list(files))} to {target}", soft_wrap=True, markup=False)
     console.print(NOT_A_DIAGNOSIS, style="dim")
+    if opened is not None:
+        from fidm.present.next import say_next
+
+        say_next(console, opened.path, after="result")
 
 
 def say_who(console: Console, opened: StudyFolder) -> None:

@@ -28,8 +28,9 @@ from fidm.fit.inferred import BothWays
 from fidm.fit.profile import SENSITIVITY, Profile, number_text
 from fidm.fit.profile import STATUSES as STATUS_NAMES
 from fidm.folder import StudyFolder
-from fidm.gaps import say_counted, segment_uses
+from fidm.gaps import forecast, say_counted, say_forecast, segment_uses
 from fidm.grounding.ground import NOTHING_SAID
+from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import read_grounding
 from fidm.io.columns import say_reasons
 from fidm.io.study import read_cohort
@@ -456,6 +457,7 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
             rows.append([words, f"{n:,}", f"{n / max(1, table.height):.1%}"])
     console.print(table_of(["segments", "number", "share"], rows))
     note(console, *filter(None, [say_counted(segment_uses(grounded.cohort), table["status"])]))
+    note(console, say_forecast(forecast(grounded.cohort)))
     _show_doubts(found, console)
     warn(console, *found.warnings)
     faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()
@@ -474,7 +476,7 @@ def _show_doubts(found: GroundedStudy, console: Console) -> None:
     """Why segments need review, how much was inferred, and how far rules and model agreed."""
     doubts = found.doubts()
     if doubts.height:
-        listed = ", ".join(f"{name} {n:,}" for name, n in doubts.head(6).iter_rows())
+        listed = "; ".join(f"{doubt_in_words(name)} ({n:,})" for name, n in doubts.head(6).iter_rows())
         note(console, f"why review: {listed}")
     share = found.grounded.shares()["inferred_moves"]
     if share:

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from fidm.errors import FidmError, count
-from fidm.gaps import named, say_counted, segment_uses
+from fidm.gaps import forecast, named, say_counted, say_forecast, segment_uses
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail
@@ -407,7 +407,8 @@ def grounding_section(opened: Opened) -> dict[str, Any]:
         )
     tables += _doubt_table(segments)
     audits, told = audit_tables(opened)
-    said += [*_inferred_words(opened), EFFORT_COUNTS, *told]
+    counted = say_forecast(forecast(opened.known.cohort, inferred=opened.known.fit.inferred))
+    said += [f"{counted}.", *_inferred_words(opened), EFFORT_COUNTS, *told]
     tables += audits
     if (opened.folder / FOLDER / "problems.csv").is_file():
         tables += _problem_table(opened)
