@@ -4,8 +4,8 @@ Run from the repository root::
 
     python benchmarks/transcripts.py
 
-Each format is read at two sizes that differ by a factor of ten; CSV at 5 and 50 MB. The time per megabyte must stay
-about the same: a ratio near 1 is linear, near 10 quadratic. The exit code is 1 if a ratio is above 2.
+Each format is read at two sizes that differ by a factor of ten; CSV at 5 and 50 MB. The time per megabyte
+must stay about the same: a ratio near 1 is linear, near 10 quadratic. The exit code is 1 if a ratio is above 2.
 """
 
 from __future__ import annotations
@@ -79,9 +79,7 @@ def main() -> int:
     for suffix, (small, large) in cases.items():
         before, after = seconds_per_mb(small, suffix), seconds_per_mb(large, suffix)
         worst = max(worst, after / before)
-        print(
-            f"{suffix:10} {before:6.3f} s/MB, ten times as large {after:6.3f} s/MB, ratio {after / before:.2f}"
-        )
+        print(f"{suffix:10} {before:6.3f} s/MB, ten times as large {after:6.3f}, ratio {after / before:.2f}")
     return int(worst > MOST)
 
 

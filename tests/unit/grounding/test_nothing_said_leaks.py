@@ -230,7 +230,7 @@ BROKEN = {
     "PH.csv": f"wer,von,bis,{CANARIES[0]}\nPAR,0,1,{CANARY}\n",
     "PI.csv": f"{CANARIES[0]},{CANARIES[1]},a,b\nPAR,0,1,{CANARY}\n",
     "PJ.csv": f'speaker,start_s,end_s,text\nPAR,0,1,"{CANARY}\n',
-    "PK.csv": f"speaker;start_s;end_s;text\nPAR;0;1;{CANARY}\n",
+    "PK.csv": f"speaker;start_s;end_s;text\nPAR;0;1;{CANARY};{CANARY}\n",
     "PL.csv": f"speaker,start_s,end_s,text,role\nPAR,0,1,{CANARY},{CANARIES[0]}\n",
     "PM.jsonl": f'{{"speaker": "PAR", "text": "{CANARY}", "start_s": "{CANARIES[0]}", "end_s": 1}}\n{{"{CANARIES[0]}": \n',
     "PN.csv": f"speaker,start_s,end_s,text,participant\nPAR,0,1,{CANARY},PN\nPAR,0,1,{CANARY},PN\n",

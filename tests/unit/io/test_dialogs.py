@@ -55,7 +55,7 @@ def test_a_folder_is_read_deep_sorted_and_without_hidden_files(tmp_path):
 
 def test_all_samples_are_read_together():
     found = read(DATA, roles=DATA / "roles.toml")
-    assert len(found) == 17
+    assert len(found) == 18
     assert {one.format for one in found} == {one.name for one in formats()}
     assert all(turn.text == turn.text.strip() for one in found for turn in one)
 

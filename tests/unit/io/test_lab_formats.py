@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fidm.errors import DataError
-from fidm.io.dialogs import read
+from fidm.io.dialogs import read, write
 from fidm.talk import Transcript, Turn
 
 ROLES = {"SPEAKER_00": "participant", "SPEAKER_01": "assessor"}

@@ -116,8 +116,8 @@ def who_is(turn: RawTurn, roles: Mapping[str, Role]) -> tuple[str, Role | None]:
 def shown_names(names: list[str], *, are_names: bool = False) -> str:
     """Return names of speakers for a message; what does not look like a name is counted, not shown.
 
-    A table whose columns are mixed up has words in the place of names. Names with spaces, such as Dr Smith, are
-    shown where ``are_names`` says that these are surely speakers.
+    A table whose columns are mixed up has words in the place of names. Names with spaces, such as Dr Smith,
+    are shown where ``are_names`` says that these are surely speakers.
     """
     plain = [name for name in names if _is_name(name, are_names)] if len(names) <= MOST_NAMES else []
     others = len(names) - len(plain)
@@ -140,7 +140,7 @@ def _is_name(name: str, are_names: bool) -> bool:
 
 
 def _are_speakers(turns: list[RawTurn]) -> bool:
-    """Whether what stands for speakers is: few, each with several turns, who say more than there are names."""
+    """Whether these are speakers: few, each with several turns, who say more than there are names."""
     names = Counter(turn.speaker for turn in turns)
     texts = {turn.text for turn in turns}
     return 2 * len(names) <= len(turns) and len(texts) > len(names) and min(names.values(), default=0) >= 2

@@ -41,7 +41,8 @@ WRITTEN = ("participant", "episode", "language", "speaker", "role", "start_s", "
 
 USUAL = {
     *NEEDED, *OPTIONAL, "begin", "channel", "duration", "end", "file", "from", "id", "line", "name", "offset",
-    "onset", "start", "start_time", "end_time", "tier", "time", "to", "transcript", "turn", "utterance", "who",
+    "onset", "start", "start_time", "end_time", "tier", "time", "to", "transcript", "turn", "utterance",
+    "who",
 }  # fmt: skip
 """Names of columns; where a first row has two of them, it is no row of what was said."""
 

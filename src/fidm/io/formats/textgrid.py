@@ -4,8 +4,8 @@ Each tier is a speaker, by its name; ``PAR@anything`` is PAR. Tiers named ``even
 say when something happened; tiers such as ``comments``, ``phones`` or ``%mor`` are passed over. Tiers of
 words, as the Montreal Forced Aligner writes them (``words``, ``PAR - words``), give the times of words within
 the speaker's utterances; where there are no utterances, words are joined into them up to silences of 0.5 s.
-An interval without text, or with ``<p>``, ``sp`` or ``sil``, is silence, so turns without words cannot be kept; nor, when a file is written, can
-marks (but events, on a tier of their own) and word times.
+An interval without text, or with ``<p>``, ``sp`` or ``sil``, is silence, so turns without words cannot be
+kept; nor, when a file is written, can marks (but events, on a tier of their own) and word times.
 
 Read by code of our own: rustling 0.9 garbles every character beyond ASCII, refuses texts of several lines,
 and ends the whole process when a file announces more intervals than memory can hold. Praat itself reads the
@@ -19,12 +19,12 @@ from collections.abc import Iterator
 
 from fidm.errors import DataError
 from fidm.io.formats.base import (
+    SILENT,
     BrokenError,
     Format,
     Happening,
     Options,
     RawFile,
-    SILENT,
     Said,
     Tier,
     clean,
