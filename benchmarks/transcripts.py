@@ -5,7 +5,7 @@ Run from the repository root::
     python benchmarks/transcripts.py
 
 Each format is read at two sizes that differ by a factor of ten; CSV at 5 and 50 MB. The time per megabyte
-must stay about the same: a ratio near 1 is linear, near 10 quadratic. The exit code is 1 if a ratio is above 2.
+must stay about the same: a ratio near 1 is linear, near 10 quadratic. The exit code is 1 above 2.
 """
 
 from __future__ import annotations
