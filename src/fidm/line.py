@@ -50,6 +50,7 @@ from fidm.grounding.store import (
 )
 from fidm.io.columns import count_reasons, excluded_people
 from fidm.io.dialogs import formats
+from fidm.io.formats.base import files_below
 from fidm.io.study import Study, read_manifest
 from fidm.record import plain
 from fidm.registry import GROUNDERS
@@ -193,7 +194,7 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
             raise DataError(
                 _nothing_read(len(dialogs), _meant_task(dialogs, name, chosen.language)), source=str(place)
             )
-        also = {"speakers": dict(chosen.speakers), "columns": dict(chosen.columns), "untimed": chosen.untimed}
+        also = chosen.model_dump(include={"speakers", "roles", "columns", "untimed"})
         grounded = replace(grounded, provenance={**grounded.provenance, "reading": also})
         on_progress("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
@@ -284,8 +285,7 @@ def _not_read(place: Path) -> tuple[Path, ...]:
     known = {suffix for one in formats() for suffix in one.suffixes}
     if not place.is_dir():
         return ()
-    files = (path for path in place.rglob("*") if path.is_file() and not path.name.startswith("."))
-    return tuple(path for path in files if path.suffix.casefold() not in known)
+    return tuple(path for path in files_below(place) if path.suffix.casefold() not in known)
 
 
 def _agreement(grounder: Any) -> dict[str, int] | None:

@@ -135,7 +135,8 @@ class _Line:
         is_grounded = (self.folder / GROUNDED).is_file()
         tables = [path for path in found if not is_grounded or path not in given]
         if name == "ground":
-            return [*study, *given, self.folder / "grounding.toml", self._talks()]
+            roles = [self.folder / one for one in [read_settings(self.folder).roles] if one]
+            return [*study, *given, self.folder / "grounding.toml", *roles, self._talks()]
         channels = make_channels(read_manifest(self.folder).channels, source=str(self.folder / "study.toml"))
         tables += [Path(inspect.getfile(type(one))) for one in channels]  # a class may be the study's own
         if name in ("fit", "compare"):

@@ -5,6 +5,8 @@
     by = "rules"                # or "llm", "hybrid", or a grounder of another package
     language = "yue"            # or the path of a language file
 
+    roles = "roles.csv"         # who is who, file by file: the columns file, speaker, role
+
     [speakers]                  # who is who, by the names the files use
     SPEAKER_00 = "assessor"
 
@@ -113,6 +115,7 @@ class GroundingFile(_Table):
     context_turns: int = Field(6, ge=0, le=100)
     untimed: Literal["problem", "keep"] = "problem"
     speakers: dict[str, Literal["participant", "assessor", "other"]] = Field(default_factory=dict)
+    roles: str = ""
     columns: dict[str, str] = Field(default_factory=dict)
     counting: CountingTable = Field(default_factory=CountingTable)
     segmenting: SegmentingTable = Field(default_factory=SegmentingTable)

@@ -28,7 +28,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -48,7 +48,7 @@ from fidm.io.formats.base import (
     read_file,
     tidy,
 )
-from fidm.io.formats.checks import KNOWN, Asked, load_roles, same_talk, transcripts_of
+from fidm.io.formats.checks import KNOWN, Asked, Roles, load_roles, same_talk, transcripts_of
 from fidm.registry import FORMATS
 from fidm.talk import Transcript, Transcripts
 
@@ -94,7 +94,7 @@ def read(
     *,
     participant: str | Callable[[Path], str] | None = None,
     names: Literal["file", "folder"] = "file",
-    roles: Mapping[str, str] | str | Path | None = None,
+    roles: Mapping[str, Any] | str | Path | Roles | None = None,
     columns: Mapping[str, str] | None = None,
     language: str = "",
     strict: bool = True,
@@ -117,9 +117,10 @@ def read(
         the episode: ``P001/visit1.cha``. Files that say it themselves are not concerned.
     roles : mapping or path, optional
         Who the speakers are, such as ``{"SPEAKER_00": "participant", "SPEAKER_01": "assessor"}``, or the
-        path of a TOML, JSON or CSV file with that. Upper and lower case are alike. Comes before what the
-        file says and before the usual names (PAR, participant, child, patient; INV, assessor, examiner,
-        interviewer, …).
+        path of a TOML or JSON file with that, or of a table (CSV, Excel, …) with the columns ``speaker`` and
+        ``role``. Where it differs from file to file, ``{"P001.cha": {"SPEAKER_00": "participant"}}``, or a
+        column ``file``. Upper and lower case are alike. Comes before what the file says and before the usual
+        names (PAR, participant, child, patient; INV, assessor, examiner, interviewer, …).
     columns : mapping, optional
         What a table calls ``speaker``, ``start_s``, ``end_s``, ``text``, ``participant``, ``episode``,
         ``language`` or ``role``, such as ``{"text": "utterance"}``.
@@ -167,7 +168,7 @@ def read(
     in_folders = names == "folder"
     forced = FORMATS.find(format) if format is not None else None
     known = load_roles(roles)
-    roles_file = None if roles is None or isinstance(roles, Mapping) else Path(roles)
+    roles_file = Path(known.source) if known.source else None
     by_suffix = dict.fromkeys(forced.suffixes, forced) if forced else _suffixes()
     files = find_files(source, tuple(by_suffix), but=roles_file)
     if isinstance(participant, str) and (len(files) != 1 or not clean(participant)):
@@ -175,7 +176,8 @@ def read(
             f"participant= names one file, and there are {len(files)}. Give a function from the path instead."
         )
     read_by = [forced or by_suffix.get(path.suffix.casefold()) for path, _ in files]
-    options = Options(_columns(columns, read_by), frozenset(KNOWN) | frozenset(known))
+    options = Options(_columns(columns, read_by), frozenset(KNOWN) | known.names())
+    known.require_files(path for path, _ in files)
     done: list[tuple[str, list[Transcript]]] = []
     problems: list[tuple[str, str, Flaw]] = []
     for number, (path, name) in enumerate(files, 1):
@@ -184,7 +186,7 @@ def read(
             return f"{path.parent.name}/{path.stem}" if in_folders else _participant(path, participant)
 
         asked = Asked(
-            known, language, untimed, participant if isinstance(participant, str) else None, name_of
+            known.of(path), language, untimed, participant if isinstance(participant, str) else None, name_of
         )
         try:
             one = forced or _by_suffix(path, by_suffix)

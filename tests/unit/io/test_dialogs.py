@@ -130,9 +130,12 @@ def test_roles_that_are_none(text, tmp_path):
 
 def test_roles_come_before_what_the_file_says(tmp_path):
     file = tmp_path / "a.csv"
-    file.write_text("speaker,role,start_s,end_s,text\nINV,participant,0,1,one\nPAR,,1,2,two\n")
-    assert [turn.role for turn in read(file)[0]] == ["participant", "participant"]
-    assert [turn.role for turn in read(file, roles={"inv": "other"})[0]] == ["other", "participant"]
+    file.write_text("speaker,role,start_s,end_s,text\nINV,participant,0,1,one\nEXA,,1,2,two\n")
+    assert [turn.role for turn in read(file)[0]] == ["participant", "assessor"]
+    assert [turn.role for turn in read(file, roles={"inv": "other", "exa": "participant"})[0]] == [
+        "other",
+        "participant",
+    ]
 
 
 def test_unknown_speakers_are_named_but_words_are_not(tmp_path):
@@ -403,3 +406,75 @@ def test_a_folder_per_participant_holds_their_episodes(tmp_path):
 def test_what_is_not_there_is_said_to_be_missing(tmp_path):
     with pytest.raises(DataError, match="no such file"):
         read(tmp_path / "nosuch")
+
+
+# ---------------------------------------------------------------------- roles, file by file
+
+TWO = "speaker,start_s,end_s,text\nSPEAKER_00,0,1,go left\nSPEAKER_01,1,2,and then\n"
+
+
+def two_files(tmp_path):
+    for name in ("P1.csv", "P2.csv"):
+        (tmp_path / "talks").mkdir(exist_ok=True)
+        (tmp_path / "talks" / name).write_text(TWO)
+    return tmp_path / "talks"
+
+
+BY_FILE = {
+    "P1.csv": {"SPEAKER_00": "participant", "SPEAKER_01": "assessor"},
+    "P2.csv": {"SPEAKER_00": "Assessor", "SPEAKER_01": "participant "},
+}
+
+
+def test_roles_may_differ_from_file_to_file(tmp_path):
+    talks, table = two_files(tmp_path), tmp_path / "roles.csv"
+    rows = [(name, who, role) for name, own in BY_FILE.items() for who, role in own.items()]
+    table.write_text("File;Speaker;Role\n" + "".join(f"{';'.join(row)}\n" for row in rows))
+    for roles in (BY_FILE, table):
+        found = read(talks, roles=roles)
+        assert [[turn.role for turn in one] for one in found] == [
+            ["participant", "assessor"],
+            ["assessor", "participant"],
+        ]
+
+
+def test_a_role_that_is_not_filled_in_is_told_with_its_file(tmp_path):
+    talks, table = two_files(tmp_path), tmp_path / "roles.csv"
+    table.write_text(
+        "file,speaker,role\nP1.csv,SPEAKER_00,\nP1.csv,SPEAKER_01,assessor\nP2.csv,SPEAKER_00,boss\n"
+    )
+    with pytest.raises(DataError, match="does not say who everybody is") as raised:
+        read(talks, roles=table)
+    first, second = raised.value.problems
+    assert (first.where, first.what) == ("P1.csv", "The role of 'SPEAKER_00' is empty.")
+    assert second.where == "P2.csv"
+    assert "participant" in first.hint
+
+
+def test_roles_of_files_that_are_not_there_are_told(tmp_path):
+    talks = two_files(tmp_path)
+    with pytest.raises(DataError, match=r"not among the dialogs: P3.csv. Did you mean P"):
+        read(talks, roles={**BY_FILE, "P3.csv": {"SPEAKER_00": "participant"}})
+
+
+def test_two_participants_and_no_assessor_is_a_question(tmp_path):
+    file = tmp_path / "P1.csv"
+    file.write_text(
+        "speaker,start_s,end_s,text,role\nPAR0,0,1,left,participant\nPAR1,1,2,and then,participant\n"
+        "PAR0,2,3,up,participant\nPAR1,3,4,okay,participant\n"
+    )
+    with pytest.raises(
+        DataError, match="2 speakers are participants, and nobody is the assessor: 'PAR0', 'PAR1'"
+    ):
+        read(file)
+    assert {turn.role for turn in read(file, roles={"PAR1": "assessor"})[0]} == {"participant", "assessor"}
+    both = read(file, roles={"PAR0": "participant", "PAR1": "participant"})[0]
+    assert {turn.role for turn in both} == {"participant"}
+
+
+def test_studies_below_the_dialogs_are_not_read(tmp_path):
+    talks = two_files(tmp_path)
+    (talks / "study").mkdir()
+    (talks / "study" / "study.toml").write_text("schema = 1\n")
+    (talks / "study" / "P3.csv").write_text(TWO)
+    assert len(read(talks, roles=BY_FILE)) == 2

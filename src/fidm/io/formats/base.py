@@ -14,7 +14,7 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
@@ -459,7 +459,8 @@ Source = str | Path | Iterable[str | Path]
 def find_files(source: Source, suffixes: Sequence[str], *, but: Path | None = None) -> list[tuple[Path, str]]:
     """Return the files that a source names, each with the name by which messages call it.
 
-    Of folders all files of known suffixes are taken, however deep, sorted by name; hidden ones are left out.
+    Of folders all files of known suffixes are taken, however deep, sorted by name; hidden ones, and folders
+    below that hold a study of their own (``study.toml``), are left out.
     """
     if isinstance(source, str | Path | os.PathLike):
         return _unique(_files_of(Path(source), suffixes), but)
@@ -475,16 +476,22 @@ def find_files(source: Source, suffixes: Sequence[str], *, but: Path | None = No
     return _unique(found, but)
 
 
+def files_below(folder: Path) -> Iterator[Path]:
+    """Give the files in a folder, however deep; not hidden ones, nor those of studies that lie in it."""
+    for place, inside, names in os.walk(folder):
+        inside[:] = sorted(
+            one for one in inside if not one.startswith(".") and not Path(place, one, "study.toml").exists()
+        )
+        yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
+
+
 def _files_of(path: Path, suffixes: Sequence[str]) -> list[tuple[Path, str]]:
     try:
         if path.is_dir():
-            inside = [(file, file.relative_to(path)) for file in path.rglob("*")]
             found = [
-                (file, name.as_posix())
-                for file, name in inside
+                (file, file.relative_to(path).as_posix())
+                for file in files_below(path)
                 if file.suffix.casefold() in suffixes
-                and not any(part.startswith(".") for part in name.parts)
-                and file.is_file()
             ]
             if not found:
                 raise DataError(f"has no dialogs ({', '.join(suffixes)}).", source=str(path))

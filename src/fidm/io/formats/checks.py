@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 import re
 import tomllib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
-from fidm.errors import DataError
+import polars as pl
+
+from fidm.errors import DataError, Problem, count, few, listed, meant
 from fidm.io.formats.base import Flaw, Happening, RawFile, RawTurn, clean
+from fidm.io.sheets import SHEETS, TEXTS, read_table, table_columns
 from fidm.talk import ROLES, Mark, Role, Transcript, Turn
 
 KNOWN: dict[str, Role] = {
@@ -44,54 +46,116 @@ KNOWN: dict[str, Role] = {
 MOST_NAMES, LONGEST_NAME = 12, 24
 
 
-def load_roles(roles: Mapping[str, str] | str | Path | None) -> dict[str, Role]:
-    """Return the roles by name, in lower case; a path is read as TOML, JSON or CSV (speaker, role)."""
-    if roles is None:
-        return {}
-    given = dict(roles) if isinstance(roles, Mapping) else _from_file(Path(roles))
-    source = "" if isinstance(roles, Mapping) else str(roles)
-    found: dict[str, Role] = {}
-    for name, said in given.items():
-        role = next(
-            (role for role in ROLES if isinstance(said, str) and role == said.strip().casefold()), None
-        )
-        if role is None or not isinstance(name, str):
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """Who the speakers are, by names in lower case: in all files, and in single ones, which come first."""
+
+    everywhere: Mapping[str, Role] = field(default_factory=dict)
+    by_file: Mapping[str, Mapping[str, Role]] = field(default_factory=dict)
+    """By a file's name, or the end of its path where several files have the same name."""
+
+    source: str = ""
+    """The file they were read from; empty where there is none."""
+
+    def of(self, path: Path) -> Mapping[str, Role]:
+        """Return who is who in a file."""
+        return {**self.everywhere, **dict(self._own(path))}
+
+    def _own(self, path: Path) -> Iterator[tuple[str, Role]]:
+        for parts in range(1, len(path.parts) + 1):
+            yield from self.by_file.get("/".join(path.parts[-parts:]), {}).items()
+
+    def names(self) -> frozenset[str]:
+        """Return every name that somebody has."""
+        return frozenset(self.everywhere).union(*self.by_file.values())
+
+    def require_files(self, paths: Iterable[Path]) -> None:
+        """Raise if a file is named that is not among the dialogs."""
+        known = {"/".join(path.parts[-n:]) for path in paths for n in range(1, len(path.parts) + 1)}
+        lost = [name for name in self.by_file if name not in known]
+        if lost:
+            known_names = [name for name in known if "/" not in name]
             raise DataError(
-                "roles must map names of speakers to 'participant', 'assessor' or 'other'.", source=source
+                f"names {count(len(lost), 'file')} that {'is' if len(lost) == 1 else 'are'} not among the "
+                f"dialogs: {few(lost)}. {meant(lost[:1], known_names)}",
+                source=self.source,
             )
-        found[clean(name).casefold()] = role
+
+
+def load_roles(roles: Mapping[str, Any] | str | Path | Roles | None) -> Roles:
+    """Return who is who, from a mapping or a file (TOML, JSON, a table); all problems are said at once."""
+    if roles is None:
+        return Roles()
+    if isinstance(roles, Roles):
+        return roles
+    source = "" if isinstance(roles, Mapping) else str(roles)
+    given = dict(roles) if isinstance(roles, Mapping) else _from_file(Path(roles))
+    everywhere: dict[str, Role] = {}
+    by_file: dict[str, dict[str, Role]] = {}
+    problems: list[Problem] = []
+    for name, said in given.items():
+        own = {name: said} if not isinstance(said, Mapping) else said
+        table = everywhere if own is not said else by_file.setdefault(str(name), {})
+        where = source if own is not said else str(name)
+        for speaker, role in own.items():
+            known = role.strip().casefold() if isinstance(role, str) else ""
+            if known in ROLES and isinstance(speaker, str):
+                table[clean(speaker).casefold()] = next(one for one in ROLES if one == known)
+            elif not known and own is said:
+                who = shown_names([clean(str(speaker))], are_names=True)
+                problems.append(Problem(f"The role of {who} is empty.", where, hint=ROLE_HINT))
+            else:
+                problems.append(Problem(f"roles must map names of speakers to {ROLE_NAMES}.", where))
+    if problems and not by_file:
+        raise DataError(problems[0].what, source=source)
+    if problems:
+        raise DataError("does not say who everybody is.", source=source, problems=problems)
+    return Roles(everywhere, by_file, source)
+
+
+ROLE_NAMES = "'participant', 'assessor' or 'other'"
+ROLE_HINT = f"Fill in {ROLE_NAMES}."
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    """What a file of roles says: by speaker, or by file and speaker."""
+    kind = path.suffix.casefold()
+    if kind in (*TEXTS, *SHEETS):
+        return _from_table(path)
+    try:
+        text = path.read_text("utf-8-sig")
+        found = tomllib.loads(text) if kind == ".toml" else json.loads(text) if kind == ".json" else None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}.", source=str(path)) from None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise DataError(NO_ROLES, source=str(path))
+    nested = found.get("roles")
+    return nested if kind == ".toml" and isinstance(nested, dict) else found
+
+
+def _from_table(path: Path) -> dict[str, Any]:
+    """The rows of a table with the columns speaker and role, and file where they differ from file to file."""
+    table = read_table(path, ids=table_columns(path)).rename(lambda name: name.strip().casefold())
+    if table.width == 2 and table.columns[1] in ROLES:  # without a row of names
+        rows = [("", *table_columns(path)), *(("", *row) for row in table.rows())]
+    elif {"speaker", "role"} <= set(table.columns):
+        where = pl.col("file") if "file" in table.columns else pl.lit("").alias("file")
+        rows = table.select(where, "speaker", "role").rows()
+    else:
+        raise DataError(f"{NO_ROLES} It has {listed(map(repr, table.columns))}.", source=str(path))
+    found: dict[str, Any] = {}
+    for file, speaker, role in rows:
+        own = found.setdefault(file.strip(), {}) if file and file.strip() else found
+        own[speaker or ""] = role or ""
     return found
 
 
-def _from_file(path: Path) -> dict[str, object]:
-    try:
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}.", source=str(path)) from None
-    except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text.", source=str(path)) from None
-    kind = path.suffix.casefold()
-    try:
-        if kind == ".toml":
-            found = tomllib.loads(text)
-            nested = found.get("roles")
-            return dict(nested) if isinstance(nested, dict) else found
-        if kind == ".json":
-            loaded = json.loads(text)
-            if isinstance(loaded, dict):
-                return loaded
-        if kind == ".csv":
-            rows = [row for row in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in row)]
-            if rows and [cell.strip().casefold() for cell in rows[0]] == ["speaker", "role"]:
-                rows = rows[1:]
-            if all(len(row) == 2 for row in rows):
-                return {row[0]: row[1] for row in rows}
-    except (tomllib.TOMLDecodeError, ValueError, csv.Error, RecursionError):
-        pass
-    raise DataError(
-        'is not a table of roles: TOML or JSON with PAR = "participant", or CSV with speaker and role.',
-        source=str(path),
-    )
+NO_ROLES = (
+    'is not a table of roles: TOML or JSON with PAR = "participant", or a table with the columns speaker and '
+    "role, and file if they differ between files."
+)
 
 
 def who_is(turn: RawTurn, roles: Mapping[str, Role]) -> tuple[str, Role | None]:
@@ -240,6 +304,12 @@ def _named(turns: list[RawTurn], roles: Mapping[str, Role]) -> tuple[list[Turn],
         return found, [Flaw(what, next(iter(unknown.values())) or None, hint)]
     if not any(turn.role == "participant" for turn in found):
         return found, [Flaw("Nobody in it is the participant.", None, hint)]
+    tested = {turn.speaker.casefold(): turn.speaker for turn in found if turn.role == "participant"}
+    if len(tested) > 1 and tested.keys().isdisjoint(roles) and all(turn.role != "assessor" for turn in found):
+        names = shown_names(list(tested.values()), are_names=sure)
+        return found, [
+            Flaw(f"{len(tested)} speakers are participants, and nobody is the assessor: {names}.", None, hint)
+        ]
     return found, []
 
 
