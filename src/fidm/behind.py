@@ -13,8 +13,8 @@ from fidm.cohort import ANY_SCRIPT, Cohort
 from fidm.errors import DataError
 from fidm.evidence.evidence import Evidence
 from fidm.files import whole_file
-from fidm.gaps import NO_MOVES
 from fidm.grounding.store import FOLDER, has_grounding
+from fidm.model.gaps import NO_MOVES
 from fidm.record import write_result
 
 KEYS = ("participant", "episode")

@@ -7,7 +7,7 @@ if it was made by this version, on these tasks, from these data and, where a fit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,15 +26,15 @@ from fidm.experiments.shared import fit_learnable
 from fidm.files import is_interrupted
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
-from fidm.gaps import learners_of
 from fidm.grounding.review.apply import bring_up_to_date
-from fidm.grounding.settings import GroundingFile, read_settings
+from fidm.grounding.settings import read_settings
 from fidm.io.columns import count_reasons
 from fidm.io.dialogs import read
-from fidm.io.formats.checks import Roles, load_roles
+from fidm.io.formats.checks import load_roles
 from fidm.io.study import Study
 from fidm.model.channels import Channel
 from fidm.model.effort import make_channels, paper_channels
+from fidm.model.gaps import learners_of
 from fidm.record import Record, hash_cohort, hash_values, read_record
 from fidm.simulate.twin import SIMULATION
 from fidm.talk import Transcripts
@@ -308,23 +308,15 @@ def read_talks(
     return read(
         place,
         names=chosen.names,
-        roles=load_roles(roles) if roles is not None else study_roles(study, chosen),
+        roles=load_roles(roles) if roles is not None else chosen.who_is_who(study),
         columns=chosen.columns or None,
+        skip=chosen.skip,
         strict=not skip_bad,
         untimed=chosen.untimed,
         on_progress=None
         if on_progress is None
         else lambda done, of: on_progress("reading dialogs", done, of),
     )
-
-
-def study_roles(study: Path, chosen: GroundingFile) -> Roles:
-    """Return who is who in a study's dialogs, by its grounding.toml: in all files, and file by file."""
-    everywhere = load_roles(chosen.speakers)
-    if not chosen.roles:
-        return everywhere
-    by_file = load_roles(study / chosen.roles)
-    return replace(by_file, everywhere={**everywhere.everywhere, **by_file.everywhere})
 
 
 def lacks_grounding(folder: Path) -> bool:

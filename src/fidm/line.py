@@ -31,7 +31,6 @@ from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_infe
 from fidm.fit.profile import Profile
 from fidm.fit.regression import Formulas, require_known
 from fidm.folder import StudyFolder, choose_part, read_talks, require_grounded, study_channels, study_tasks
-from fidm.gaps import Gaps, forecast, learners_of, scripts_used
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
@@ -52,6 +51,7 @@ from fidm.io.columns import count_reasons, excluded_people
 from fidm.io.dialogs import formats
 from fidm.io.formats.base import files_below
 from fidm.io.study import Study, read_manifest
+from fidm.model.gaps import Gaps, forecast, learners_of, scripts_used
 from fidm.record import plain
 from fidm.registry import GROUNDERS
 from fidm.talk import Transcripts

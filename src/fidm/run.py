@@ -32,14 +32,15 @@ from fidm.experiments.compare import compare
 from fidm.experiments.reliability import reliability
 from fidm.files import hash_file, whole_file
 from fidm.folder import RESULTS, StudyFolder, is_older
-from fidm.gaps import segment_uses
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.grounding.store import FOLDER, given_tables
+from fidm.io.formats.base import files_below
 from fidm.io.study import GROUNDED, TABLES, read_manifest
 from fidm.languages import WORDS, languages_with
 from fidm.line import classify_study, fit_study, ground_study, silent
 from fidm.model.effort import make_channels
+from fidm.model.gaps import segment_uses
 from fidm.plot.evidence import evidence_figure
 from fidm.plot.save import save_figure, write_with_figures
 from fidm.present.experiments import with_ends
@@ -352,7 +353,7 @@ def _hash(paths: Iterable[Path], settings: Sequence[object]) -> str:
     """A hash of files, of all files in folders, and of settings."""
     found = hashlib.sha256(json.dumps(settings).encode())
     for path in paths:
-        inside = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+        inside = sorted(files_below(path)) if path.is_dir() else [path]
         for file in inside:
             found.update(f"\0{file.relative_to(path.parent).as_posix()}\0{_file_hash(file)}".encode())
     return found.hexdigest()

@@ -6,8 +6,8 @@ import shutil
 import pytest
 
 from fidm.cli.main import main
-from fidm.gaps import forecast
 from fidm.io.study import read_cohort
+from fidm.model.gaps import forecast
 from fidm.present.next import next_step
 from fidm.simulate.twin import simulate_study
 

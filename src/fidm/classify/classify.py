@@ -60,8 +60,8 @@ from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
 from fidm.errors import DataError, FidmError, FitError
 from fidm.experiments import paper
-from fidm.gaps import has_data
 from fidm.model.channels import Channel
+from fidm.model.gaps import has_data
 from fidm.record import Record, hash_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve

@@ -33,6 +33,7 @@ app = App(
 )
 VERBS = {
     "Start here": {
+        "start": ("start:start", "Look at a folder of dialogs, and make a study of it."),
         "demo": ("run:demo", "Simulate a study, take it through the whole line, and write its report."),
         "run": ("run:run", "Take a study from its dialogs or tables to its report; resume a run."),
         "simulate": ("simulate:simulate", "Write a study of simulated people, with dialogs and the truth."),
@@ -64,7 +65,7 @@ VERBS = {
         "recover": ("recover:recover", "Simulate how well each parameter would be recovered."),
         "calibrate": ("recover:calibrate", "Simulate whether intervals hold what they promise."),
         "matched": ("matched:matched", "Distinguish people whose totals are alike, as in the paper."),
-        "select": ("select:select", "Choose move cost and temperature of a task by cross-validation."),
+        "select": ("task:select", "Choose move cost and temperature of a task by cross-validation."),
         "classify": ("classify:classify", "Measure how well scores, words and the model distinguish people."),
     },
     "More": {

@@ -31,9 +31,9 @@ from fidm.fit.common import Data, default_lapse, threads, valid_lapse
 from fidm.fit.profile import SENSITIVITY
 from fidm.fit.regression import without_missing
 from fidm.fit.within import Changed, offsets_within, sensitivity_within
-from fidm.gaps import has_data
 from fidm.model.channels import Channel
 from fidm.model.effort import far_longer
+from fidm.model.gaps import has_data
 from fidm.record import Record
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet

@@ -51,9 +51,9 @@ from fidm.fit.regression import (
     say_clusters,
     without_missing,
 )
-from fidm.gaps import has_data
 from fidm.model.channels import Channel
 from fidm.model.effort import far_longer
+from fidm.model.gaps import has_data
 from fidm.record import Record
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet

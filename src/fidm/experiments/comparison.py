@@ -15,9 +15,9 @@ from fidm.cohort import Cohort
 from fidm.errors import count
 from fidm.fit.common import Data
 from fidm.fit.profile import say_share_inferred
-from fidm.gaps import Gaps, named
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, paper_channels, text_levels
+from fidm.model.gaps import Gaps, named
 from fidm.record import Record, hash_values
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet

@@ -50,9 +50,9 @@ from fidm.experiments.shared import by_method, fit_learnable, groups_of
 from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY
-from fidm.gaps import has_copies, with_data
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels, segment_owner_offsets
+from fidm.model.gaps import has_copies, with_data
 from fidm.record import Record, hash_values
 from fidm.simulate.structure import counted_steps
 from fidm.stats import redraws

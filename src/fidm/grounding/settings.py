@@ -5,6 +5,7 @@
     by = "rules"                # or "llm", "hybrid", or a grounder of another package
     language = "yue"            # or the path of a language file
 
+    skip = ["notes.json"]       # files among the dialogs that are none
     roles = "roles.csv"         # who is who, file by file: the columns file, speaker, role
 
     [speakers]                  # who is who, by the names the files use
@@ -25,6 +26,7 @@ Keys nobody knows are errors, so that a slip of the pen never leaves a default i
 from __future__ import annotations
 
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -35,6 +37,7 @@ from fidm.grounding.base import Grounder
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.segment import Counting, Kind, Segmenting
+from fidm.io.formats.checks import Roles, load_roles
 from fidm.registry import GROUNDERS
 from fidm.tasks.spec import did_you_mean
 
@@ -116,6 +119,7 @@ class GroundingFile(_Table):
     untimed: Literal["problem", "keep"] = "problem"
     speakers: dict[str, Literal["participant", "assessor", "other"]] = Field(default_factory=dict)
     roles: str = ""
+    skip: list[str] = Field(default_factory=list)
     columns: dict[str, str] = Field(default_factory=dict)
     counting: CountingTable = Field(default_factory=CountingTable)
     segmenting: SegmentingTable = Field(default_factory=SegmentingTable)
@@ -132,6 +136,14 @@ class GroundingFile(_Table):
             language=self.language,
             context_turns=self.context_turns,
         )
+
+    def who_is_who(self, study: Path) -> Roles:
+        """Return who is who in the dialogs of a study: in all files, and file by file."""
+        everywhere = load_roles(self.speakers)
+        if not self.roles:
+            return everywhere
+        by_file = load_roles(study / self.roles)
+        return replace(by_file, everywhere={**everywhere.everywhere, **by_file.everywhere})
 
     def grounder(
         self, *, cache: Path | None, allow_remote: bool = False, api_key: str | None = None

@@ -25,7 +25,7 @@ words; TextGrid loses turns without words; subtitles, ELAN and TextGrid cannot k
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -97,6 +97,7 @@ def read(
     roles: Mapping[str, Any] | str | Path | Roles | None = None,
     columns: Mapping[str, str] | None = None,
     language: str = "",
+    skip: Sequence[str] = (),
     strict: bool = True,
     untimed: Literal["problem", "keep"] = "problem",
     format: str | None = None,
@@ -126,6 +127,8 @@ def read(
         ``language`` or ``role``, such as ``{"text": "utterance"}``.
     language : str
         The language of files that do not say theirs, such as ``"yue"``.
+    skip : sequence of str
+        Files of a folder that are no dialogs, by their path from there.
     strict : bool
         Raise if anything is wrong, with all problems of all files. With False the files concerned are left
         out whole, and the problems are in ``problems`` of the result: ``table`` is the file, ``row`` the
@@ -170,7 +173,8 @@ def read(
     known = load_roles(roles)
     roles_file = Path(known.source) if known.source else None
     by_suffix = dict.fromkeys(forced.suffixes, forced) if forced else _suffixes()
-    files = find_files(source, tuple(by_suffix), but=roles_file)
+    files = find_files(source, tuple(by_suffix), but=[roles_file] if roles_file else [])
+    files = [(path, name) for path, name in files if name not in skip]
     if isinstance(participant, str) and (len(files) != 1 or not clean(participant)):
         raise DataError(
             f"participant= names one file, and there are {len(files)}. Give a function from the path instead."

@@ -133,7 +133,12 @@ def _tidy(table: pl.DataFrame, ids: Sequence[str]) -> pl.DataFrame:
     table = table.drop(empty).rename(str.strip)
     if table.width:
         table = table.filter(~pl.all_horizontal(pl.all().is_null()))
-    return table.with_columns(one.cast(pl.String) if one.name in ids else typed(one) for one in table)
+    return table.with_columns(_as_text(one) if one.name in ids else typed(one) for one in table)
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    """Ids as text; a sheet keeps 7 as 7.0."""
+    return (column if column.dtype == pl.String else typed(column)).cast(pl.String)
 
 
 def typed(column: pl.Series) -> pl.Series:

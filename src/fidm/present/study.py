@@ -28,7 +28,6 @@ from fidm.fit.inferred import BothWays
 from fidm.fit.profile import SENSITIVITY, Profile, number_text
 from fidm.fit.profile import STATUSES as STATUS_NAMES
 from fidm.folder import StudyFolder
-from fidm.gaps import forecast, say_counted, say_forecast, segment_uses
 from fidm.grounding.ground import NOTHING_SAID
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import read_grounding
@@ -36,6 +35,7 @@ from fidm.io.columns import say_reasons
 from fidm.io.study import read_cohort
 from fidm.line import FittedStudy, GroundedStudy
 from fidm.model.action import TIE
+from fidm.model.gaps import forecast, say_counted, say_forecast, segment_uses
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.experiments import probability, with_ends
 from fidm.present.numbers import FLAGS, METHODS, RESIDUALS, SHORT, flag_text, not_estimated, number

@@ -33,10 +33,10 @@ from fidm.files import whole_file
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.folder import StudyFolder
-from fidm.gaps import Gaps
 from fidm.grounding.review.apply import read_proposed, review_all
 from fidm.grounding.review.trail import Decision, Trail
 from fidm.grounding.store import FOLDER, has_grounding
+from fidm.model.gaps import Gaps
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress
 

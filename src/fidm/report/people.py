@@ -24,9 +24,9 @@ from fidm.behind import KEYS, Words
 from fidm.channels import channel_words, parameter_words
 from fidm.cohort import Cohort
 from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY, STATUSES, TOLD_APART, Profile
-from fidm.gaps import segment_uses
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.io.columns import COLUMN as EXCLUDED
+from fidm.model.gaps import segment_uses
 from fidm.pages import map_scene
 from fidm.present.numbers import DIGITS, flag_text, percent_text, rounded
 from fidm.report import parts as words

@@ -12,13 +12,13 @@ import numpy as np
 import polars as pl
 
 from fidm.errors import FidmError, count
-from fidm.gaps import forecast, named, say_counted, say_forecast, segment_uses
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
+from fidm.model.gaps import forecast, named, say_counted, say_forecast, segment_uses
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence

@@ -456,7 +456,9 @@ MOST_BYTES = 200_000_000
 Source = str | Path | Iterable[str | Path]
 
 
-def find_files(source: Source, suffixes: Sequence[str], *, but: Path | None = None) -> list[tuple[Path, str]]:
+def find_files(
+    source: Source, suffixes: Sequence[str], *, but: Sequence[Path] = ()
+) -> list[tuple[Path, str]]:
     """Return the files that a source names, each with the name by which messages call it.
 
     Of folders all files of known suffixes are taken, however deep, sorted by name; hidden ones, and folders
@@ -509,12 +511,12 @@ def _files_of(path: Path, suffixes: Sequence[str]) -> list[tuple[Path, str]]:
     return [(path, path.name)]
 
 
-def _unique(files: list[tuple[Path, str]], but: Path | None) -> list[tuple[Path, str]]:
-    left_out = None if but is None else os.path.abspath(but)  # noqa: PTH100
+def _unique(files: list[tuple[Path, str]], but: Sequence[Path]) -> list[tuple[Path, str]]:
+    left_out = {os.path.abspath(path) for path in but}  # noqa: PTH100
     found: dict[str, tuple[Path, str]] = {}
     for path, name in files:
         key = os.path.abspath(path)  # noqa: PTH100
-        if key != left_out:
+        if key not in left_out:
             found.setdefault(key, (path, name))
     times = Counter(name for _, name in found.values())
     return [(path, str(path) if times[name] > 1 else name) for path, name in found.values()]

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 import fidm
-from fidm.gaps import say_counted, segment_uses
+from fidm.model.gaps import say_counted, segment_uses
 
 PEOPLE = fidm.simulate_cohort(fidm.load_task("errands"), 3, seed=1)
 

@@ -9,7 +9,7 @@ import polars as pl
 
 import fidm
 from fidm.cohort import Cohort
-from fidm.gaps import Gaps, has_copies, named, only_in_doubt, with_data
+from fidm.model.gaps import Gaps, has_copies, named, only_in_doubt, with_data
 
 TASK = fidm.load_task("errands")
 PEOPLE = fidm.simulate_cohort(TASK, 4, seed=1)

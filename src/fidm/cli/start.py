@@ -1,0 +1,203 @@
+"""``fidm start``: what lies in a folder of dialogs, shown before anything is written, and its study."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+from rich.prompt import Confirm, Prompt
+
+from fidm.cli.shared import print_json
+from fidm.errors import count, few
+from fidm.present.terminal import note, page, progress_bar, state, table_of, warn
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from fidm.grounding.intake import DialogFile, Intake
+
+NOT_READY = 1
+"""The exit code where something is left to be said or repaired."""
+
+MOST_FILES = 20
+"""Of so many files the speakers are shown one by one; of all with ``--json``."""
+
+
+def start(
+    folder: Path,
+    *,
+    study: Path | None = None,
+    task: str | None = None,
+    yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
+    json: Annotated[bool, Parameter(name="--json")] = False,
+) -> int:
+    """Look at a folder of dialogs, show what is in it, and make a study of it.
+
+    Finds the dialogs and their formats, who speaks in them and who the participant is, the language, the
+    task that the words are about, and the table of participants. Then writes study.toml and grounding.toml,
+    with comments, and roles.csv where roles differ between files. No file that is there is changed. Exit
+    code 0: fidm run can follow. 1: something must be said or repaired first. 2: there is nothing to use.
+
+    Parameters
+    ----------
+    folder
+        Where the dialogs are, however deep, and perhaps a table of participants.
+    study
+        Where to make the study; by default the folder itself, or the folder study in it where the dialogs
+        have no folder of their own.
+    task
+        The built-in task or task file; by default found by the words.
+    yes
+        Ask nothing, and write what was found.
+    json
+        Print what was found as JSON. Writes only with --yes.
+    """
+    from fidm.grounding.intake import look_at
+
+    with progress_bar() as bars:
+        found = look_at(folder, study=study, task=task, on_progress=bars.step)
+    asks = not yes and not json and sys.stdin.isatty()
+    if json:
+        written = found.write() if yes else []
+        print_json({**found.to_dict(), "written": [str(path) for path in written]})
+        return NOT_READY if found.questions() else 0
+    console = page()
+    show(found, console)
+    if asks:
+        found = _ask(found, console)
+    if not found.task:
+        warn(console, *found.questions())
+        state(console, "Nothing was written.")
+        return NOT_READY
+    if not yes and not (asks and Confirm.ask(f"\nWrite the study to {found.study}?", default=True)):
+        state(console, "", "Nothing was written. To write it: add --yes")
+        return NOT_READY
+    written = found.write()
+    there = "Its files were there already, and stay as they are"
+    said = f"Wrote {', '.join(path.name for path in written)} to {found.study}" if written else there
+    console.print(f"\n{said}", soft_wrap=True, markup=False)
+    open_questions = found.questions()
+    warn(console, *open_questions)
+    state(
+        console,
+        f"Next: fidm run {found.study}{_group(found)}" if not open_questions else "Then: " + _then(found),
+    )
+    return NOT_READY if open_questions else 0
+
+
+def _then(found: Intake) -> str:
+    return f"fidm run {found.study}"
+
+
+def _group(found: Intake) -> str:
+    """The option that names the groups, where one column tells them and it is not the default."""
+    from fidm.defaults import LABEL, NORMAL
+
+    groups = {} if found.people is None else found.people.groups
+    if not groups or LABEL in groups:
+        return ""
+    usual = [name for name in groups if name.strip().casefold() in GROUP_NAMES]
+    if len(usual) != 1:
+        return ""
+    healthy = [one for one in groups[usual[0]] if one.strip().casefold() in HEALTHY]
+    also = f" --normal {_shell(healthy[0])}" if len(healthy) == 1 and healthy[0] != NORMAL else ""
+    return f" --label {_shell(usual[0])}{also}"
+
+
+GROUP_NAMES = ("group", "diagnosis", "status", "dx", "condition", "cohort", "arm")
+HEALTHY = ("normal", "control", "controls", "healthy", "hc", "nc", "cn", "con", "ctrl", "healthy control")
+
+
+def _shell(text: str) -> str:
+    import shlex
+
+    return shlex.quote(text)
+
+
+def _ask(found: Intake, console: Console) -> Intake:
+    """Ask what only the user can say; an empty answer leaves it open."""
+    from dataclasses import replace
+
+    from fidm.tasks.spec import builtin_tasks
+
+    if not found.task:
+        answer = Prompt.ask("Which task?", choices=[*builtin_tasks(), ""], default="", console=console)
+        found = replace(found, task=answer)
+    for file in found.files:
+        if file.is_unclear:
+            names = [one.name for one in file.speakers]
+            question = f"Who is the participant in {file.name}?"
+            who = Prompt.ask(question, choices=[*names, ""], default="", console=console)
+            found = found.answered(file.name, who) if who else found
+    return found
+
+
+def show(found: Intake, console: Console) -> None:
+    """Print what was found."""
+    kinds = ", ".join(f"{name} {n:,}" for name, n in Counter(f.format for f in found.files).most_common())
+    spoken = ", ".join(f"{code} {n:,}" for code, n in Counter(f.language for f in found.files).most_common())
+    console.print(
+        f"[bold]{count(len(found.files), 'file')}[/] of dialogs in {found.talks}: {kinds}", soft_wrap=True
+    )
+    state(console, f"language: {spoken}")
+    console.print(_speakers(found))
+    _doubtful(found, console)
+    fits = ", ".join(f"{name} {fit:.2f}" for name, fit in found.fits.items())
+    state(console, f"task: {found.task or 'not clear'} (share of unusual words that name its places: {fits})")
+    if found.people is None:
+        state(console, "participants: no table of them was found; fidm works without one")
+    else:
+        said = found.people.say(len(found.ids))
+        state(console, f"participants: {said[0]}")
+        note(console, *said[1:])
+        for name, values in found.people.groups.items():
+            note(console, f"groups may be told by {name}: {', '.join(values)}")
+    facts = Counter(name for one in found.dialogs for name in one.about)
+    if facts:
+        told = ", ".join(f"{name} ({n:,})" for name, n in facts.items())
+        note(console, f"the files themselves say of participants: {told}")
+    warn(console, *found.warnings())
+    for row in found.dialogs.problems.head(MOST_FILES).iter_rows(named=True):
+        warn(console, f"{row['table']}: {row['problem']} {row['hint']}".strip())
+    more = found.dialogs.problems.height - MOST_FILES
+    if more > 0:
+        warn(console, f"{more:,} more problems; all with --json")
+
+
+def _speakers(found: Intake) -> object:
+    """A table of speakers by name and role, in how many files, and how much they say."""
+    by_name: dict[tuple[str, str], list[float]] = {}
+    for file in found.files:
+        for one in file.speakers:
+            row = by_name.setdefault((one.name or "(no name)", one.role or "?"), [0, 0, 0, 0.0, 0])
+            for i, n in enumerate((1, one.turns, one.words, one.seconds / 60, one.way_words)):
+                row[i] += n
+    largest = sorted(by_name.items(), key=lambda pair: -pair[1][0])
+    rows = [
+        [name, role, f"{n:,.0f}", f"{turns:,.0f}", f"{words:,.0f}", f"{minutes:,.1f}", f"{way:,.0f}"]
+        for (name, role), (n, turns, words, minutes, way) in largest[:MOST_FILES]
+    ]
+    if len(largest) > MOST_FILES:
+        rows.append([f"and {len(largest) - MOST_FILES:,} more", "", "", "", "", "", ""])
+    return table_of(["speaker", "role", "files", "turns", "words", "minutes", "of the way"], rows, left=2)
+
+
+def _doubtful(found: Intake, console: Console) -> None:
+    """Print who is who in files where it was found by what they say, or is not clear."""
+    files = [file for file in found.files if file.is_guessed or file.is_unclear]
+    for file in files[:MOST_FILES]:
+        note(console, f"{file.name}: {_said(file)}")
+    if len(files) > MOST_FILES:
+        more = few(file.name for file in files[MOST_FILES:])
+        note(console, f"and {len(files) - MOST_FILES:,} more; all with --json: {more}")
+
+
+def _said(file: DialogFile) -> str:
+    return "; ".join(
+        f"{one.name or '(no name)'} {count(one.turns, 'turn')}, {one.way_words:,} words of the way: "
+        f"{one.role or 'not clear'}"
+        for one in file.speakers
+    )

@@ -1,0 +1,759 @@
+"""What lies in a folder of dialogs, and how a study is made of it: files, speakers, task and participants.
+
+:func:`look_at` reads everything and writes nothing. It finds out who is who, which task the words are about
+and which row of a table belongs to which dialog, as far as that is clear; what is not, is a question.
+:meth:`Intake.write` writes ``study.toml``, ``grounding.toml`` and, where roles differ from file to file,
+``roles.csv``. Files that are there already are respected and never overwritten.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import polars as pl
+
+from fidm.errors import DataError, count, few, listed
+from fidm.files import whole_file
+from fidm.grounding.rules.language import (
+    DIRECTIONS,
+    FAR_BETTER,
+    FITS,
+    Vocabulary,
+    language_of,
+    load_language,
+    task_fit,
+)
+from fidm.grounding.settings import FILE, GroundingFile, read_settings
+from fidm.io.dialogs import formats, read
+from fidm.io.formats.base import BrokenError, Format, Options, RawFile, RawTurn, files_below, read_file
+from fidm.io.formats.checks import KNOWN, Roles, who_is
+from fidm.io.formats.table import NEEDED
+from fidm.io.sheets import SHEETS, TEXTS, read_table, sheet_names, table_columns
+from fidm.io.study import PeopleTable, read_manifest
+from fidm.languages import WORDS, languages_with
+from fidm.talk import Role, Transcript, Transcripts, Turn
+from fidm.tasks.spec import builtin_tasks, read_task
+from fidm.types import Progress
+
+TALKS, STUDY, ROLES_FILE = "talks", "study", "roles.csv"
+
+CLEARER, LEAST_WORDS = 2.0, 3
+"""Who says so many times more words of the way than others, and at least so many, is the participant."""
+
+OF_THE_WAY = frozenset((*DIRECTIONS, "AHEAD", "TURN", "BACK", "GO", "BUY", "PLACE"))
+"""Classes of words that say where somebody goes and what they get there."""
+
+CALLED: Mapping[str, tuple[str, ...]] = {
+    "speaker": ("who", "speaker_id", "speaker_name", "speaker_label", "name"),
+    "start_s": ("start", "start_time", "begin", "onset", "from", "start (s)", "tmin"),
+    "end_s": ("end", "end_time", "stop", "offset", "to", "end (s)", "tmax"),
+    "text": ("utterance", "transcript", "transcription", "words", "content", "said"),
+    "participant": ("participant_id", "subject", "subject_id", "pid"),
+}
+"""What tables of turns call their columns, besides the names that are always known."""
+
+MOST_GROUPS = 6
+"""A column with more different texts tells people from each other rather than groups of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Somebody who speaks in a file."""
+
+    name: str
+    role: Role | None  # None where it is not clear
+    is_guess: bool  # whether the role was found by what they say, not by name
+    turns: int
+    words: int  # or characters, in languages without spaces
+    seconds: float
+    way_words: int  # words of the way: directions, places of the task, going and getting
+
+
+@dataclass(frozen=True, slots=True)
+class DialogFile:
+    """A file with dialogs."""
+
+    path: Path
+    name: str  # from the folder of the dialogs
+    format: str
+    language: str
+    speakers: tuple[Speaker, ...]
+    is_undiarised: bool  # whether all is said by one speaker whom nothing calls the participant
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether somebody's role was found by what they say."""
+        return any(one.is_guess for one in self.speakers)
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether nobody can tell who the participant is."""
+        return any(one.role is None for one in self.speakers)
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """A lab's table of participants, and which of its rows have a dialog."""
+
+    table: PeopleTable  # where it is, from the study folder
+    path: Path
+    rows: int
+    matched: int  # dialogs' participants with a row, those of ``pairs`` aside
+    pairs: Mapping[str, str]  # id of a row and name of a dialog that are probably the same person's
+    without_row: tuple[str, ...]  # participants of dialogs that no row is about
+    without_dialog: tuple[str, ...]  # ids of rows without a dialog
+    groups: Mapping[str, tuple[str, ...]]  # columns that may be groups, with their values, the largest first
+
+    def say(self, n_dialogs: int) -> list[str]:
+        """Return the match in sentences."""
+        said = [
+            f"{count(n_dialogs, 'participant')} with dialogs, {count(self.rows, 'row')} in {self.path.name}, "
+            f"{self.matched:,} matched by {self.table.id!r}"
+        ]
+        if self.pairs:
+            same = few(f"{dialog} = {row}" for row, dialog in self.pairs.items())
+            said.append(f"{count(len(self.pairs), 'more', 'more')} taken as the same: {same}")
+        if self.without_row:
+            said.append(f"{count(len(self.without_row), 'dialog')} without a row: {few(self.without_row)}")
+        if self.without_dialog:
+            rows = count(len(self.without_dialog), "row")
+            said.append(f"{rows} without a dialog: {few(self.without_dialog)}")
+        return said
+
+
+@dataclass(frozen=True)
+class Intake:
+    """What was found in a folder, and the study that would be made of it."""
+
+    folder: Path
+    study: Path
+    talks: Path  # the folder of the dialogs
+    names: Literal["file", "folder"]
+    columns: Mapping[str, str]  # what tables of turns call their columns
+    skip: tuple[str, ...]  # files among the dialogs that are none, from the folder of the dialogs
+    files: tuple[DialogFile, ...]
+    unread: tuple[Path, ...]  # files of no known format
+    fits: Mapping[str, float]  # how well the words fit each task
+    task: str  # empty where it is not clear
+    dialogs: Transcripts = field(repr=False)  # as they will be read, with what is wrong in them
+    people: People | None = None
+    tables: tuple[Path, ...] = ()  # tables in which nobody of the dialogs was found
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """The participants of dialogs that can be read."""
+        return tuple(dict.fromkeys(one.participant for one in self.dialogs))
+
+    def questions(self) -> list[str]:
+        """Return what only the user can say, each with what to do; empty where the study is ready."""
+        found = []
+        unclear = [file.name for file in self.files if file.is_unclear]
+        if unclear:
+            found.append(
+                f"Who is the participant is not clear in {count(len(unclear), 'file')}: {few(unclear)}. "
+                f"Fill in the empty roles in {self.study / ROLES_FILE}."
+            )
+        if not self.task:
+            fits = ", ".join(f"{name} {fit:.2f}" for name, fit in self.fits.items() if fit)
+            known = f"Their words fit: {fits}" if fits else "Their words name no places of a built-in task"
+            found.append(f"Which task the dialogs are about is not clear. {known}. Say it: --task NAME.")
+        bad = self.dialogs.problems
+        if bad.height:
+            names = bad["table"].unique(maintain_order=True)
+            left_out = count(len(names), "file")
+            found.append(
+                f"{left_out} cannot be used: {few(names)}. Repair what is wrong, or leave them out: "
+                f"fidm run {self.study} --skip-bad"
+            )
+        return found
+
+    def warnings(self) -> list[str]:
+        """Return what was assumed, and should be looked at."""
+        found = []
+        guessed = [file.name for file in self.files if file.is_guessed and not file.is_unclear]
+        if guessed:
+            found.append(
+                f"Roles were found by who speaks of the way in {count(len(guessed), 'file')}: {few(guessed)}."
+                f" Check {self.roles_place()}."
+            )
+        single = [file.name for file in self.files if file.is_undiarised]
+        if single:
+            found.append(
+                f"{count(len(single), 'file')} not told apart by speaker: {few(single)}. If the assessor "
+                "speaks in them too, those words count as the participant's. A recogniser with diarisation, "
+                "such as WhisperX, tells speakers apart."
+            )
+        if self.people is not None and self.people.pairs:
+            found.append(
+                "Ids that differ were taken as one person's. Check [participants.ids] in study.toml."
+            )
+        for path in self.tables:
+            found.append(f"{path.name} was not used: no column of it names the participants of the dialogs.")
+        if self.unread:
+            kinds = ", ".join(sorted({path.suffix or "no suffix" for path in self.unread}))
+            found.append(f"{count(len(self.unread), 'file')} not read: no known format has {kinds}.")
+        used = None if self.people is None else self.people.path.name
+        others = [name for name in self.skip if Path(name).name != used]
+        if others:
+            found.append(f"{count(len(others), 'file')} taken for no dialog: {few(others)}.")
+        return found
+
+    def roles_place(self) -> str:
+        """Return where roles are written: one mapping where it holds in every file, else a table."""
+        return FILE if self.shared_roles() is not None else ROLES_FILE
+
+    def shared_roles(self) -> dict[str, Role] | None:
+        """Return the roles that must be said, by speaker; None where they differ between files."""
+        found: dict[str, Role] = {}
+        for file in self.files:
+            if file.is_unclear:
+                return None
+            for one in file.speakers if file.is_guessed else ():
+                if one.role is None or found.setdefault(one.name, one.role) != one.role:
+                    return None
+        taken = {name.casefold() for name in found}
+        sure = [one for file in self.files if not file.is_guessed for one in file.speakers]
+        differ = any(one.name.casefold() in taken and found.get(one.name) != one.role for one in sure)
+        return None if differ else found
+
+    def roles(self) -> Roles:
+        """Return who is who, as it will be written."""
+        shared = self.shared_roles()
+        if shared is not None:
+            return Roles({name.casefold(): role for name, role in shared.items()})
+        by_file = {
+            file.name: {one.name.casefold(): one.role for one in file.speakers if one.role is not None}
+            for file in self.files
+            if file.is_guessed or file.is_unclear
+        }
+        return Roles(by_file=by_file)
+
+    def answered(self, file: str, participant: str) -> Intake:
+        """Return the same with the participant of a file said by the user; everybody else is an assessor."""
+        files = tuple(
+            replace(one, speakers=tuple(_told(one.speakers, participant))) if one.name == file else one
+            for one in self.files
+        )
+        return replace(self, files=files)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain values."""
+        people = None if self.people is None else {**asdict(self.people), "path": str(self.people.path)}
+        return {
+            "folder": str(self.folder),
+            "study": str(self.study),
+            "talks": str(self.talks),
+            "names": self.names,
+            "formats": dict(Counter(file.format for file in self.files)),
+            "languages": dict(Counter(file.language for file in self.files)),
+            "files": [{**asdict(file), "path": str(file.path)} for file in self.files],
+            "columns": dict(self.columns),
+            "skip": list(self.skip),
+            "fits": dict(self.fits),
+            "task": self.task,
+            "participants": people,
+            "problems": self.dialogs.problems.to_dicts(),
+            "questions": self.questions(),
+            "warnings": self.warnings(),
+        }
+
+    # ------------------------------------------------------------------ writing
+
+    def write(self) -> list[Path]:
+        """Write what makes the folder a study; return the files that were written."""
+        self.study.mkdir(parents=True, exist_ok=True)
+        texts = {"study.toml": self._study_toml(), FILE: self._grounding_toml()}
+        if self.roles_place() == ROLES_FILE:
+            texts[ROLES_FILE] = self._roles_csv()
+        written = []
+        for name, text in texts.items():
+            path = self.study / name
+            if not path.exists():
+                with whole_file(path) as part:
+                    part.write_text(text, "utf-8")
+                written.append(path)
+        return written
+
+    def _study_toml(self) -> str:
+        fits = ", ".join(f"{name} {fit:.2f}" for name, fit in self.fits.items())
+        lines = [
+            "# What the study is about and who took part, as fidm start found it.",
+            "# Every line may be changed: fidm start does not overwrite this file.",
+            "schema = 1",
+            "",
+            f"# The task. Share of unusual words that name its places: {fits}.",
+            f"tasks = [{_quoted(self.task)}]" if self.task else 'tasks = []  # such as ["grocery"]',
+        ]
+        if self.people is None:
+            lines += [
+                "",
+                "# A table of participants (CSV, Excel, OpenDocument) stays where and as it is:",
+                "# [participants]",
+                '# file = "participants.xlsx"',
+                '# id = "ID"  # the column with their names, as the dialogs have them',
+            ]
+            return "\n".join(lines) + "\n"
+        table = self.people.table
+        lines += ["", "# Who took part. The table stays where and as it is.", "[participants]"]
+        lines += [f"file = {_quoted(table.file)}", f"id = {_quoted(table.id)}"]
+        lines += [f"sheet = {_quoted(table.sheet)}"] if table.sheet else []
+        if self.people.pairs:
+            lines += ["", "# Ids of the table = names of the dialogs, where they differ. Please check them."]
+            lines += ["[participants.ids]"]
+            lines += [f"{_quoted(row)} = {_quoted(dialog)}" for row, dialog in self.people.pairs.items()]
+        return "\n".join(lines) + "\n"
+
+    def _grounding_toml(self) -> str:
+        where = os.path.relpath(self.talks, self.study).replace(os.sep, "/")
+        spoken = ", ".join(f"{code} ({n:,})" for code, n in Counter(f.language for f in self.files).items())
+        lines = [
+            "# How the dialogs are read, as fidm start found it.",
+            "# Every line may be changed: fidm start does not overwrite this file.",
+            f"talks = {_quoted(where)}",
+            f'names = "{self.names}"  # "file": P001.cha; "folder": P001/visit1.cha',
+            f'# language = "en"  # if it is not what the files say; found: {spoken}',
+        ]
+        if self.skip:
+            lines += ["", "# Files among the dialogs that are none."]
+            lines += ["skip = [", *(f"    {_quoted(name)}," for name in self.skip), "]"]
+        shared = self.shared_roles()
+        if shared is None:
+            lines += ["", "# Who is who, file by file: the columns file, speaker and role."]
+            lines += [f'roles = "{ROLES_FILE}"']
+        elif shared:
+            lines += ["", "# Who is who: participant, assessor or other. Please check.", "[speakers]"]
+            lines += [f"{_quoted(name)} = {_quoted(role)}" for name, role in shared.items()]
+        if self.columns:
+            lines += ["", "# What the tables of turns call their columns.", "[columns]"]
+            lines += [f"{name} = {_quoted(own)}" for name, own in self.columns.items()]
+        return "\n".join(lines) + "\n"
+
+    def _roles_csv(self) -> str:
+        rows = [
+            (file.name, one.name, one.role or "", one.turns, one.way_words)
+            for file in self.files
+            if file.is_guessed or file.is_unclear
+            for one in file.speakers
+        ]
+        columns = ["file", "speaker", "role", "turns", "words_of_the_way"]
+        return pl.DataFrame(rows, schema=columns, orient="row").write_csv()
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+# ---------------------------------------------------------------------- looking
+
+
+def look_at(
+    folder: str | Path,
+    *,
+    study: Path | None = None,
+    task: str | None = None,
+    on_progress: Progress | None = None,
+) -> Intake:
+    """Look at what lies in a folder, and find out how a study is made of it. Nothing is written.
+
+    Parameters
+    ----------
+    folder : path
+        Where dialogs are, however deep, and perhaps a table of participants.
+    study : path, optional
+        Where the study shall be; by default the folder itself where its dialogs have a folder of their own,
+        else the folder ``study`` in it.
+    task : str, optional
+        The built-in task or task file that the dialogs are about; by default found by their words.
+    on_progress : callable, optional
+        Called as ``on_progress(doing, done, of)``.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        raise DataError("is not a folder.", source=str(place))
+    home = study if study is not None else _home(place)
+    chosen = read_settings(home) if home is not None else GroundingFile()
+    kinds = {suffix: one for one in formats() for suffix in one.suffixes}
+    known = home / chosen.talks if home is not None and (home / FILE).is_file() else None
+    below = list(files_below(place))
+    sure = known or (place / TALKS if (place / TALKS).is_dir() else None)
+    found, skip, columns = _sorted_out(below if sure is None else list(files_below(sure)), kinds, chosen)
+    if not found:
+        raise DataError(
+            f"has no dialogs ({', '.join(kinds)}). Put them into it, or name the folder they are in.",
+            source=str(place),
+        )
+    talks = sure or Path(os.path.commonpath([path.parent for path in found]))
+    home = home or (place if talks != place else place / STUDY)
+    named = list(read_manifest(home).tasks)
+    raws = {}
+    for i, (path, raw) in enumerate(found.items()):
+        raws[path] = raw
+        if on_progress is not None:
+            on_progress("looking at dialogs", i + 1, len(found))
+    spoken = {path: _talk(path, raw, chosen.language) for path, raw in raws.items()}
+    tasks = list(dict.fromkeys([*([task] if task else named), *builtin_tasks()]))
+    fits = task_fit(list(spoken.values()), tasks)
+    best = task or (named[0] if len(named) == 1 else _clear(fits))
+    words = _Words(best or max(fits, key=lambda name: fits[name]))
+    given = chosen.who_is_who(home)
+    files = tuple(
+        _file(path, raw, kinds[path.suffix.casefold()], spoken[path], given, words, talks)
+        for path, raw in raws.items()
+    )
+    own = {path: path.relative_to(talks).as_posix() for path in skip if talks in path.parents}
+    made = Intake(
+        folder=place,
+        study=home,
+        talks=talks,
+        names=chosen.names,
+        columns=columns,
+        skip=tuple(sorted({*chosen.skip, *own.values()})),
+        files=files,
+        unread=tuple(
+            path
+            for path in (files_below(talks) if talks != place else below)
+            if path.suffix.casefold() not in (*kinds, *SHEETS, ".toml", ".md")
+        ),
+        fits=fits,
+        task=best,
+        dialogs=Transcripts((), pl.DataFrame()),
+    )
+    tables = list(dict.fromkeys([*below, *files_below(home)] if home.is_dir() else below))
+    tables = [one for one in tables if _may_be_people(one) and one not in found and one.name != ROLES_FILE]
+    return _with_people(_read_again(made), tables)
+
+
+def _home(place: Path) -> Path | None:
+    """The study that is there already: the folder, or the one in it; None where there is none."""
+    for one in (place, place / STUDY):
+        if (one / "study.toml").is_file() or (one / FILE).is_file():
+            return one
+    return None
+
+
+def _sorted_out(
+    paths: Iterable[Path], kinds: Mapping[str, Format], chosen: GroundingFile
+) -> tuple[dict[Path, RawFile], list[Path], dict[str, str]]:
+    """The files that are dialogs, those of the same suffixes that are none, and what columns are called."""
+    found: dict[Path, RawFile] = {}
+    others: list[Path] = []
+    called = dict(chosen.columns)
+    for path in paths:
+        kind = kinds.get(path.suffix.casefold())
+        if kind is None or path.name in chosen.skip:
+            continue
+        own = dict(called)
+        if kind.takes_columns and path.suffix.casefold() in TEXTS:
+            own = _columns(path, called)
+            if not {"text", "speaker"} <= own.keys():
+                others.append(path)
+                continue
+        try:
+            options = Options(own, frozenset(KNOWN) | {name.casefold() for name in chosen.speakers})
+            raw = kind.read_text(read_file(path), options)
+        except BrokenError:
+            if kind.name in ("whisper", "jsonl"):
+                others.append(path)
+                continue
+            raw = RawFile()  # what is wrong in it is told when all dialogs are read
+        called |= {name: column for name, column in own.items() if name != column}
+        found[path] = raw
+    return found, others, called
+
+
+def _columns(path: Path, called: Mapping[str, str]) -> dict[str, str]:
+    """What a table calls the columns of turns, as far as it has them."""
+    try:
+        names = table_columns(path)
+    except DataError:
+        return {}
+    small = {name.strip().casefold(): name for name in names}
+    found = {name: own for name, own in called.items() if own in names}
+    for name in (*NEEDED, *CALLED):
+        if name in names:
+            found.setdefault(name, name)
+        for usual in CALLED.get(name, ()):
+            if name not in found and usual in small and (name != "participant" or usual != "name"):
+                found[name] = small[usual]
+    return found
+
+
+def _talk(path: Path, raw: RawFile, language: str) -> Transcript:
+    """The turns of a file as one talk, before anybody knows who is who."""
+    known = [who_is(turn, {})[1] for turn in raw.turns]
+    somebody = "participant" in known
+    turns = tuple(
+        Turn(
+            turn.speaker,
+            turn.start_s,
+            turn.end_s,
+            turn.text,
+            (role or "other") if somebody else "participant",
+        )
+        for turn, role in zip(raw.turns, known, strict=True)
+    )
+    said = language or next((turn.language for turn in raw.turns if turn.language), raw.language)
+    talk = Transcript(path.stem, turns, str(path), language=said)
+    return replace(talk, language=language_of(talk))
+
+
+def _clear(fits: Mapping[str, float]) -> str:
+    """The task that the words are about; empty where it is not clear.
+
+    A task may hold all places of another one: then words that only one of them knows decide.
+    """
+    first = max(fits, key=lambda name: fits[name])
+    own = _sections(first)
+    for name in fits.keys() - {first}:
+        others = _sections(name)
+        is_nested = own <= others or others <= own
+        if fits[first] - fits[name] < NESTED if is_nested else fits[first] < FAR_BETTER * fits[name]:
+            return ""
+    return first if fits[first] >= FITS else ""
+
+
+NESTED = 0.05
+"""By so much a task must fit better than one that has some of its places, or more."""
+
+
+def _sections(task: str) -> set[str]:
+    spec = read_task(task if task in builtin_tasks() else Path(task))
+    return set(spec.sections)
+
+
+class _Words:
+    """Counts words of the way in the languages that can be read."""
+
+    def __init__(self, task: str) -> None:
+        self._spec = read_task(task if task in builtin_tasks() else Path(task))
+        self._known: dict[str, Vocabulary | None] = {}
+
+    def count(self, text: str, language: str) -> int:
+        if language not in self._known:
+            is_known = language in languages_with(WORDS) or Path(language).is_file()
+            self._known[language] = Vocabulary(load_language(language), self._spec) if is_known else None
+        words = self._known[language]
+        return 0 if words is None else sum(token.kind in OF_THE_WAY for token in words.tokens(text))
+
+
+def _file(
+    path: Path, raw: RawFile, kind: Format, talk: Transcript, given: Roles, words: _Words, talks: Path
+) -> DialogFile:
+    """A file with its speakers, and the roles that they have or would be given."""
+    said = given.of(path)
+    turns: dict[str, list[RawTurn]] = {}
+    for turn in raw.turns:
+        turns.setdefault(turn.speaker, []).append(turn)
+    speakers = [
+        Speaker(
+            name,
+            who_is(own[0], said)[1],
+            False,
+            len(own),
+            sum(_n_words(turn.text) for turn in own),
+            sum(max(0.0, turn.end_s - turn.start_s) for turn in own if turn.end_s >= turn.start_s),
+            sum(words.count(turn.text, talk.language) for turn in own),
+        )
+        for name, own in turns.items()
+    ]
+    single = len(speakers) == 1 and who_is(raw.turns[0], {})[1] is None
+    is_said = any(name.casefold() in said for name in turns)
+    tested = [one for one in speakers if one.role == "participant"]
+    both = len(tested) > 1 and not is_said and all(one.role != "assessor" for one in speakers)
+    if both or any(one.role is None for one in speakers) or (speakers and not tested):
+        speakers = _guessed(speakers, ask_all=both)
+    return DialogFile(
+        path, path.relative_to(talks).as_posix(), kind.name, talk.language, tuple(speakers), single
+    )
+
+
+def _n_words(text: str) -> int:
+    """How many words a text has; characters, where it is written without spaces."""
+    return len(re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text))
+
+
+def _guessed(speakers: list[Speaker], *, ask_all: bool) -> list[Speaker]:
+    """The speakers with the participant found by who speaks of the way; without, where that is not clear."""
+    open_ones = [one for one in speakers if ask_all or one.role is None]
+    known = [one for one in speakers if one.role == "participant" and not ask_all]
+    if known:  # the participant is known, others are beside the point
+        return [replace(one, role=one.role or "other", is_guess=one.role is None) for one in speakers]
+    ranked = sorted(open_ones, key=lambda one: one.way_words, reverse=True)
+    if not ranked:
+        return [replace(one, role=None) for one in speakers]
+    most, next_most = ranked[0], ranked[1].way_words if len(ranked) > 1 else 0
+    is_clear = len(speakers) == 1 or most.way_words >= max(LEAST_WORDS, CLEARER * next_most)
+    if not is_clear:
+        return [replace(one, role=None if one in open_ones else one.role) for one in speakers]
+    return _told(speakers, most.name, kept=not ask_all)
+
+
+def _told(speakers: Sequence[Speaker], participant: str, *, kept: bool = False) -> list[Speaker]:
+    """The speakers with one as the participant, and who speaks most of the others as the assessor."""
+    others = [one for one in speakers if one.name != participant]
+    has_assessor = kept and any(one.role == "assessor" for one in others)
+    asks = None if has_assessor else max(others, key=lambda one: one.turns, default=None)
+    found = []
+    for one in speakers:
+        role: Role = "participant" if one.name == participant else "assessor" if one is asks else "other"
+        if kept and one.role is not None:
+            role = one.role
+        found.append(replace(one, role=role, is_guess=True))
+    return found
+
+
+def _read_again(made: Intake) -> Intake:
+    """The same with the dialogs read as they will be; by folder, where only that tells people apart."""
+
+    def dialogs(names: Literal["file", "folder"]) -> Transcripts:
+        return read(
+            made.talks,
+            names=names,
+            roles=made.roles(),
+            columns=made.columns or None,
+            skip=made.skip,
+            strict=False,
+        )
+
+    found = dialogs(made.names)
+    repeated = found.problems.filter(pl.col("problem").str.contains("hold the same episode")).height
+    if repeated and made.names == "file":
+        other = dialogs("folder")
+        if other.problems.height < found.problems.height:
+            return replace(made, names="folder", dialogs=other)
+    return replace(made, dialogs=found)
+
+
+# ---------------------------------------------------------------------- participants
+
+
+def _may_be_people(path: Path) -> bool:
+    return path.suffix.casefold() in (*TEXTS, *SHEETS) and not path.name.startswith("~$")
+
+
+def _with_people(made: Intake, tables: Sequence[Path]) -> Intake:
+    """The same with the table of participants that names most of the dialogs' participants."""
+    named = read_manifest(made.study).participants
+    matches = []
+    for path in tables if named is None else [made.study / named.file]:
+        for sheet in sheet_names(path) or [""] if named is None else [named.sheet]:
+            table = read_table(path, ids=_all_columns(path, sheet), sheet=sheet)
+            for column in table.columns if named is None else [named.id]:
+                if column in table.columns:
+                    matches.append(_match(made, path, sheet, column, table, named))
+    used = [one for one in matches if named is not None or one.matched + len(one.pairs) >= LEAST_MATCHED]
+    best = max(used, key=lambda one: (one.matched + len(one.pairs), one.matched), default=None)
+    others = tuple(path for path in tables if best is None or path != best.path)
+    return replace(made, people=best, tables=() if named is not None else others)
+
+
+LEAST_MATCHED = 1
+"""Of so many participants a column must hold the ids, to be the one with ids."""
+
+
+def _all_columns(path: Path, sheet: str) -> list[str]:
+    return table_columns(path) if not sheet else read_table(path, sheet=sheet).columns
+
+
+def _match(
+    made: Intake, path: Path, sheet: str, column: str, table: pl.DataFrame, named: PeopleTable | None
+) -> People:
+    """Which rows of a table have a dialog, if a column holds the ids."""
+    rows = [_plain(one) for one in table[column].cast(pl.String).drop_nulls()]
+    given = {} if named is None else dict(named.ids)
+    ids = [given.get(row, row) for row in dict.fromkeys(row for row in rows if row)]
+    exact = set(ids) & set(made.ids)
+    left_rows, left_ids = (
+        [row for row in ids if row not in exact],
+        [one for one in made.ids if one not in exact],
+    )
+    pairs = same_people(left_rows, left_ids) if named is None else {}
+    own = os.path.relpath(path, made.study).replace(os.sep, "/")
+    default = path.suffix.casefold() in SHEETS and sheet == sheet_names(path)[0]
+    return People(
+        PeopleTable(own, column, "" if default else sheet, pairs) if named is None else named,
+        path,
+        len(ids),
+        len(exact),
+        pairs,
+        tuple(one for one in left_ids if one not in pairs.values()),
+        tuple(one for one in left_rows if one not in pairs),
+        _groups(table.drop(column)),
+    )
+
+
+def _plain(name: str) -> str:
+    return unicodedata.normalize("NFC", name).strip()
+
+
+def same_people(rows: Iterable[str], dialogs: Iterable[str]) -> dict[str, str]:
+    """Return which ids of a table and names of dialogs are probably the same person's, one to one.
+
+    Upper and lower case, leading zeros and what stands between letters and numbers make no difference; of
+    what is still left, an id with letters and numbers may be a part of the other name. Where several could
+    be meant, none is.
+
+    Examples
+    --------
+    >>> same_people(["S01", "S02", "S11"], ["s1", "S-2_visit1", "S1 1"])
+    {'S01': 's1', 'S02': 'S-2_visit1'}
+    """
+    left = {row: _parts(row) for row in rows}
+    names = {name: _parts(name) for name in dialogs}
+    found: dict[str, str] = {}
+    for alike in (_equal, _holds):
+        near = {
+            row: [name for name, own in names.items() if alike(parts, own)] for row, parts in left.items()
+        }
+        times = Counter(name for some in near.values() for name in some)
+        pairs = {row: some[0] for row, some in near.items() if len(some) == 1 and times[some[0]] == 1}
+        found |= pairs
+        left = {row: parts for row, parts in left.items() if row not in pairs}
+        names = {name: parts for name, parts in names.items() if name not in pairs.values()}
+    return found
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """The letters and the numbers of a name, without zeros before a number."""
+    return tuple(part.lstrip("0") or "0" if part.isdigit() else part for part in
+                 re.findall(r"\d+|[^\W\d_]+", name.casefold()))  # fmt: skip
+
+
+def _equal(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    return one == other != ()
+
+
+def _holds(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether the shorter of two names, with letters and numbers, is a part of the longer."""
+    short, long = sorted((one, other), key=len)
+    starts = range(len(long) - len(short) + 1)
+    return len(short) > 1 and any(long[start : start + len(short)] == short for start in starts)
+
+
+def _groups(table: pl.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Columns that may tell groups of people: some texts, each of at least two people, the largest first."""
+    found = {}
+    for column in table:
+        values = column.cast(pl.String).drop_nulls()
+        times = Counter(values)
+        are_words = values.cast(pl.Float64, strict=False).null_count() == len(values)
+        if 2 <= len(times) <= MOST_GROUPS and min(times.values()) >= 2 and are_words:
+            found[column.name] = tuple(sorted(times, key=lambda one: (-times[one], one)))
+    return found
+
+
+def say_groups(people: People) -> str:
+    """Return how to compare groups that a table of participants tells; empty where it tells none."""
+    if not people.groups:
+        return ""
+    columns = listed(f"{name} ({', '.join(values)})" for name, values in people.groups.items())
+    return f"groups may be told by {columns}"
