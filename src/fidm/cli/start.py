@@ -137,22 +137,29 @@ def _ask(found: Intake, console: Console) -> Intake:
 
 def show(found: Intake, console: Console) -> None:
     """Print what was found."""
-    kinds = ", ".join(f"{name} {n:,}" for name, n in Counter(f.format for f in found.files).most_common())
-    spoken = ", ".join(f"{code} {n:,}" for code, n in Counter(f.language for f in found.files).most_common())
-    console.print(
-        f"[bold]{count(len(found.files), 'file')}[/] of dialogs in {found.talks}: {kinds}", soft_wrap=True
+    kinds, spoken = (
+        ", ".join(f"{name} {n:,}" for name, n in Counter(some).most_common())
+        for some in ([file.format for file in found.files], [file.language for file in found.files])
     )
-    state(console, f"language: {spoken}")
-    console.print(_speakers(found))
-    _doubtful(found, console)
-    fits = ", ".join(f"{name} {fit:.2f}" for name, fit in found.fits.items())
-    state(console, f"task: {found.task or 'not clear'} (share of unusual words that name its places: {fits})")
+    console.print(f"[bold]{count(len(found.files), 'file')}[/] of dialogs in {found.talks}", soft_wrap=True)
+    state(console, f"formats:  {kinds}", f"language: {spoken}")
+    console.print(_by_file(found) if len(found.files) <= MOST_FILES else _by_speaker(found))
+    guessed = [file for file in found.files if file.is_guessed or file.is_unclear]
+    for file in guessed[:MOST_FILES]:
+        note(console, f"{file.name}: {_said(file)}")
+    if len(guessed) > MOST_FILES:
+        more = few(file.name for file in guessed[MOST_FILES:])
+        note(console, f"and {len(guessed) - MOST_FILES:,} more; all with --json: {more}")
+    fits = sorted(((fit, name) for name, fit in found.fits.items() if fit), reverse=True)
+    named = ", ".join(f"{name} {fit:.0%}" for fit, name in fits)
+    known = f"of the unusual words, so many are places of: {named}" if named else "no places of a known task"
+    state(console, f"task: {found.task or 'not clear'} ({known})")
     if found.people is None:
         state(console, "participants: no table of them was found; fidm works without one")
     else:
-        said = found.people.say(len(found.ids))
-        state(console, f"participants: {said[0]}")
-        note(console, *said[1:])
+        first, *others = found.people.say(len(found.ids))
+        state(console, f"participants: {first}")
+        note(console, *others)
         for name, values in found.people.groups.items():
             note(console, f"groups may be told by {name}: {', '.join(values)}")
     facts = Counter(name for one in found.dialogs for name in one.about)
@@ -160,44 +167,50 @@ def show(found: Intake, console: Console) -> None:
         told = ", ".join(f"{name} ({n:,})" for name, n in facts.items())
         note(console, f"the files themselves say of participants: {told}")
     warn(console, *found.warnings())
-    for row in found.dialogs.problems.head(MOST_FILES).iter_rows(named=True):
+    for row in found.bad.head(MOST_FILES).iter_rows(named=True):
         warn(console, f"{row['table']}: {row['problem']} {row['hint']}".strip())
-    more = found.dialogs.problems.height - MOST_FILES
-    if more > 0:
-        warn(console, f"{more:,} more problems; all with --json")
+    more_problems = found.bad.height - MOST_FILES
+    if more_problems > 0:
+        warn(console, f"{more_problems:,} more problems; all with --json")
 
 
-def _speakers(found: Intake) -> object:
+HEADER = ("speaker", "role", "turns", "words", "minutes")
+
+
+def _by_file(found: Intake) -> object:
+    """A table of everybody who speaks in each file."""
+    rows = [
+        [
+            *(("", "", "") if i else (file.name, file.format, file.language)),
+            *(one.name or "(no name)", one.role or "?"),
+            *(f"{one.turns:,}", f"{one.words:,}", f"{one.seconds / 60:,.1f}"),
+        ]
+        for file in found.files
+        for i, one in enumerate(file.speakers)
+    ]
+    return table_of(["file", "format", "language", *HEADER], rows, left=5)
+
+
+def _by_speaker(found: Intake) -> object:
     """A table of speakers by name and role, in how many files, and how much they say."""
     by_name: dict[tuple[str, str], list[float]] = {}
     for file in found.files:
         for one in file.speakers:
-            row = by_name.setdefault((one.name or "(no name)", one.role or "?"), [0, 0, 0, 0.0, 0])
-            for i, n in enumerate((1, one.turns, one.words, one.seconds / 60, one.way_words)):
+            row = by_name.setdefault((one.name or "(no name)", one.role or "?"), [0, 0, 0, 0.0])
+            for i, n in enumerate((1, one.turns, one.words, one.seconds / 60)):
                 row[i] += n
     largest = sorted(by_name.items(), key=lambda pair: -pair[1][0])
     rows = [
-        [name, role, f"{n:,.0f}", f"{turns:,.0f}", f"{words:,.0f}", f"{minutes:,.1f}", f"{way:,.0f}"]
-        for (name, role), (n, turns, words, minutes, way) in largest[:MOST_FILES]
+        [name, role, f"{turns:,.0f}", f"{words:,.0f}", f"{minutes:,.1f}", f"{n:,.0f}"]
+        for (name, role), (n, turns, words, minutes) in largest[:MOST_FILES]
     ]
     if len(largest) > MOST_FILES:
-        rows.append([f"and {len(largest) - MOST_FILES:,} more", "", "", "", "", "", ""])
-    return table_of(["speaker", "role", "files", "turns", "words", "minutes", "of the way"], rows, left=2)
-
-
-def _doubtful(found: Intake, console: Console) -> None:
-    """Print who is who in files where it was found by what they say, or is not clear."""
-    files = [file for file in found.files if file.is_guessed or file.is_unclear]
-    for file in files[:MOST_FILES]:
-        note(console, f"{file.name}: {_said(file)}")
-    if len(files) > MOST_FILES:
-        more = few(file.name for file in files[MOST_FILES:])
-        note(console, f"and {len(files) - MOST_FILES:,} more; all with --json: {more}")
+        rows.append([f"and {len(largest) - MOST_FILES:,} more", *[""] * len(HEADER)])
+    return table_of([*HEADER, "files"], rows, left=2)
 
 
 def _said(file: DialogFile) -> str:
     return "; ".join(
-        f"{one.name or '(no name)'} {count(one.turns, 'turn')}, {one.way_words:,} words of the way: "
-        f"{one.role or 'not clear'}"
+        f"{one.name or '(no name)'} {one.way_words:,} words of the way: {one.role or 'not clear'}"
         for one in file.speakers
     )

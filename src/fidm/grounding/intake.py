@@ -16,8 +16,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -33,12 +34,13 @@ from fidm.grounding.rules.language import (
     task_fit,
 )
 from fidm.grounding.settings import FILE, GroundingFile, read_settings
-from fidm.io.dialogs import formats, read
+from fidm.io.dialogs import formats, name_pattern, read
 from fidm.io.formats.base import BrokenError, Format, Options, RawFile, RawTurn, files_below, read_file
 from fidm.io.formats.checks import KNOWN, Roles, who_is
-from fidm.io.formats.table import NEEDED
+from fidm.io.formats.table import NO_COLUMN
+from fidm.io.formats.whisper import NO_DIALOG
 from fidm.io.sheets import SHEETS, TEXTS, read_table, sheet_names, table_columns
-from fidm.io.study import PeopleTable, read_manifest
+from fidm.io.study import TABLES, PeopleTable, read_manifest
 from fidm.languages import WORDS, languages_with
 from fidm.talk import Role, Transcript, Transcripts, Turn
 from fidm.tasks.spec import builtin_tasks, read_task
@@ -51,15 +53,6 @@ CLEARER, LEAST_WORDS = 2.0, 3
 
 OF_THE_WAY = frozenset((*DIRECTIONS, "AHEAD", "TURN", "BACK", "GO", "BUY", "PLACE"))
 """Classes of words that say where somebody goes and what they get there."""
-
-CALLED: Mapping[str, tuple[str, ...]] = {
-    "speaker": ("who", "speaker_id", "speaker_name", "speaker_label", "name"),
-    "start_s": ("start", "start_time", "begin", "onset", "from", "start (s)", "tmin"),
-    "end_s": ("end", "end_time", "stop", "offset", "to", "end (s)", "tmax"),
-    "text": ("utterance", "transcript", "transcription", "words", "content", "said"),
-    "participant": ("participant_id", "subject", "subject_id", "pid"),
-}
-"""What tables of turns call their columns, besides the names that are always known."""
 
 MOST_GROUPS = 6
 """A column with more different texts tells people from each other rather than groups of them."""
@@ -137,9 +130,10 @@ class Intake:
     folder: Path
     study: Path
     talks: Path  # the folder of the dialogs
-    names: Literal["file", "folder"]
-    columns: Mapping[str, str]  # what tables of turns call their columns
+    names: str  # what files are called
+    chosen: GroundingFile  # what grounding.toml says already
     skip: tuple[str, ...]  # files among the dialogs that are none, from the folder of the dialogs
+    copies: Mapping[str, str]  # of these, the ones that hold the same talk as another file, and which
     files: tuple[DialogFile, ...]
     unread: tuple[Path, ...]  # files of no known format
     fits: Mapping[str, float]  # how well the words fit each task
@@ -166,9 +160,8 @@ class Intake:
             fits = ", ".join(f"{name} {fit:.2f}" for name, fit in self.fits.items() if fit)
             known = f"Their words fit: {fits}" if fits else "Their words name no places of a built-in task"
             found.append(f"Which task the dialogs are about is not clear. {known}. Say it: --task NAME.")
-        bad = self.dialogs.problems
-        if bad.height:
-            names = bad["table"].unique(maintain_order=True)
+        if self.bad.height:
+            names = self.bad["table"].unique(maintain_order=True)
             left_out = count(len(names), "file")
             found.append(
                 f"{left_out} cannot be used: {few(names)}. Repair what is wrong, or leave them out: "
@@ -192,6 +185,13 @@ class Intake:
                 "speaks in them too, those words count as the participant's. A recogniser with diarisation, "
                 "such as WhisperX, tells speakers apart."
             )
+        several = sum(n > 1 for n in Counter(one.participant for one in self.dialogs).values())
+        if several and self.names != "file":
+            found.append(
+                f"{count(several, 'participant has', 'participants have')} several dialogs, by the names of "
+                "their files. Each is taken as an episode of its own, from the start of the map; parts of one "
+                "dialog must be joined into one file."
+            )
         if self.people is not None and self.people.pairs:
             found.append(
                 "Ids that differ were taken as one person's. Check [participants.ids] in study.toml."
@@ -202,7 +202,10 @@ class Intake:
             kinds = ", ".join(sorted({path.suffix or "no suffix" for path in self.unread}))
             found.append(f"{count(len(self.unread), 'file')} not read: no known format has {kinds}.")
         used = None if self.people is None else self.people.path.name
-        others = [name for name in self.skip if Path(name).name != used]
+        if self.copies:
+            same = few(f"{name} = {kept}" for name, kept in self.copies.items())
+            found.append(f"{count(len(self.copies), 'file')} not used, as others hold the same talk: {same}.")
+        others = [name for name in self.skip if name not in self.copies and Path(name).name != used]
         if others:
             found.append(f"{count(len(others), 'file')} taken for no dialog: {few(others)}.")
         return found
@@ -243,7 +246,13 @@ class Intake:
             replace(one, speakers=tuple(_told(one.speakers, participant))) if one.name == file else one
             for one in self.files
         )
-        return replace(self, files=files)
+        return _read(replace(self, files=files))
+
+    @property
+    def bad(self) -> pl.DataFrame:
+        """What is wrong in files in which it is clear who is who."""
+        unclear = [file.name for file in self.files if file.is_unclear]
+        return self.dialogs.problems.filter(~pl.col("table").is_in(unclear))
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -256,12 +265,11 @@ class Intake:
             "formats": dict(Counter(file.format for file in self.files)),
             "languages": dict(Counter(file.language for file in self.files)),
             "files": [{**asdict(file), "path": str(file.path)} for file in self.files],
-            "columns": dict(self.columns),
             "skip": list(self.skip),
             "fits": dict(self.fits),
             "task": self.task,
             "participants": people,
-            "problems": self.dialogs.problems.to_dicts(),
+            "problems": self.bad.to_dicts(),
             "questions": self.questions(),
             "warnings": self.warnings(),
         }
@@ -332,9 +340,6 @@ class Intake:
         elif shared:
             lines += ["", "# Who is who: participant, assessor or other. Please check.", "[speakers]"]
             lines += [f"{_quoted(name)} = {_quoted(role)}" for name, role in shared.items()]
-        if self.columns:
-            lines += ["", "# What the tables of turns call their columns.", "[columns]"]
-            lines += [f"{name} = {_quoted(own)}" for name, own in self.columns.items()]
         return "\n".join(lines) + "\n"
 
     def _roles_csv(self) -> str:
@@ -385,7 +390,10 @@ def look_at(
     known = home / chosen.talks if home is not None and (home / FILE).is_file() else None
     below = list(files_below(place))
     sure = known or (place / TALKS if (place / TALKS).is_dir() else None)
-    found, skip, columns = _sorted_out(below if sure is None else list(files_below(sure)), kinds, chosen)
+    sure = None if sure is None else Path(os.path.normpath(sure))
+    found, skip = _sorted_out(below if sure is None else list(files_below(sure)), kinds, chosen)
+    copies = _copies(found, list(kinds.values()))
+    found = {path: raw for path, raw in found.items() if path not in copies}
     if not found:
         raise DataError(
             f"has no dialogs ({', '.join(kinds)}). Put them into it, or name the folder they are in.",
@@ -409,14 +417,17 @@ def look_at(
         _file(path, raw, kinds[path.suffix.casefold()], spoken[path], given, words, talks)
         for path, raw in raws.items()
     )
-    own = {path: path.relative_to(talks).as_posix() for path in skip if talks in path.parents}
+    tables = list(dict.fromkeys([*below, *_given(home)]))
+    tables = [one for one in tables if _may_be_people(one) and one not in {*found, *copies}]
+    own = [path.relative_to(talks).as_posix() for path in (*skip, *copies) if talks in path.parents]
     made = Intake(
         folder=place,
         study=home,
         talks=talks,
-        names=chosen.names,
-        columns=columns,
-        skip=tuple(sorted({*chosen.skip, *own.values()})),
+        names=_called(found, tables) if known is None else chosen.names,
+        chosen=chosen,
+        skip=tuple(sorted({*chosen.skip, *own})),
+        copies={path.relative_to(talks).as_posix(): kept.name for path, kept in copies.items()},
         files=files,
         unread=tuple(
             path
@@ -427,9 +438,114 @@ def look_at(
         task=best,
         dialogs=Transcripts((), pl.DataFrame()),
     )
-    tables = list(dict.fromkeys([*below, *files_below(home)] if home.is_dir() else below))
-    tables = [one for one in tables if _may_be_people(one) and one not in found and one.name != ROLES_FILE]
-    return _with_people(_read_again(made), tables)
+    return _with_people(_read(made), tables)
+
+
+def _read(made: Intake) -> Intake:
+    """The same with the dialogs read as they will be."""
+    dialogs = read(
+        made.talks,
+        names=made.names,
+        roles=made.roles(),
+        columns=made.chosen.columns or None,
+        skip=made.skip,
+        strict=False,
+    )
+    return replace(made, dialogs=dialogs)
+
+
+def _given(home: Path) -> list[Path]:
+    """The files of a study that its user put there, as far as one can tell."""
+    if not home.is_dir():
+        return []
+    made = {*TABLES, Path(ROLES_FILE).stem, "profile"}
+    return [path for path in home.iterdir() if path.is_file() and path.stem not in made]
+
+
+def _copies(found: Mapping[Path, RawFile], by_rank: Sequence[Format]) -> dict[Path, Path]:
+    """Files that hold the same talk as another one, which tells more of it, by what tools write side by side.
+
+    Of a recording, a recogniser writes JSON, subtitles and tables with the same name; backups of a file have
+    another name, and the same turns.
+    """
+    ranks = {suffix: i for i, kind in enumerate(by_rank) for suffix in kind.suffixes}
+
+    def worth(path: Path) -> tuple[bool, bool, int, int]:
+        turns = found[path].turns
+        return (
+            len({turn.speaker for turn in turns}) < 2,
+            not any(turn.words for turn in turns),
+            ranks[path.suffix.casefold()],
+            len(path.name),
+        )
+
+    alike: dict[object, list[Path]] = {}
+    for path, raw in found.items():
+        alike.setdefault((path.parent, path.name.split(".")[0].casefold()), []).append(path)
+        if raw.turns:
+            alike.setdefault(tuple((turn.start_s, turn.text) for turn in raw.turns), []).append(path)
+    copies: dict[Path, Path] = {}
+    for paths in alike.values():
+        first, *others = sorted((path for path in paths if path not in copies), key=worth) or [Path()]
+        for path in others:
+            if _same_words(found[first], found[path]):
+                copies[path] = first
+    return copies
+
+
+def _same_words(one: RawFile, other: RawFile) -> bool:
+    """Whether two files say the same, but for a few words."""
+    first, second = (_pairs_of_words(raw) for raw in (one, other))
+    return first.total() > 0 and (first & second).total() >= SAME * (first | second).total()
+
+
+SAME = 0.8
+"""Files that share so many of their pairs of neighbouring words hold the same talk."""
+
+
+def _pairs_of_words(raw: RawFile) -> Counter[tuple[str, str]]:
+    words = [word for turn in raw.turns for word in _words(turn.text.casefold())]
+    return Counter(pairwise(words))
+
+
+def _called(found: Mapping[Path, RawFile], tables: Sequence[Path]) -> str:
+    """What the files of dialogs are called, by whom the tables name, and by which parts of names return."""
+    paths = list(found)
+    columns = [
+        {_parts(row) for row in column.cast(pl.String).drop_nulls()}
+        for table in tables
+        for sheet in sheet_names(table) or [""]
+        for column in read_table(table, ids=_all_columns(table, sheet), sheet=sheet)
+    ]
+
+    def people(names: str) -> list[tuple[str, str]]:
+        places = [name_pattern(names).fullmatch(path.with_suffix("").as_posix()) for path in paths]
+        return [
+            ("", "") if p is None else (p["participant"], p.groupdict().get("episode", "")) for p in places
+        ]
+
+    def named(names: str) -> int:
+        ids = [_parts(who) for who, _ in people(names)]
+        return max((sum(one in column for one in ids) for column in columns), default=0)
+
+    def is_usual(names: str) -> bool:
+        """Whether parts return: several people, who have the same few episodes."""
+        fitting = people(names)
+        who, episodes = Counter(one for one, _ in fitting), Counter(one for _, one in fitting)
+        return (
+            ("", "") not in fitting
+            and len(set(fitting)) == len(paths)
+            and 1 < len(who) < len(paths)
+            and 2 * len(episodes) <= len(paths)
+        )
+
+    apart = [f"{{participant}}{sign}{{episode}}" for sign in "_- ."]
+    best = max(["file", "folder", *apart], key=named)
+    if named(best) > named("file") and len(set(people(best))) == len(paths):
+        return best
+    if len(set(people("file"))) < len(paths):
+        return "folder" if len(set(people("folder"))) == len(paths) else "file"
+    return "file" if named("file") else next(filter(is_usual, apart), "file")
 
 
 def _home(place: Path) -> Path | None:
@@ -442,49 +558,24 @@ def _home(place: Path) -> Path | None:
 
 def _sorted_out(
     paths: Iterable[Path], kinds: Mapping[str, Format], chosen: GroundingFile
-) -> tuple[dict[Path, RawFile], list[Path], dict[str, str]]:
-    """The files that are dialogs, those of the same suffixes that are none, and what columns are called."""
+) -> tuple[dict[Path, RawFile], list[Path]]:
+    """The files that are dialogs, and those with the suffix of dialogs that are none."""
     found: dict[Path, RawFile] = {}
     others: list[Path] = []
-    called = dict(chosen.columns)
+    speakers = frozenset(KNOWN) | {"", *(name.casefold() for name in chosen.speakers)}
     for path in paths:
         kind = kinds.get(path.suffix.casefold())
-        if kind is None or path.name in chosen.skip:
+        if kind is None:
             continue
-        own = dict(called)
-        if kind.takes_columns and path.suffix.casefold() in TEXTS:
-            own = _columns(path, called)
-            if not {"text", "speaker"} <= own.keys():
-                others.append(path)
-                continue
         try:
-            options = Options(own, frozenset(KNOWN) | {name.casefold() for name in chosen.speakers})
-            raw = kind.read_text(read_file(path), options)
-        except BrokenError:
-            if kind.name in ("whisper", "jsonl"):
-                others.append(path)
-                continue
-            raw = RawFile()  # what is wrong in it is told when all dialogs are read
-        called |= {name: column for name, column in own.items() if name != column}
-        found[path] = raw
-    return found, others, called
-
-
-def _columns(path: Path, called: Mapping[str, str]) -> dict[str, str]:
-    """What a table calls the columns of turns, as far as it has them."""
-    try:
-        names = table_columns(path)
-    except DataError:
-        return {}
-    small = {name.strip().casefold(): name for name in names}
-    found = {name: own for name, own in called.items() if own in names}
-    for name in (*NEEDED, *CALLED):
-        if name in names:
-            found.setdefault(name, name)
-        for usual in CALLED.get(name, ()):
-            if name not in found and usual in small and (name != "participant" or usual != "name"):
-                found[name] = small[usual]
-    return found
+            raw = kind.read_text(read_file(path), Options(chosen.columns, speakers))
+        except BrokenError as broken:
+            raw = RawFile(flaws=[broken.flaw])  # told again when all dialogs are read
+        if any(flaw.what.startswith((NO_COLUMN, NO_DIALOG)) for flaw in raw.flaws):
+            others.append(path)
+        else:
+            found[path] = raw
+    return found, others
 
 
 def _talk(path: Path, raw: RawFile, language: str) -> Transcript:
@@ -578,7 +669,11 @@ def _file(
 
 def _n_words(text: str) -> int:
     """How many words a text has; characters, where it is written without spaces."""
-    return len(re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text))
+    return len(_words(text))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text)
 
 
 def _guessed(speakers: list[Speaker], *, ask_all: bool) -> list[Speaker]:
@@ -609,28 +704,6 @@ def _told(speakers: Sequence[Speaker], participant: str, *, kept: bool = False) 
             role = one.role
         found.append(replace(one, role=role, is_guess=True))
     return found
-
-
-def _read_again(made: Intake) -> Intake:
-    """The same with the dialogs read as they will be; by folder, where only that tells people apart."""
-
-    def dialogs(names: Literal["file", "folder"]) -> Transcripts:
-        return read(
-            made.talks,
-            names=names,
-            roles=made.roles(),
-            columns=made.columns or None,
-            skip=made.skip,
-            strict=False,
-        )
-
-    found = dialogs(made.names)
-    repeated = found.problems.filter(pl.col("problem").str.contains("hold the same episode")).height
-    if repeated and made.names == "file":
-        other = dialogs("folder")
-        if other.problems.height < found.problems.height:
-            return replace(made, names="folder", dialogs=other)
-    return replace(made, dialogs=found)
 
 
 # ---------------------------------------------------------------------- participants

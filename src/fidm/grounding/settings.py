@@ -1,7 +1,7 @@
 """The file ``grounding.toml`` of a study: what differs from the defaults on the way from words to moves.
 
     talks = "talks"             # where the dialogs are
-    names = "file"              # P001.cha; or "folder": P001/visit1.cha
+    names = "file"              # P001.cha; or "folder": P001/visit1.cha; or "{participant}_{episode}"
     by = "rules"                # or "llm", "hybrid", or a grounder of another package
     language = "yue"            # or the path of a language file
 
@@ -32,11 +32,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from fidm.errors import GroundingError, Problem
+from fidm.errors import DataError, GroundingError, Problem
 from fidm.grounding.base import Grounder
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.segment import Counting, Kind, Segmenting
+from fidm.io.dialogs import name_pattern
 from fidm.io.formats.checks import Roles, load_roles
 from fidm.registry import GROUNDERS
 from fidm.tasks.spec import did_you_mean
@@ -50,6 +51,14 @@ def _known_grounder(name: str) -> str:
     if name not in GROUNDERS:
         raise ValueError(f"must be one of {', '.join(GROUNDERS.names())}")
     return name
+
+
+def _known_names(names: str) -> str:
+    try:
+        name_pattern(names)
+    except DataError as error:
+        raise ValueError(error.message) from None
+    return names
 
 
 class _Table(BaseModel):
@@ -112,7 +121,7 @@ class GroundingFile(_Table):
     """Everything ``grounding.toml`` may say."""
 
     talks: str = "talks"
-    names: Literal["file", "folder"] = "file"
+    names: Annotated[str, AfterValidator(_known_names)] = "file"
     by: Annotated[str, AfterValidator(_known_grounder)] = "rules"
     language: str = ""
     context_turns: int = Field(6, ge=0, le=100)

@@ -25,8 +25,10 @@ words; TextGrid loses turns without words; subtitles, ELAN and TextGrid cannot k
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -93,7 +95,7 @@ def read(
     source: Source,
     *,
     participant: str | Callable[[Path], str] | None = None,
-    names: Literal["file", "folder"] = "file",
+    names: str = "file",
     roles: Mapping[str, Any] | str | Path | Roles | None = None,
     columns: Mapping[str, str] | None = None,
     language: str = "",
@@ -113,9 +115,11 @@ def read(
     participant : str or callable, optional
         Whose dialog it is: a text for a single file, or a function from the file's path. By default the
         column ``participant`` of a table, else the file's name without its suffix.
-    names : {"file", "folder"}
-        Whether a file is named after its participant, or lies in a folder that is and is itself named after
-        the episode: ``P001/visit1.cha``. Files that say it themselves are not concerned.
+    names : str
+        What files are called: ``"file"`` after their participant; ``"folder"``, they lie in a folder that is
+        and are called after the episode, ``P001/visit1.cha``; or a pattern, ``"{participant}_{episode}"`` for
+        ``P001_visit1.cha``. ``{any}`` is what does not matter. Files that say it themselves are not
+        concerned.
     roles : mapping or path, optional
         Who the speakers are, such as ``{"SPEAKER_00": "participant", "SPEAKER_01": "assessor"}``, or the
         path of a TOML or JSON file with that, or of a table (CSV, Excel, …) with the columns ``speaker`` and
@@ -166,9 +170,9 @@ def read(
     """
     if untimed not in ("problem", "keep"):
         raise DataError("untimed must be 'problem' or 'keep'.")
-    if names not in ("file", "folder") or (names == "folder" and participant is not None):
-        raise DataError("names must be 'file' or 'folder'; with 'folder', participant= must be left out.")
-    in_folders = names == "folder"
+    pattern = name_pattern(names)
+    if names != "file" and participant is not None:
+        raise DataError("participant= and names= both say whose dialog it is; participant= must be left out.")
     forced = FORMATS.find(format) if format is not None else None
     known = load_roles(roles)
     roles_file = Path(known.source) if known.source else None
@@ -187,7 +191,7 @@ def read(
     for number, (path, name) in enumerate(files, 1):
 
         def name_of(path: Path = path) -> str:
-            return f"{path.parent.name}/{path.stem}" if in_folders else _participant(path, participant)
+            return _participant(path, participant) if names == "file" else _own_name(path)
 
         asked = Asked(
             known.of(path), language, untimed, participant if isinstance(participant, str) else None, name_of
@@ -196,8 +200,8 @@ def read(
             one = forced or _by_suffix(path, by_suffix)
             raw = one.read_text(read_file(path), options)
             found, flaws = transcripts_of(raw, asked, source=str(path), format=one.name)
-            if in_folders:
-                found = [_placed(item, path) for item in found]
+            if names != "file":
+                found = [_placed(item, path, pattern) for item in found]
         except BrokenError as broken:
             found, flaws = [], [(name_of(), broken.flaw)]
         problems += [(name, who, flaw) for who, flaw in flaws]
@@ -267,11 +271,43 @@ def _participant(path: Path, given: str | Callable[[Path], str] | None) -> str:
     return clean(name)
 
 
-def _placed(item: Transcript, path: Path) -> Transcript:
-    """A transcript named after its folder, its episode after the file; one that has a name keeps it."""
-    if item.participant != f"{path.parent.name}/{path.stem}":
+NAMES = {"file": "{participant}", "folder": "{participant}/{episode}"}
+"""Usual patterns of what files are called, by name."""
+
+PARTS = {"{participant}": "(?P<participant>[^/]+)", "{episode}": "(?P<episode>[^/]+)", "{any}": "[^/]*"}
+
+
+@cache
+def name_pattern(names: str) -> re.Pattern[str]:
+    """Return what finds participant and episode in the end of a path without its suffix."""
+    pattern = NAMES.get(names, names)
+    parts = re.split(r"(\{\w+\})", pattern)
+    named = [part for part in parts if part in PARTS]
+    if named.count("{participant}") != 1 or named.count("{episode}") > 1 or "}{" in pattern:
+        raise DataError(
+            f"names is {names!r}. It must be 'file', 'folder', or a pattern with {{participant}}, and with "
+            "{episode} and {any} where names have such parts, as in '{participant}_{episode}'."
+        )
+    return re.compile("(?:.*/)?" + "".join(PARTS.get(part) or re.escape(part) for part in parts), re.DOTALL)
+
+
+def _own_name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+def _placed(item: Transcript, path: Path, pattern: re.Pattern[str]) -> Transcript:
+    """A transcript with participant and episode as its file is called; one that says them keeps them."""
+    if item.participant != _own_name(path):
         return item
-    return replace(item, participant=path.parent.name, episode=path.stem)
+    found = pattern.fullmatch(path.with_suffix("").as_posix())
+    if found is None:
+        raise BrokenError("is not called as names says.", None, "Rename it, or name it in skip.")
+    episode = found.groupdict().get("episode")
+    return replace(
+        item,
+        participant=clean(found["participant"]),
+        episode=item.episode if episode is None else clean(episode),
+    )
 
 
 def _columns(columns: Mapping[str, str] | None, read_by: list[Format | None]) -> dict[str, str]:
@@ -293,8 +329,8 @@ def _repeated(done: list[tuple[str, list[Transcript]]]) -> list[tuple[str, str, 
         for item in found:
             holders.setdefault((item.participant, item.episode), []).append(name)
     hint = (
-        "Rename one file, tell episodes apart with a column 'episode', or put each participant's files "
-        'into a folder and say names = "folder".'
+        "Rename one file, tell episodes apart with a column 'episode', or say by names where the episode "
+        'stands: names = "folder" for P001/visit1.cha, "{participant}_{episode}" for P001_visit1.cha.'
     )
     return [
         (

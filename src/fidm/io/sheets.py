@@ -28,6 +28,9 @@ NAMES = ("participant", "episode", "segment")
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null"]
 """What stands for a missing value in a table that is not Parquet."""
 
+SEPARATORS = ",;\t"
+"""What may stand between columns."""
+
 LIKE_AN_ID = r"^\s*[-+]?(0[0-9]|[0-9]{16})"
 """Numbers that are names: with leading zeros, or longer than a number keeps exactly."""
 
@@ -76,7 +79,7 @@ def separator_of(text: str) -> str:
     (';', ',')
     """
     first = text.lstrip("\r\n").split("\n", 1)[0]
-    return max(",;\t", key=first.count)  # of two that are as frequent, the first
+    return max(SEPARATORS, key=first.count)  # of two that are as frequent, the first
 
 
 def has_decimal_commas(text: str, between: str) -> bool:

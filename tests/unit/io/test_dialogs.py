@@ -399,8 +399,22 @@ def test_a_folder_per_participant_holds_their_episodes(tmp_path):
         read(tmp_path)
     found = [(item.participant, item.episode) for item in read(tmp_path, names="folder")]
     assert found == [("P1", "visit1"), ("P1", "visit2"), ("P2", "visit1"), ("P2", "visit2")]
-    with pytest.raises(DataError, match="names must be"):
+    with pytest.raises(DataError, match="both say whose"):
         read(tmp_path, names="folder", participant=lambda path: "x")
+
+
+def test_names_tell_participant_and_episode_by_a_pattern(tmp_path):
+    for name in ("HC_01_visit1", "HC_01_visit2", "HC_02_visit1"):
+        (tmp_path / f"{name}.csv").write_text(GOOD)
+    found = [(item.participant, item.episode) for item in read(tmp_path, names="{participant}_{episode}")]
+    assert found == [("HC_01", "visit1"), ("HC_01", "visit2"), ("HC_02", "visit1")]
+    (tmp_path / "HC03.csv").write_text(GOOD)
+    left = read(tmp_path, names="{participant}_{episode}", strict=False)
+    assert left.problems["table"].to_list() == ["HC03.csv"]
+    assert len(left) == 3
+    for odd in ("visit", "{episode}", "{participant}{episode}", "{participant}_{participant}"):
+        with pytest.raises(DataError, match="names is"):
+            read(tmp_path, names=odd)
 
 
 def test_what_is_not_there_is_said_to_be_missing(tmp_path):

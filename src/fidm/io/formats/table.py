@@ -12,7 +12,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from fidm.io.formats.base import (
@@ -31,7 +31,7 @@ from fidm.io.formats.base import (
     words_from,
     words_to,
 )
-from fidm.io.sheets import separator_of
+from fidm.io.sheets import SEPARATORS, separator_of
 from fidm.talk import Transcript
 
 NEEDED = ("speaker", "start_s", "end_s", "text")
@@ -39,12 +39,42 @@ OPTIONAL = ("participant", "episode", "language", "role")
 WRITTEN = ("participant", "episode", "language", "speaker", "role", "start_s", "end_s", "text")
 
 
-USUAL = {
-    *NEEDED, *OPTIONAL, "begin", "channel", "duration", "end", "file", "from", "id", "line", "name", "offset",
-    "onset", "start", "start_time", "end_time", "tier", "time", "to", "transcript", "turn", "utterance",
-    "who",
+CALLED: Mapping[str, tuple[str, ...]] = {
+    "speaker": (
+        "who", "speaker_id", "speaker_name", "speaker_label", "tier", "channel", "name",
+        "sprecher", "sprecherin", "locuteur", "hablante", "說話者", "说话者", "說話人", "说话人", "講者",
+    ),
+    "start_s": (
+        "start", "start_time", "begin", "begin_time", "onset", "from", "tmin", "xmin",
+        "beginn", "anfang", "von", "début", "debut", "inicio", "開始", "开始", "開始時間", "开始时间",
+    ),
+    "end_s": (
+        "end", "end_time", "stop", "offset", "to", "tmax", "xmax",
+        "ende", "bis", "fin", "結束", "结束", "結束時間", "结束时间",
+    ),
+    "text": (
+        "utterance", "transcript", "transcription", "words", "content", "said", "sentence",
+        "äußerung", "äusserung", "transkript", "texte", "texto", "內容", "内容", "文字", "說話內容", "逐字稿",
+    ),
+    "participant": ("participant_id", "subject", "subject_id", "pid", "參加者", "参加者", "受試者"),
+}  # fmt: skip
+"""What tables call their columns, besides the names that are always known; capitals and units aside."""
+
+USUAL = {*NEEDED, *OPTIONAL, *(name for names in CALLED.values() for name in names)} | {
+    "duration", "file", "id", "line", "time", "turn",
 }  # fmt: skip
 """Names of columns; where a first row has two of them, it is no row of what was said."""
+
+UNIT = re.compile(r"[ _]*[(\[](s|sec|seconds|ms|msec|milliseconds)[)\]]$|[ _](s|sec|seconds|ms|msec)$")
+"""The unit at the end of a column's name."""
+
+NO_COLUMN = "has no column"
+"""How what is said of a table without a column begins."""
+
+MS = re.compile(r"\b(ms|msec|milliseconds)\b|_ms$")
+
+MOST_TITLES = 5
+"""Within so many lines of titles the names of columns are looked for."""
 
 TIME_HINT = "Give times in seconds, with a point, or as hours, minutes and seconds, such as 0:01:12.5."
 CLOCK = re.compile(r"(?:([0-9]{1,3}):(?=[0-5]?[0-9]:))?([0-9]{1,3}):([0-5]?[0-9](?:[.,][0-9]{0,9})?)")
@@ -53,22 +83,36 @@ DECIMAL_COMMA = re.compile(r"-?[0-9]{1,9},[0-9]{0,9}")
 
 def read_csv(text: str, options: Options) -> RawFile:
     """Read the text of a CSV file, whatever stands between its columns."""
-    between = separator_of(text)
-    return _file(_csv_rows(text, between), options, commas=between != ",")
+    between, titles = _header(text, options)
+    return _file(_csv_rows(text, between, titles), options, commas=between != ",")
 
 
-def _csv_rows(text: str, between: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=between, strict=True)
+def _header(text: str, options: Options) -> tuple[str, int]:
+    """What stands between columns, and how many lines of titles stand above their names."""
+    usual = USUAL | set(options.columns.values())
+    for above, line in enumerate(text.split("\n", MOST_TITLES)[:MOST_TITLES]):
+        for between in SEPARATORS:
+            if sum(_plain(cell.strip(' "\r')) in usual for cell in line.split(between)) >= 2:
+                return between, above
+    return separator_of(text), 0
+
+
+def _csv_rows(text: str, between: str, titles: int) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    lines = io.StringIO(text, newline="")
+    for _ in range(titles):
+        lines.readline()
+    reader = csv.reader(lines, delimiter=between, strict=True)
     header: list[str] | None = None
-    line = 1
+    line = titles + 1
     try:
         for cells in reader:
-            here, line = line, reader.line_num + 1
+            here, line = line, titles + reader.line_num + 1
             if not any(cell.strip() for cell in cells):
                 continue
             if header is None:
                 header = [cell.strip() for cell in cells]
-                if len(set(header)) < len(header):
+                named = [cell for cell in header if cell]
+                if len(set(named)) < len(named):
                     raise BrokenError("has two columns of the same name.", here)
                 continue
             if len(cells) != len(header):
@@ -107,28 +151,35 @@ def _jsonl_rows(text: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def _file(
     rows: Iterator[tuple[int, Mapping[str, Any]]], options: Options, *, commas: bool = False
 ) -> RawFile:
-    names = {name: options.columns.get(name, name) for name in (*NEEDED, *OPTIONAL)}
-    file = RawFile()
+    names: dict[str, str] = {}
+    file, in_ms = RawFile(), False
+    needed: tuple[str, ...] = NEEDED
     seen: set[tuple[object, ...]] = set()
     told: set[str] = set()
     decimals: set[str] = set()
     for line, row in rows:
-        missing = [name for name in NEEDED if names[name] not in row and name not in told]
+        if not names:
+            found = columns_of(row, options.columns)
+            names = {name: found.get(name, options.columns.get(name, name)) for name in (*NEEDED, *OPTIONAL)}
+            if "speaker" not in found and "" in options.speakers:  # all is said by one, as the user said
+                needed = NEEDED[1:]
+            in_ms = all(MS.search(names[name].casefold()) for name in ("start_s", "end_s"))
+        missing = [name for name in needed if names[name] not in row and name not in told]
         for name in missing:
             told.add(name)
             hint = f"Say which it is: columns={{{name!r}: …}}, or [columns] in grounding.toml."
             hint = f"{_columns_of(row)} {hint if name == names[name] else ''}".strip()
-            file.flaws.append(Flaw(f"has no column {names[name]!r}.", line or 1, hint))
+            file.flaws.append(Flaw(f"{NO_COLUMN} {names[name]!r}.", line or 1, hint))
         absent = [name for name in options.columns if name not in NEEDED and names[name] not in row]
         for name in absent:
             if name not in told:
                 told.add(name)
-                file.flaws.append(Flaw(f"has no column {names[name]!r}.", line or 1, _columns_of(row)))
-        if line == 0 or any(names[name] not in row for name in NEEDED):
+                file.flaws.append(Flaw(f"{NO_COLUMN} {names[name]!r}.", line or 1, _columns_of(row)))
+        if line == 0 or any(names[name] not in row for name in needed):
             continue
         cells = {name: row.get(column) for name, column in names.items()}
         decimals |= {sign for time in ("start_s", "end_s") for sign in ".," if sign in str(cells[time])}
-        turn = _turn(cells, row, line, file.flaws, commas=commas)
+        turn = _turn(cells, row, line, file.flaws, commas=commas, scale=0.001 if in_ms else 1.0)
         if turn is None:
             continue
         key = (turn.participant, turn.episode, turn.speaker, turn.start_s, turn.end_s, turn.text)
@@ -141,6 +192,34 @@ def _file(
             Flaw("Some times have points, others commas.", None, "Write all of them in one way.")
         )
     return file
+
+
+def columns_of(names: Iterable[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return what a table calls the columns that are needed and optional, as far as it has them.
+
+    What is ``given`` comes first, then the names that are always known, then those that are usual.
+
+    Examples
+    --------
+    >>> columns_of(["Who", "Start (ms)", "End (ms)", "said"], {"text": "said"})
+    {'speaker': 'Who', 'start_s': 'Start (ms)', 'end_s': 'End (ms)', 'text': 'said'}
+    """
+    own = list(names)
+    plain = {_plain(name): name for name in reversed(own)}
+    found: dict[str, str] = {}
+    for name in (*NEEDED, *OPTIONAL):
+        usual = [plain[one] for one in (name, name.removesuffix("_s"), *CALLED.get(name, ())) if one in plain]
+        known = [one for one in (given.get(name), name) if one in own]
+        for column in (*known, *usual):
+            if column is not None and column not in found.values():
+                found[name] = column
+                break
+    return found
+
+
+def _plain(name: str) -> str:
+    """The name of a column without capitals and unit."""
+    return UNIT.sub("", name.strip().casefold()).replace(" ", "_")
 
 
 def _columns_of(row: Mapping[str, Any]) -> str:
@@ -168,7 +247,13 @@ def _time(value: object, *, commas: bool) -> float:
 
 
 def _turn(
-    cells: Mapping[str, Any], row: Mapping[str, Any], line: int, flaws: list[Flaw], *, commas: bool
+    cells: Mapping[str, Any],
+    row: Mapping[str, Any],
+    line: int,
+    flaws: list[Flaw],
+    *,
+    commas: bool,
+    scale: float,
 ) -> RawTurn | None:
     if not isinstance(cells["text"], str):
         flaws.append(Flaw("The text is missing or is no text.", line))
@@ -176,7 +261,7 @@ def _turn(
     times: dict[str, float] = {}
     for name in ("start_s", "end_s"):
         try:
-            times[name] = _time(cells[name], commas=commas)
+            times[name] = _time(cells[name], commas=commas) * scale
         except ValueError:
             flaws.append(Flaw(f"{name} is not a number.", line, TIME_HINT))
             return None

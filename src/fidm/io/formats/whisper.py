@@ -48,6 +48,9 @@ from fidm.io.formats.base import (
 from fidm.io.formats.subtitles import from_clock, split_prefix
 from fidm.talk import Transcript, Turn, Word
 
+NO_DIALOG = "is not a dialog in JSON"
+"""How what is said of other JSON begins."""
+
 
 def read_text(text: str, options: Options) -> RawFile:
     """Read the text of a file."""
@@ -63,7 +66,7 @@ def read_text(text: str, options: Options) -> RawFile:
     segments = _segments(found)
     if segments is None:
         raise BrokenError(
-            "is not a dialog in JSON: it has neither segments (Whisper, WhisperX, faster-whisper) nor "
+            f"{NO_DIALOG}: it has neither segments (Whisper, WhisperX, faster-whisper) nor "
             "a transcription (whisper.cpp) nor chunks (Hugging Face).",
             None,
             "If it is no dialog, move it elsewhere, or name the dialogs by a pattern such as 'folder/*.cha'.",

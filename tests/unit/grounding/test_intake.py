@@ -1,0 +1,273 @@
+"""What fidm start finds in folders as labs have them; nothing is asked that can be found out."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fidm.errors import DataError
+from fidm.grounding.intake import look_at, same_people
+from fidm.io.dialogs import read
+
+WAY = (
+    "I go up two squares to the vegetables and take the vegetables",
+    "then left along the aisle to the meat, and I buy the meat there",
+    "now down to the eggs, take eggs, then right to the tofu",
+    "the seasoning is next, past the snacks and the cans, and I go to the bakery",
+    "then I walk down past the household things to the checkout and pay",
+)
+ASKED = ("where do you go first", "and then", "good, what next", "please also get bread", "thank you")
+
+
+def talk(n=0):
+    """Turns of a dialog: who, from, to, what; no two ``n`` say quite the same."""
+    more = ("well", "um", "so", "right", "okay", "now", "yes", "hm")
+    turns, time = [], 0.0
+    for i, (asked, way) in enumerate(zip(ASKED, WAY, strict=True)):
+        own = " ".join(more[(n * k + i) % len(more)] for k in range(1, 9))
+        turns += [("E", time, time + 1.0, asked), ("T", time + 1.5, time + 5.0 + n / 10, f"{own} {way}")]
+        time += 7.0
+    return turns
+
+
+def table(path, turns, *, between=",", header="speaker,start_s,end_s,text", encoding="utf-8", names=None):
+    names = names or {"E": "INV", "T": "PAR"}
+    rows = [between.join([names[who], f"{a:g}", f"{b:g}", f'"{said}"']) for who, a, b, said in turns]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes("\r\n".join([header.replace(",", between), *rows, ""]).encode(encoding))
+
+
+def whisper(path, turns, *, names=None):
+    segments = [
+        {"start": a, "end": b, "text": said, **({"speaker": names[who]} if names else {})}
+        for who, a, b, said in turns
+    ]
+    path.write_text(json.dumps({"segments": segments, "language": "en"}))
+
+
+def study_of(place, **asked):
+    """The study that is made of a folder, what it asks, and its dialogs as they will be read."""
+    found = look_at(place, **asked)
+    found.write()
+    settings = tomllib.loads((found.study / "grounding.toml").read_text("utf-8"))
+    return found, settings
+
+
+def test_a_plain_folder_needs_no_question_and_stays_as_it_is(tmp_path):
+    for n in range(3):
+        table(tmp_path / f"P{n}.csv", talk(n))
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+    found, settings = study_of(tmp_path)
+    assert found.questions() == []
+    assert (found.task, settings["talks"]) == ("grocery", "..")
+    assert {path: path.read_bytes() for path in before} == before
+    assert {(one.name, one.role) for one in found.files[0].speakers} == {
+        ("INV", "assessor"),
+        ("PAR", "participant"),
+    }
+    first = (found.study / "study.toml").read_bytes()
+    again = look_at(tmp_path)
+    assert again.write() == []  # a second look changes nothing and takes nothing of its own for a table
+    assert (found.study / "study.toml").read_bytes() == first
+    assert again.people is None
+
+
+def test_recognisers_name_speakers_anew_in_every_file(tmp_path):
+    names = ({"E": "SPEAKER_00", "T": "SPEAKER_01"}, {"E": "SPEAKER_01", "T": "SPEAKER_00"})
+    for n in range(4):
+        whisper(tmp_path / f"P{n}.json", talk(n), names=names[n % 2])
+    found, settings = study_of(tmp_path)
+    assert found.questions() == []
+    assert settings["roles"] == "roles.csv"
+    dialogs = found.dialogs
+    assert [len(one) for one in dialogs] == [10] * 4
+    assert all(
+        turn.role == ("assessor", "participant")[i % 2] for one in dialogs for i, turn in enumerate(one)
+    )
+    assert "Roles were found by who speaks of the way in 4 files" in " ".join(found.warnings())
+
+
+def test_two_who_speak_of_the_way_alike_are_a_question(tmp_path):
+    turns = [(who, a, b, WAY[i // 2]) for i, (who, a, b, _) in enumerate(talk())]
+    whisper(tmp_path / "P1.json", turns, names={"E": "SPEAKER_00", "T": "SPEAKER_01"})
+    whisper(tmp_path / "P2.json", talk(2), names={"E": "SPEAKER_00", "T": "SPEAKER_01"})
+    found, _ = study_of(tmp_path)
+    (question,) = found.questions()
+    assert "P1.json" in question
+    assert "roles.csv" in question
+    roles = pl.read_csv(found.study / "roles.csv", infer_schema=False)
+    assert roles.filter(pl.col("file") == "P1.json")["role"].to_list() == ["", ""]
+    answered = found.answered("P1.json", "SPEAKER_01")
+    assert answered.questions() == []
+    assert len(answered.dialogs) == 2
+
+
+def test_files_without_speakers_are_one_person_and_warned_about(tmp_path):
+    for n in range(2):
+        whisper(tmp_path / f"P{n}.json", talk(n))
+    found, settings = study_of(tmp_path)
+    assert settings["speakers"] == {"": "participant"}
+    assert "2 files not told apart by speaker" in " ".join(found.warnings())
+    assert len(found.dialogs) == 2
+
+
+def test_what_a_recogniser_writes_side_by_side_is_one_talk(tmp_path):
+    for n in range(2):
+        whisper(tmp_path / f"P{n}.json", talk(n), names={"E": "INV", "T": "PAR"})
+        lines = [f"{i}\n00:00:{a:06.3f} --> 00:00:{b:06.3f}\n{said}\n".replace(".", ",") for i, (_, a, b, said) in
+                 enumerate(talk(n), 1)]  # fmt: skip
+        (tmp_path / f"P{n}.srt").write_text("\n".join(lines))
+        (tmp_path / f"P{n}.txt").write_text("\n".join(said for *_, said in talk(n)))
+    (tmp_path / "P1 (copy).json").write_bytes((tmp_path / "P1.json").read_bytes())
+    (tmp_path / "settings.json").write_text('{"model": "large"}')
+    found, settings = study_of(tmp_path)
+    assert [one.participant for one in found.dialogs] == ["P0", "P1"]
+    assert sorted(settings["skip"]) == ["P0.srt", "P1 (copy).json", "P1.srt", "settings.json"]
+    said = " ".join(found.warnings())
+    assert "3 files not used, as others hold the same talk" in said
+    assert "1 file taken for no dialog: settings.json" in said
+    assert "2 files not read: no known format has .txt" in said
+    assert len(read(tmp_path, skip=settings["skip"])) == 2
+
+
+def test_a_broken_dialog_is_told_and_not_taken_for_something_else(tmp_path):
+    for n in range(3):
+        whisper(tmp_path / f"P{n}.json", talk(n), names={"E": "INV", "T": "PAR"})
+    broken = tmp_path / "P2.json"
+    broken.write_text(broken.read_text()[:-40])
+    (tmp_path / "P3.json").write_text("")
+    found = look_at(tmp_path)
+    assert found.skip == ()
+    assert found.bad["table"].to_list() == ["P2.json", "P3.json"]
+    assert "2 files cannot be used: P2.json, P3.json" in " ".join(found.questions())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig", "utf-8"])
+@pytest.mark.parametrize(
+    "header",
+    ["Sprecher;Beginn;Ende;Text", "說話者;開始;結束;內容", "who;Start (s);End (s);utterance"],
+)
+def test_usual_names_of_columns_are_known(tmp_path, encoding, header):
+    table(tmp_path / "P1.csv", talk(), between=";", header=header.replace(";", ","), encoding=encoding)
+    found, settings = study_of(tmp_path)
+    assert found.questions() == []
+    assert "columns" not in settings
+    assert found.dialogs[0].turns[1].end_s == 5.0
+
+
+def test_titles_above_a_table_and_milliseconds_are_understood(tmp_path):
+    rows = [f"{who};{1000 * a:g};{1000 * b:g};{said};;" for who, a, b, said in talk()]
+    text = "Session 3;;;;;\n\nname;start (ms);end (ms);text;;\n" + "\n".join(rows) + "\n"
+    (tmp_path / "P1.csv").write_text(text)
+    found = look_at(tmp_path)
+    assert found.questions() == []
+    assert found.dialogs[0].turns[1].end_s == 5.0
+
+
+# ---------------------------------------------------------------------- participants
+
+
+def people_table(path, rows):
+    pl.DataFrame(rows, schema=["ID", "group", "age"], orient="row").write_csv(path)
+
+
+def test_ids_that_almost_match_are_paired_and_all_others_named(tmp_path):
+    for n in range(1, 5):
+        table(tmp_path / f"S{n}.csv", talk(n))
+    table(tmp_path / "X9.csv", talk(7))
+    people_table(
+        tmp_path / "people.csv", [(f"s0{n}", "mci" if n > 2 else "normal", 70 + n) for n in range(1, 6)]
+    )
+    found, _ = study_of(tmp_path)
+    assert found.people is not None
+    assert found.people.pairs == {f"s0{n}": f"S{n}" for n in range(1, 5)}
+    assert found.people.without_row == ("X9",)
+    assert found.people.without_dialog == ("s05",)
+    assert found.people.groups == {"group": ("mci", "normal")}
+    written = tomllib.loads((found.study / "study.toml").read_text("utf-8"))
+    assert written["participants"]["file"] == "../people.csv"
+    assert written["participants"]["ids"] == dict(found.people.pairs)
+
+
+def test_a_workbook_with_instructions_first(tmp_path):
+    from xlsxwriter import Workbook
+
+    for n in range(1, 4):
+        table(tmp_path / "talks" / f"{n}.csv", talk(n))
+    with Workbook(tmp_path / "people.xlsx") as book:
+        book.add_worksheet("Read me").write_row(0, 0, ["How to fill this in"])
+        sheet = book.add_worksheet("Data")
+        for i, row in enumerate([["Code", "dx"], [1, "HC"], [2, "AD"], [3, "AD"]]):
+            sheet.write_row(i, 0, row)
+    found, settings = study_of(tmp_path)
+    assert found.study == tmp_path
+    assert settings["talks"] == "talks"
+    assert found.people is not None
+    assert (found.people.table.sheet, found.people.table.id, found.people.matched) == ("Data", "Code", 3)
+
+
+def test_visits_are_told_by_names_of_files(tmp_path):
+    for n in (1, 2, 3):
+        for visit in ("T1", "T2"):
+            table(tmp_path / f"HC_{n:02d}_{visit}.csv", talk(n + 4 * (visit == "T2")))
+    found, settings = study_of(tmp_path)
+    assert settings["names"] == "{participant}_{episode}"
+    assert found.ids == ("HC_01", "HC_02", "HC_03")
+    assert "3 participants have several dialogs" in " ".join(found.warnings())
+
+
+def test_folders_of_people_hold_their_visits(tmp_path):
+    for n in (1, 2):
+        for visit in ("visit1", "visit2"):
+            table(tmp_path / f"P{n}" / f"{visit}.csv", talk(n + 4 * (visit == "visit2")))
+    found, settings = study_of(tmp_path)
+    assert settings["names"] == "folder"
+    assert found.ids == ("P1", "P2")
+
+
+def test_numbers_and_missing_looking_ids_stay_names(tmp_path):
+    for n, name in enumerate(("NA", "007", "12")):
+        table(tmp_path / "talks" / f"{name}.csv", talk(n))
+    (tmp_path / "people.csv").write_text("id,group\nNA,a\n007,b\n12,a\n")
+    found, _ = study_of(tmp_path)
+    assert found.people is not None
+    assert found.people.matched == 3
+
+
+# ---------------------------------------------------------------------- what cannot be
+
+
+def test_an_empty_folder_and_one_without_dialogs_say_what_is_needed(tmp_path):
+    with pytest.raises(DataError, match="has no dialogs"):
+        look_at(tmp_path)
+    (tmp_path / "notes.docx").write_bytes(b"x")
+    with pytest.raises(DataError, match="has no dialogs"):
+        look_at(tmp_path)
+    with pytest.raises(DataError, match="is not a folder"):
+        look_at(tmp_path / "nowhere")
+
+
+def test_talk_about_something_else_asks_for_the_task(tmp_path):
+    turns = [(who, a, b, "the weather was rather nice on sunday evening") for who, a, b, _ in talk()]
+    table(tmp_path / "P1.csv", turns)
+    found = look_at(tmp_path)
+    assert found.task == ""
+    assert "--task NAME" in " ".join(found.questions())
+
+
+def test_same_people_needs_exactly_one_candidate():
+    assert same_people(["S1", "S01"], ["S001"]) == {}
+    assert same_people(["1"], ["P1", "Q1"]) == {}
+    assert same_people(["P1"], ["P1_visit1", "P1_visit2"]) == {}
+
+
+def test_nothing_that_is_said_is_shown(tmp_path):
+    secret = "my neighbour Winnie"
+    turns = [(who, a, b, f"{said} {secret}") for who, a, b, said in talk()]
+    table(tmp_path / "P1.csv", turns)
+    (tmp_path / "P2.csv").write_text(f"{secret},0,1,hello\n")
+    found = look_at(tmp_path)
+    assert "Winnie" not in json.dumps(found.to_dict(), default=str)
+    assert isinstance(found.study, Path)
