@@ -11,13 +11,13 @@ from cyclopts import Parameter
 from rich.prompt import Confirm, Prompt
 
 from fidm.cli.shared import print_json
-from fidm.errors import count, few
+from fidm.errors import count
 from fidm.present.terminal import note, page, progress_bar, state, table_of, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fidm.grounding.intake import DialogFile, Intake
+    from fidm.grounding.intake import Intake
 
 NOT_READY = 1
 """The exit code where something is left to be said or repaired."""
@@ -144,12 +144,6 @@ def show(found: Intake, console: Console) -> None:
     console.print(f"[bold]{count(len(found.files), 'file')}[/] of dialogs in {found.talks}", soft_wrap=True)
     state(console, f"formats:  {kinds}", f"language: {spoken}")
     console.print(_by_file(found) if len(found.files) <= MOST_FILES else _by_speaker(found))
-    guessed = [file for file in found.files if file.is_guessed or file.is_unclear]
-    for file in guessed[:MOST_FILES]:
-        note(console, f"{file.name}: {_said(file)}")
-    if len(guessed) > MOST_FILES:
-        more = few(file.name for file in guessed[MOST_FILES:])
-        note(console, f"and {len(guessed) - MOST_FILES:,} more; all with --json: {more}")
     fits = sorted(((fit, name) for name, fit in found.fits.items() if fit), reverse=True)
     named = ", ".join(f"{name} {fit:.0%}" for fit, name in fits)
     known = f"of the unusual words, so many are places of: {named}" if named else "no places of a known task"
@@ -174,21 +168,27 @@ def show(found: Intake, console: Console) -> None:
         warn(console, f"{more_problems:,} more problems; all with --json")
 
 
-HEADER = ("speaker", "role", "turns", "words", "minutes")
+HEADER = ("speaker", "role", "turns", "words", "minutes", "of the way")
 
 
 def _by_file(found: Intake) -> object:
-    """A table of everybody who speaks in each file."""
+    """A table of everybody who speaks in each file; what is the same in all files is not repeated."""
+    told = {"file": "name", "format": "format", "language": "language"}
+    told = {
+        title: name
+        for title, name in told.items()
+        if name == "name" or len({getattr(file, name) for file in found.files}) > 1
+    }
     rows = [
         [
-            *(("", "", "") if i else (file.name, file.format, file.language)),
-            *(one.name or "(no name)", one.role or "?"),
-            *(f"{one.turns:,}", f"{one.words:,}", f"{one.seconds / 60:,.1f}"),
+            *("" if i else getattr(file, name) for name in told.values()),
+            *(one.name or "(no name)", one.role or "?", f"{one.turns:,}", f"{one.words:,}"),
+            *(f"{one.seconds / 60:,.1f}", f"{one.way_words:,}"),
         ]
         for file in found.files
         for i, one in enumerate(file.speakers)
     ]
-    return table_of(["file", "format", "language", *HEADER], rows, left=5)
+    return table_of([*told, *HEADER], rows, left=len(told) + 2)
 
 
 def _by_speaker(found: Intake) -> object:
@@ -196,21 +196,14 @@ def _by_speaker(found: Intake) -> object:
     by_name: dict[tuple[str, str], list[float]] = {}
     for file in found.files:
         for one in file.speakers:
-            row = by_name.setdefault((one.name or "(no name)", one.role or "?"), [0, 0, 0, 0.0])
-            for i, n in enumerate((1, one.turns, one.words, one.seconds / 60)):
+            row = by_name.setdefault((one.name or "(no name)", one.role or "?"), [0, 0, 0.0, 0, 0])
+            for i, n in enumerate((one.turns, one.words, one.seconds / 60, one.way_words, 1)):
                 row[i] += n
-    largest = sorted(by_name.items(), key=lambda pair: -pair[1][0])
+    largest = sorted(by_name.items(), key=lambda pair: -pair[1][-1])
     rows = [
-        [name, role, f"{turns:,.0f}", f"{words:,.0f}", f"{minutes:,.1f}", f"{n:,.0f}"]
-        for (name, role), (n, turns, words, minutes) in largest[:MOST_FILES]
+        [name, role, f"{turns:,.0f}", f"{words:,.0f}", f"{minutes:,.1f}", f"{way:,.0f}", f"{n:,.0f}"]
+        for (name, role), (turns, words, minutes, way, n) in largest[:MOST_FILES]
     ]
     if len(largest) > MOST_FILES:
         rows.append([f"and {len(largest) - MOST_FILES:,} more", *[""] * len(HEADER)])
     return table_of([*HEADER, "files"], rows, left=2)
-
-
-def _said(file: DialogFile) -> str:
-    return "; ".join(
-        f"{one.name or '(no name)'} {one.way_words:,} words of the way: {one.role or 'not clear'}"
-        for one in file.speakers
-    )

@@ -48,11 +48,11 @@ from fidm.types import Progress
 
 TALKS, STUDY, ROLES_FILE = "talks", "study", "roles.csv"
 
-CLEARER, LEAST_WORDS = 2.0, 3
+CLEARER, LEAST_WORDS = 1.5, 3
 """Who says so many times more words of the way than others, and at least so many, is the participant."""
 
-OF_THE_WAY = frozenset((*DIRECTIONS, "AHEAD", "TURN", "BACK", "GO", "BUY", "PLACE"))
-"""Classes of words that say where somebody goes and what they get there."""
+OF_THE_WAY = frozenset((*DIRECTIONS, "AHEAD", "TURN", "BACK"))
+"""Classes of words that say where somebody goes; assessors, too, name goods and say "go on"."""
 
 MOST_GROUPS = 6
 """A column with more different texts tells people from each other rather than groups of them."""
@@ -104,6 +104,7 @@ class People:
     pairs: Mapping[str, str]  # id of a row and name of a dialog that are probably the same person's
     without_row: tuple[str, ...]  # participants of dialogs that no row is about
     without_dialog: tuple[str, ...]  # ids of rows without a dialog
+    left_out: tuple[str, ...]  # ids of rows that say that somebody takes no part
     groups: Mapping[str, tuple[str, ...]]  # columns that may be groups, with their values, the largest first
 
     def say(self, n_dialogs: int) -> list[str]:
@@ -141,11 +142,13 @@ class Intake:
     dialogs: Transcripts = field(repr=False)  # as they will be read, with what is wrong in them
     people: People | None = None
     tables: tuple[Path, ...] = ()  # tables in which nobody of the dialogs was found
+    broken: Mapping[Path, str] = field(default_factory=dict)  # why tables cannot be read
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """The participants of dialogs that can be read."""
-        return tuple(dict.fromkeys(one.participant for one in self.dialogs))
+        """The participants of all dialogs, as far as these can be read."""
+        told = self.dialogs.problems.filter(pl.col("participant") != "")["participant"]
+        return tuple(dict.fromkeys([*(one.participant for one in self.dialogs), *told]))
 
     def questions(self) -> list[str]:
         """Return what only the user can say, each with what to do; empty where the study is ready."""
@@ -189,13 +192,22 @@ class Intake:
         if several and self.names != "file":
             found.append(
                 f"{count(several, 'participant has', 'participants have')} several dialogs, by the names of "
-                "their files. Each is taken as an episode of its own, from the start of the map; parts of one "
-                "dialog must be joined into one file."
+                "files. Each is an episode of its own, from the start of the map; parts of one dialog must "
+                "be joined into one file."
             )
         if self.people is not None and self.people.pairs:
             found.append(
                 "Ids that differ were taken as one person's. Check [participants.ids] in study.toml."
             )
+        if self.people is not None and self.people.left_out:
+            where = listed(
+                f"{name} is {listed(map(repr, v))}" for name, v in self.people.table.excluded.items()
+            )
+            found.append(
+                f"{count(len(self.people.left_out), 'row')} taken for people who take no part, "
+                f"since {where}: {few(self.people.left_out)}. Check [participants.excluded] in study.toml."
+            )
+        found += [f"{path.name} {why}" for path, why in self.broken.items()]
         for path in self.tables:
             found.append(f"{path.name} was not used: no column of it names the participants of the dialogs.")
         if self.unread:
@@ -314,6 +326,15 @@ class Intake:
         lines += ["", "# Who took part. The table stays where and as it is.", "[participants]"]
         lines += [f"file = {_quoted(table.file)}", f"id = {_quoted(table.id)}"]
         lines += [f"sheet = {_quoted(table.sheet)}"] if table.sheet else []
+        if table.excluded:
+            lines += [
+                "",
+                "# Whoever has one of these values takes no part. Please check.",
+                "[participants.excluded]",
+            ]
+            lines += [
+                f"{_quoted(name)} = [{', '.join(map(_quoted, v))}]" for name, v in table.excluded.items()
+            ]
         if self.people.pairs:
             lines += ["", "# Ids of the table = names of the dialogs, where they differ. Please check them."]
             lines += ["[participants.ids]"]
@@ -392,7 +413,7 @@ def look_at(
     sure = known or (place / TALKS if (place / TALKS).is_dir() else None)
     sure = None if sure is None else Path(os.path.normpath(sure))
     found, skip = _sorted_out(below if sure is None else list(files_below(sure)), kinds, chosen)
-    copies = _copies(found, list(kinds.values()))
+    copies = _copies(found, kinds)
     found = {path: raw for path, raw in found.items() if path not in copies}
     if not found:
         raise DataError(
@@ -410,21 +431,21 @@ def look_at(
     spoken = {path: _talk(path, raw, chosen.language) for path, raw in raws.items()}
     tasks = list(dict.fromkeys([*([task] if task else named), *builtin_tasks()]))
     fits = task_fit(list(spoken.values()), tasks)
-    best = task or (named[0] if len(named) == 1 else _clear(fits))
+    best = task or (named[0] if len(named) == 1 else _clear(fits, len(spoken)))
     words = _Words(best or max(fits, key=lambda name: fits[name]))
     given = chosen.who_is_who(home)
     files = tuple(
         _file(path, raw, kinds[path.suffix.casefold()], spoken[path], given, words, talks)
         for path, raw in raws.items()
     )
-    tables = list(dict.fromkeys([*below, *_given(home)]))
-    tables = [one for one in tables if _may_be_people(one) and one not in {*found, *copies}]
+    tables = dict.fromkeys([*below, *_given(home)])
+    sheets, broken = _sheets(path for path in tables if path not in found and path not in copies)
     own = [path.relative_to(talks).as_posix() for path in (*skip, *copies) if talks in path.parents]
     made = Intake(
         folder=place,
         study=home,
         talks=talks,
-        names=_called(found, tables) if known is None else chosen.names,
+        names=_called(list(found), sheets) if known is None else chosen.names,
         chosen=chosen,
         skip=tuple(sorted({*chosen.skip, *own})),
         copies={path.relative_to(talks).as_posix(): kept.name for path, kept in copies.items()},
@@ -436,9 +457,10 @@ def look_at(
         ),
         fits=fits,
         task=best,
+        broken=broken,
         dialogs=Transcripts((), pl.DataFrame()),
     )
-    return _with_people(_read(made), tables)
+    return _with_people(_read(made), sheets)
 
 
 def _read(made: Intake) -> Intake:
@@ -462,35 +484,36 @@ def _given(home: Path) -> list[Path]:
     return [path for path in home.iterdir() if path.is_file() and path.stem not in made]
 
 
-def _copies(found: Mapping[Path, RawFile], by_rank: Sequence[Format]) -> dict[Path, Path]:
+def _copies(found: Mapping[Path, RawFile], kinds: Mapping[str, Format]) -> dict[Path, Path]:
     """Files that hold the same talk as another one, which tells more of it, by what tools write side by side.
 
     Of a recording, a recogniser writes JSON, subtitles and tables with the same name; backups of a file have
-    another name, and the same turns.
+    another name, and most of the same turns.
     """
-    ranks = {suffix: i for i, kind in enumerate(by_rank) for suffix in kind.suffixes}
 
-    def worth(path: Path) -> tuple[bool, bool, int, int]:
+    def worth(path: Path) -> tuple[float, ...]:
         turns = found[path].turns
-        return (
-            len({turn.speaker for turn in turns}) < 2,
-            not any(turn.words for turn in turns),
-            ranks[path.suffix.casefold()],
-            len(path.name),
-        )
+        speakers = len({turn.speaker for turn in turns})
+        has_words = any(turn.words for turn in turns)
+        kept = len(kinds[path.suffix.casefold()].keeps)
+        return -min(speakers, 2), -has_words, -kept, -len(turns), len(path.name)
 
     alike: dict[object, list[Path]] = {}
     for path, raw in found.items():
         alike.setdefault((path.parent, path.name.split(".")[0].casefold()), []).append(path)
-        if raw.turns:
-            alike.setdefault(tuple((turn.start_s, turn.text) for turn in raw.turns), []).append(path)
+        for turn in raw.turns:
+            if len(turn.text) >= TELLING and turn.start_s > 0:
+                alike.setdefault((turn.start_s, turn.text), []).append(path)
     copies: dict[Path, Path] = {}
-    for paths in alike.values():
-        first, *others = sorted((path for path in paths if path not in copies), key=worth) or [Path()]
-        for path in others:
-            if _same_words(found[first], found[path]):
-                copies[path] = first
-    return copies
+    for group in {tuple(sorted(set(paths), key=worth)) for paths in alike.values()}:
+        for path in group[1:]:
+            if path not in copies and _same_words(found[group[0]], found[path]):
+                copies[path] = group[0]
+    return {path: copies.get(kept, kept) for path, kept in copies.items()}
+
+
+TELLING = 12
+"""Two files in which somebody says so many characters at the same moment may hold the same talk."""
 
 
 def _same_words(one: RawFile, other: RawFile) -> bool:
@@ -508,15 +531,9 @@ def _pairs_of_words(raw: RawFile) -> Counter[tuple[str, str]]:
     return Counter(pairwise(words))
 
 
-def _called(found: Mapping[Path, RawFile], tables: Sequence[Path]) -> str:
+def _called(paths: Sequence[Path], sheets: Sequence[_Sheet]) -> str:
     """What the files of dialogs are called, by whom the tables name, and by which parts of names return."""
-    paths = list(found)
-    columns = [
-        {_parts(row) for row in column.cast(pl.String).drop_nulls()}
-        for table in tables
-        for sheet in sheet_names(table) or [""]
-        for column in read_table(table, ids=_all_columns(table, sheet), sheet=sheet)
-    ]
+    columns = [{_parts(row) for row in column.drop_nulls()} for sheet in sheets for column in sheet.table]
 
     def people(names: str) -> list[tuple[str, str]]:
         places = [name_pattern(names).fullmatch(path.with_suffix("").as_posix()) for path in paths]
@@ -568,7 +585,7 @@ def _sorted_out(
         if kind is None:
             continue
         try:
-            raw = kind.read_text(read_file(path), Options(chosen.columns, speakers))
+            raw = kind.read_text(read_file(path, quiet=True), Options(chosen.columns, speakers))
         except BrokenError as broken:
             raw = RawFile(flaws=[broken.flaw])  # told again when all dialogs are read
         if any(flaw.what.startswith((NO_COLUMN, NO_DIALOG)) for flaw in raw.flaws):
@@ -597,23 +614,27 @@ def _talk(path: Path, raw: RawFile, language: str) -> Transcript:
     return replace(talk, language=language_of(talk))
 
 
-def _clear(fits: Mapping[str, float]) -> str:
+def _clear(fits: Mapping[str, float], n_dialogs: int) -> str:
     """The task that the words are about; empty where it is not clear.
 
-    A task may hold all places of another one: then words that only one of them knows decide.
+    A task may hold all places of another one: then words that only one of them knows decide, and with some
+    dialogs that there are none.
     """
-    first = max(fits, key=lambda name: fits[name])
-    own = _sections(first)
+    places = {name: _sections(name) for name in fits}
+    first = max(fits, key=lambda name: (fits[name], len(places[name])))
+    if fits[first] < FITS:
+        return ""
     for name in fits.keys() - {first}:
-        others = _sections(name)
-        is_nested = own <= others or others <= own
-        if fits[first] - fits[name] < NESTED if is_nested else fits[first] < FAR_BETTER * fits[name]:
+        if places[name] < places[first] and n_dialogs >= FEW_DIALOGS and fits[first] < ALIKE * fits[name]:
+            return name
+        is_nested = places[name] <= places[first] or places[first] <= places[name]
+        if fits[first] < (NESTED if is_nested else FAR_BETTER) * fits[name]:
             return ""
-    return first if fits[first] >= FITS else ""
+    return first
 
 
-NESTED = 0.05
-"""By so much a task must fit better than one that has some of its places, or more."""
+NESTED, ALIKE, FEW_DIALOGS = 1.03, 1.01, 4
+"""So many times better a task must fit than one with some of its places; below, nobody needed the others."""
 
 
 def _sections(task: str) -> set[str]:
@@ -680,8 +701,8 @@ def _guessed(speakers: list[Speaker], *, ask_all: bool) -> list[Speaker]:
     """The speakers with the participant found by who speaks of the way; without, where that is not clear."""
     open_ones = [one for one in speakers if ask_all or one.role is None]
     known = [one for one in speakers if one.role == "participant" and not ask_all]
-    if known:  # the participant is known, others are beside the point
-        return [replace(one, role=one.role or "other", is_guess=one.role is None) for one in speakers]
+    if known:
+        return _told(speakers, known[0].name, kept=True)
     ranked = sorted(open_ones, key=lambda one: one.way_words, reverse=True)
     if not ranked:
         return [replace(one, role=None) for one in speakers]
@@ -694,74 +715,103 @@ def _guessed(speakers: list[Speaker], *, ask_all: bool) -> list[Speaker]:
 
 def _told(speakers: Sequence[Speaker], participant: str, *, kept: bool = False) -> list[Speaker]:
     """The speakers with one as the participant, and who speaks most of the others as the assessor."""
-    others = [one for one in speakers if one.name != participant]
-    has_assessor = kept and any(one.role == "assessor" for one in others)
+    others = [one for one in speakers if one.name != participant and not (kept and one.role)]
+    has_assessor = kept and any(one.role == "assessor" for one in speakers)
     asks = None if has_assessor else max(others, key=lambda one: one.turns, default=None)
     found = []
     for one in speakers:
         role: Role = "participant" if one.name == participant else "assessor" if one is asks else "other"
-        if kept and one.role is not None:
-            role = one.role
-        found.append(replace(one, role=role, is_guess=True))
+        is_known = kept and one.role is not None
+        found.append(replace(one, role=one.role if is_known else role, is_guess=not is_known))
     return found
 
 
 # ---------------------------------------------------------------------- participants
 
 
-def _may_be_people(path: Path) -> bool:
-    return path.suffix.casefold() in (*TEXTS, *SHEETS) and not path.name.startswith("~$")
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """A table, or a sheet of a workbook, that may be about the participants."""
+
+    path: Path
+    name: str  # of the sheet; empty where there is one, or the first is meant
+    table: pl.DataFrame
 
 
-def _with_people(made: Intake, tables: Sequence[Path]) -> Intake:
+def _sheets(paths: Iterable[Path]) -> tuple[list[_Sheet], dict[Path, str]]:
+    """All tables, every column as text, and why some files cannot be read."""
+    found: list[_Sheet] = []
+    broken: dict[Path, str] = {}
+    for path in paths:
+        if path.suffix.casefold() not in (*TEXTS, *SHEETS, ".txt") or path.name.startswith("~$"):
+            continue
+        try:
+            for i, name in enumerate(sheet_names(path) or [""]):
+                columns = table_columns(path) if not name else read_table(path, sheet=name).columns
+                table = read_table(path, ids=columns, sheet=name)
+                if table.width > 1 and table.height:
+                    found.append(_Sheet(path, name if i else "", table.cast(pl.String)))
+        except DataError as error:
+            if path.suffix.casefold() != ".txt":  # most of these are no tables
+                broken[path] = error.message
+    return found, broken
+
+
+def _with_people(made: Intake, sheets: Sequence[_Sheet]) -> Intake:
     """The same with the table of participants that names most of the dialogs' participants."""
     named = read_manifest(made.study).participants
-    matches = []
-    for path in tables if named is None else [made.study / named.file]:
-        for sheet in sheet_names(path) or [""] if named is None else [named.sheet]:
-            table = read_table(path, ids=_all_columns(path, sheet), sheet=sheet)
-            for column in table.columns if named is None else [named.id]:
-                if column in table.columns:
-                    matches.append(_match(made, path, sheet, column, table, named))
-    used = [one for one in matches if named is not None or one.matched + len(one.pairs) >= LEAST_MATCHED]
+    if named is not None:
+        own, _ = _sheets([made.study / named.file])
+        use = [one for one in own if one.name == named.sheet and named.id in one.table.columns]
+        return replace(made, people=_match(made, use[0], named.id, named)) if use else made
+    matches = [_match(made, sheet, column, None) for sheet in sheets for column in sheet.table.columns]
+    used = [one for one in matches if one.matched + len(one.pairs)]
     best = max(used, key=lambda one: (one.matched + len(one.pairs), one.matched), default=None)
-    others = tuple(path for path in tables if best is None or path != best.path)
-    return replace(made, people=best, tables=() if named is not None else others)
+    unused = dict.fromkeys(one.path for one in sheets if best is None or one.path != best.path)
+    return replace(made, people=best, tables=tuple(one for one in unused if one.suffix != ".txt"))
 
 
-LEAST_MATCHED = 1
-"""Of so many participants a column must hold the ids, to be the one with ids."""
-
-
-def _all_columns(path: Path, sheet: str) -> list[str]:
-    return table_columns(path) if not sheet else read_table(path, sheet=sheet).columns
-
-
-def _match(
-    made: Intake, path: Path, sheet: str, column: str, table: pl.DataFrame, named: PeopleTable | None
-) -> People:
+def _match(made: Intake, sheet: _Sheet, column: str, named: PeopleTable | None) -> People:
     """Which rows of a table have a dialog, if a column holds the ids."""
-    rows = [_plain(one) for one in table[column].cast(pl.String).drop_nulls()]
     given = {} if named is None else dict(named.ids)
-    ids = [given.get(row, row) for row in dict.fromkeys(row for row in rows if row)]
+    cells = [None if cell is None else _plain(cell) for cell in sheet.table[column]]
+    ids = [given.get(row, row) for row in dict.fromkeys(cells) if row]
     exact = set(ids) & set(made.ids)
-    left_rows, left_ids = (
-        [row for row in ids if row not in exact],
-        [one for one in made.ids if one not in exact],
-    )
-    pairs = same_people(left_rows, left_ids) if named is None else {}
-    own = os.path.relpath(path, made.study).replace(os.sep, "/")
-    default = path.suffix.casefold() in SHEETS and sheet == sheet_names(path)[0]
+    rows, dialogs = ([one for one in some if one not in exact] for some in (ids, made.ids))
+    pairs = same_people(rows, dialogs) if named is None else {}
+    out = _withdrawn(sheet.table.drop(column)) if named is None else named.excluded
+    is_out = [any((row[name] or "").strip() in values for name, values in out.items())
+              for row in sheet.table.iter_rows(named=True)]  # fmt: skip
+    own = os.path.relpath(sheet.path, made.study).replace(os.sep, "/")
     return People(
-        PeopleTable(own, column, "" if default else sheet, pairs) if named is None else named,
-        path,
+        named or PeopleTable(own, column, sheet.name, pairs, out),
+        sheet.path,
         len(ids),
         len(exact),
         pairs,
-        tuple(one for one in left_ids if one not in pairs.values()),
-        tuple(one for one in left_rows if one not in pairs),
-        _groups(table.drop(column)),
+        tuple(one for one in dialogs if one not in pairs.values()),
+        tuple(one for one in rows if one not in pairs),
+        tuple(row for row, is_gone in zip(cells, is_out, strict=True) if row and is_gone),
+        _groups(sheet.table.drop(column, *out)),
     )
+
+
+OUT = re.compile(
+    r"withdr[ae]w\w*|exclu\w+|declined|refused|drop(ped)?[ -]?out|ineligible|退出|撤回", re.IGNORECASE
+)
+NO_CONSENT = re.compile(r"no|n|false|0", re.IGNORECASE)
+
+
+def _withdrawn(table: pl.DataFrame) -> dict[str, tuple[str, ...]]:
+    """Values by column that say somebody takes no part; a column ``excluded`` says it already."""
+    found = {}
+    for column in table:
+        says_no = "consent" in column.name.casefold()
+        values = column.drop_nulls().str.strip_chars().unique().sort().to_list()
+        out = [one for one in values if OUT.fullmatch(one) or (says_no and NO_CONSENT.fullmatch(one))]
+        if out and column.name.casefold() != "excluded":
+            found[column.name] = tuple(out)
+    return found
 
 
 def _plain(name: str) -> str:
@@ -772,8 +822,8 @@ def same_people(rows: Iterable[str], dialogs: Iterable[str]) -> dict[str, str]:
     """Return which ids of a table and names of dialogs are probably the same person's, one to one.
 
     Upper and lower case, leading zeros and what stands between letters and numbers make no difference; of
-    what is still left, an id with letters and numbers may be a part of the other name. Where several could
-    be meant, none is.
+    what is still left, an id with letters and numbers may be a part of the other name, and at last O and I
+    may be meant as 0 and 1. Where several could be meant, none is.
 
     Examples
     --------
@@ -783,7 +833,7 @@ def same_people(rows: Iterable[str], dialogs: Iterable[str]) -> dict[str, str]:
     left = {row: _parts(row) for row in rows}
     names = {name: _parts(name) for name in dialogs}
     found: dict[str, str] = {}
-    for alike in (_equal, _holds):
+    for alike in (_equal, _holds, _alike):
         near = {
             row: [name for name, own in names.items() if alike(parts, own)] for row, parts in left.items()
         }
@@ -810,6 +860,15 @@ def _holds(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     short, long = sorted((one, other), key=len)
     starts = range(len(long) - len(short) + 1)
     return len(short) > 1 and any(long[start : start + len(short)] == short for start in starts)
+
+
+def _alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    """Whether two names are the same where the letters o, i and l stand for digits."""
+    first, second = (_parts("".join(name).translate(DIGITS)) for name in (one, other))
+    return first == second
+
+
+DIGITS = str.maketrans("oil", "011")
 
 
 def _groups(table: pl.DataFrame) -> dict[str, tuple[str, ...]]:

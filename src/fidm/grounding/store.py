@@ -27,7 +27,7 @@ from __future__ import annotations
 import json
 import shutil
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
@@ -45,6 +45,7 @@ from fidm.grounding.ground import Grounded, assemble, one_script
 from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.replay import Terrain
 from fidm.grounding.segment import Effort
+from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import natural
 from fidm.io.sheets import NAMES, SUFFIXES, read_table
 from fidm.io.study import GIVEN, StudyWriter, read_manifest
@@ -258,11 +259,14 @@ def _given(study: str | Path, name: str) -> tuple[pl.DataFrame | None, str]:
     named = read_manifest(folder).participants if name == "participants" else None
     if named is not None and own is not None:
         table = read_table(own, ids=(*NAMES, named.id), sheet=named.sheet)
-        if named.id not in table.columns:
-            hint = meant([named.id], table.columns)
-            raise DataError(f"has no column {named.id!r}. {hint}", source=str(own))
+        for column in (named.id, *named.excluded):
+            if column not in table.columns:
+                hint = meant([column], table.columns)
+                raise DataError(f"has no column {column!r}. {hint}", source=str(own))
         if named.id != "participant":
-            table = table.drop("participant", strict=False).rename({named.id: "participant"})
+            table = table.rename({"participant": "participant_in_table"}, strict=False)
+            table = table.rename({named.id: "participant"})
+        table = _with_excluded(table, named.excluded)
         parts = [own]
     else:
         single = [path for path in (own, folder / f"{name}.parquet") if path and path.exists()]
@@ -279,6 +283,18 @@ def _given(study: str | Path, name: str) -> tuple[pl.DataFrame | None, str]:
     plain = [unicodedata.normalize("NFC", who).strip() for who in table["participant"]]
     plain = [ids.get(who, who) for who in plain]
     return table.with_columns(participant=pl.Series(plain, dtype=pl.String)), str(parts[0])
+
+
+def _with_excluded(table: pl.DataFrame, excluded: Mapping[str, Sequence[str]]) -> pl.DataFrame:
+    """A lab's table with everybody excluded who has one of these values, besides those it excludes itself."""
+    if not excluded:
+        return table
+    reasons = [pl.col(EXCLUDED).cast(pl.String)] if EXCLUDED in table.columns else []
+    for column, values in excluded.items():
+        cell = pl.col(column).cast(pl.String).str.strip_chars()
+        is_out = cell.str.to_lowercase().is_in([value.strip().lower() for value in values])
+        reasons.insert(0, pl.when(is_out).then(f"{column}: " + cell))
+    return table.with_columns(pl.coalesce(reasons).alias(EXCLUDED))
 
 
 @contextmanager

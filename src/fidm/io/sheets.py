@@ -41,7 +41,10 @@ def read_table(path: Path, *, ids: Sequence[str] = NAMES, sheet: str = "") -> pl
         if path.suffix == ".parquet":
             return pl.read_parquet(path, glob=False)
         if path.suffix.casefold() in SHEETS:
-            return _tidy(pl.read_excel(path, sheet_name=_sheet(path, sheet), infer_schema_length=None), ids)
+            found = pl.read_excel(
+                path, sheet_name=_sheet(path, sheet), infer_schema_length=None, raise_if_empty=False
+            )
+            return _tidy(found, ids)
         return _read_text(path, ids)
 
 

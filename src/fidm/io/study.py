@@ -248,6 +248,7 @@ class PeopleTable:
     id: str = "participant"  # the column with their ids
     sheet: str = ""  # of a workbook; empty is its first
     ids: Mapping[str, str] = field(default_factory=dict)  # what the dialogs call somebody, by the table's id
+    excluded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # values, by column, that exclude
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,18 +287,27 @@ def _people_table(said: object, *, source: str) -> PeopleTable | None:
     """The table of participants that study.toml names."""
     if said is None:
         return None
-    texts = {"ids": {}, **said} if isinstance(said, dict) else {}
-    ids = texts.pop("ids", None)
-    are_texts = isinstance(ids, dict) and all(
-        isinstance(one, str) for one in (*texts.values(), *ids.values())
+    texts = {"ids": {}, "excluded": {}, **said} if isinstance(said, dict) else {}
+    ids, excluded = texts.pop("ids", None), texts.pop("excluded", None)
+    are_texts = (
+        isinstance(ids, dict)
+        and isinstance(excluded, dict)
+        and all(isinstance(values, list) for values in excluded.values())
+        and all(
+            isinstance(one, str)
+            for some in (texts.values(), ids.values(), *excluded.values())
+            for one in some
+        )
     )
     if not are_texts or not texts.get("file") or not texts.keys() <= {"file", "id", "sheet"}:
         raise DataError(
-            '[participants] must have file = "FILE", and may have id = "COLUMN", sheet = "NAME" and a table '
-            '[participants.ids] with "id in the table" = "id of the dialog".',
+            '[participants] must have file = "FILE", and may have id = "COLUMN", sheet = "NAME", a table '
+            '[participants.ids] with "id in the table" = "id of the dialog", and a table '
+            '[participants.excluded] with COLUMN = ["VALUE"], which leaves people out.',
             source=source,
         )
-    return PeopleTable(**texts, ids=ids)
+    excluded = {name: tuple(values) for name, values in excluded.items()}
+    return PeopleTable(**texts, ids=ids, excluded=excluded)
 
 
 class StudyWriter:

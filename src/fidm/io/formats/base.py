@@ -522,7 +522,7 @@ def _unique(files: list[tuple[Path, str]], but: Sequence[Path]) -> list[tuple[Pa
     return [(path, str(path) if times[name] > 1 else name) for path, name in found.values()]
 
 
-def read_file(path: Path) -> str:
+def read_file(path: Path, *, quiet: bool = False) -> str:
     """Return the text of a file: UTF-8, UTF-16 with its mark, or Windows-1252, which is logged."""
     try:
         if not path.exists():
@@ -541,7 +541,7 @@ def read_file(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "input error"
         raise BrokenError(f"cannot be read: {reason}.") from None
     text, encoding = decoded(data)
-    if encoding == "cp1252":
+    if encoding == "cp1252" and not quiet:
         logger.warning(
             "%s is not UTF-8 and was read as Windows-1252 (Latin letters). Check its accented letters, "
             "and save it as UTF-8.",
@@ -586,18 +586,26 @@ SOME_UTF8 = re.compile(rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}")
 QUOTES = re.compile(rb"\x85|\x92|(?<![A-Za-z\xc0-\xff])[\x91\x93\x96]|[\x94\x97](?![A-Za-z\xc0-\xff])")
 
 
+LETTERS = re.compile(rb"[\xc0-\xd6\xd8-\xf6\xf8-\xff]")
+ALONE = 0.9
+"""So many of the letters beyond ASCII stand alone in Latin text; Chinese characters are pairs in rows."""
+
+
 def _is_western(data: bytes) -> bool:
     """Whether bytes that are not UTF-8 are surely Latin letters, as Windows writes them.
 
-    There are no control characters, and of those that only Windows has quotes and dashes alone, in their
-    places; letters beyond ASCII stand alone or in twos; nothing in it is UTF-8, Big5 or GB 18030.
+    There are no control characters, and nothing in it is UTF-8. What is beyond ASCII is letters, and of signs
+    those that only Windows has, quotes and dashes, in their places. The letters stand alone, or at least they
+    are no Big5 or GB 18030.
     """
     if b"\x00" in data or SOME_UTF8.search(data) or re.search(rb"[\x80-\xff]{4}", data):
         return False
-    if re.search(rb"[\x80-\x9f]", QUOTES.sub(b"", data)):
+    plain = QUOTES.sub(b"", data)
+    high, letters = re.findall(rb"[\x80-\xff]+", plain), LETTERS.findall(plain)
+    alone = sum(len(run) == 1 for run in high)
+    if sum(map(len, high)) > len(letters):
         return False
-    singles = re.search(rb"[\x80-\xff]{2}", data) is None
-    return not _decodes(data, "big5hkscs") and (singles or not _decodes(data, "gb18030"))
+    return alone >= ALONE * len(high) or not any(_decodes(data, name) for name in ("big5hkscs", "gb18030"))
 
 
 def _looks_like(data: bytes) -> str:

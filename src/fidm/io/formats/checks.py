@@ -255,7 +255,7 @@ def transcripts_of(
         tested = {turn.speaker for turn, one in zip(turns, named, strict=True) if one.role == "participant"}
         about = file.about.get((turns[0].participant, turns[0].episode), {}) or _agreed(file.people, tested)
         wrong += [*_wrong_times(turns, asked.untimed, in_order=file.in_order)] or _milliseconds(turns)
-        wrong += _overlaps(turns)
+        wrong += _overlaps([turn for turn, one in zip(turns, named, strict=True) if one.role != "other"])
         flaws += [(who, flaw) for flaw in wrong]
         if not file.in_order:
             named.sort(key=lambda turn: math.inf if math.isnan(turn.start_s) else turn.start_s)
