@@ -305,7 +305,7 @@ def read_talks(
         if talks is None:
             return None
         raise DataError("is not there. Say where the dialogs are with --talks.", source=str(place))
-    return read(
+    found = read(
         place,
         names=chosen.names,
         roles=load_roles(roles) if roles is not None else chosen.who_is_who(study),
@@ -317,6 +317,7 @@ def read_talks(
         if on_progress is None
         else lambda done, of: on_progress("reading dialogs", done, of),
     )
+    return chosen.in_languages(found)
 
 
 def lacks_grounding(folder: Path) -> bool:

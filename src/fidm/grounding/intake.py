@@ -159,6 +159,15 @@ class Intake:
                 f"Who is the participant is not clear in {count(len(unclear), 'file')}: {few(unclear)}. "
                 f"Fill in the empty roles in {self.study / ROLES_FILE}."
             )
+        readable = languages_with(WORDS)
+        odd = [one for one in self.files if one.language not in readable and not Path(one.language).is_file()]
+        if odd:
+            said = few(dict.fromkeys(one.language for one in odd))
+            found.append(
+                f"{count(len(odd), 'file')} in a language that cannot be read ({said}): "
+                f"{few(one.name for one in odd)}. Say what is meant in {self.study / FILE}: [languages], or "
+                "language."
+            )
         if not self.task:
             fits = ", ".join(f"{name} {fit:.2f}" for name, fit in self.fits.items() if fit)
             known = f"Their words fit: {fits}" if fits else "Their words name no places of a built-in task"
@@ -181,6 +190,10 @@ class Intake:
                 f"Roles were found by who speaks of the way in {count(len(guessed), 'file')}: {few(guessed)}."
                 f" Check {self.roles_place()}."
             )
+        found += [
+            f"Dialogs whose language is said to be {said} are taken for {meant}. Check [languages] in {FILE}."
+            for said, meant in self.chosen.languages.items()
+        ]
         single = [file.name for file in self.files if file.is_undiarised]
         if single:
             found.append(
@@ -348,7 +361,7 @@ class Intake:
             "# How the dialogs are read, as fidm start found it.",
             "# Every line may be changed: fidm start does not overwrite this file.",
             f"talks = {_quoted(where)}",
-            f'names = "{self.names}"  # "file": P001.cha; "folder": P001/visit1.cha',
+            f'names = {_quoted(self.names)}  # "file": P001.cha; "folder": P001/visit1.cha',
             f'# language = "en"  # if it is not what the files say; found: {spoken}',
         ]
         if self.skip:
@@ -361,6 +374,9 @@ class Intake:
         elif shared:
             lines += ["", "# Who is who: participant, assessor or other. Please check.", "[speakers]"]
             lines += [f"{_quoted(name)} = {_quoted(role)}" for name, role in shared.items()]
+        if self.chosen.languages:
+            lines += ["", "# What it means when a file says its language is …", "[languages]"]
+            lines += [f"{_quoted(said)} = {_quoted(meant)}" for said, meant in self.chosen.languages.items()]
         return "\n".join(lines) + "\n"
 
     def _roles_csv(self) -> str:
@@ -428,7 +444,15 @@ def look_at(
         raws[path] = raw
         if on_progress is not None:
             on_progress("looking at dialogs", i + 1, len(found))
-    spoken = {path: _talk(path, raw, chosen.language) for path, raw in raws.items()}
+    spoken = {path: _talk(path, raw, chosen) for path, raw in raws.items()}
+    meant = _meant_languages(spoken.values())
+    chosen = chosen.model_copy(
+        update={"languages": {**chosen.languages, **{k: v for k, v in meant.items() if v}}}
+    )
+    spoken = {
+        path: replace(talk, language=meant.get(talk.language) or talk.language)
+        for path, talk in spoken.items()
+    }
     tasks = list(dict.fromkeys([*([task] if task else named), *builtin_tasks()]))
     fits = task_fit(list(spoken.values()), tasks)
     best = task or (named[0] if len(named) == 1 else _clear(fits, len(spoken)))
@@ -473,7 +497,7 @@ def _read(made: Intake) -> Intake:
         skip=made.skip,
         strict=False,
     )
-    return replace(made, dialogs=dialogs)
+    return replace(made, dialogs=made.chosen.in_languages(dialogs))
 
 
 def _given(home: Path) -> list[Path]:
@@ -595,7 +619,7 @@ def _sorted_out(
     return found, others
 
 
-def _talk(path: Path, raw: RawFile, language: str) -> Transcript:
+def _talk(path: Path, raw: RawFile, chosen: GroundingFile) -> Transcript:
     """The turns of a file as one talk, before anybody knows who is who."""
     known = [who_is(turn, {})[1] for turn in raw.turns]
     somebody = "participant" in known
@@ -609,9 +633,28 @@ def _talk(path: Path, raw: RawFile, language: str) -> Transcript:
         )
         for turn, role in zip(raw.turns, known, strict=True)
     )
-    said = language or next((turn.language for turn in raw.turns if turn.language), raw.language)
-    talk = Transcript(path.stem, turns, str(path), language=said)
+    said = chosen.language or next((turn.language for turn in raw.turns if turn.language), raw.language)
+    talk = Transcript(path.stem, turns, str(path), language=chosen.languages.get(said, said))
     return replace(talk, language=language_of(talk))
+
+
+CANTONESE, SPOKEN = re.compile("[唔喺嘅咗啲嗰冇佢係哋畀俾咁噉]"), 0.02
+"""Characters that are Cantonese alone, and the share of them from which on a text is."""
+
+
+def _meant_languages(talks: Iterable[Transcript]) -> dict[str, str]:
+    """What languages that cannot be read are meant as; empty where that cannot be known.
+
+    Recognisers call Cantonese Chinese.
+    """
+    known, by_said = languages_with(WORDS), dict[str, list[str]]()
+    for talk in talks:
+        if talk.language not in known and not Path(talk.language).is_file():
+            by_said.setdefault(talk.language, []).append("".join(turn.text for turn in talk))
+    return {
+        said: "yue" if all(len(CANTONESE.findall(text)) > SPOKEN * len(text) for text in texts) else ""
+        for said, texts in by_said.items()
+    }
 
 
 def _clear(fits: Mapping[str, float], n_dialogs: int) -> str:

@@ -11,6 +11,9 @@
     [speakers]                  # who is who, by the names the files use
     SPEAKER_00 = "assessor"
 
+    [languages]                 # what it means when a file says its language is …
+    zh = "yue"
+
     [columns]                   # of CSV and JSONL files
     text = "utterance"
 
@@ -40,6 +43,7 @@ from fidm.grounding.segment import Counting, Kind, Segmenting
 from fidm.io.dialogs import name_pattern
 from fidm.io.formats.checks import Roles, load_roles
 from fidm.registry import GROUNDERS
+from fidm.talk import Transcripts
 from fidm.tasks.spec import did_you_mean
 
 FILE = "grounding.toml"
@@ -129,6 +133,7 @@ class GroundingFile(_Table):
     speakers: dict[str, Literal["participant", "assessor", "other"]] = Field(default_factory=dict)
     roles: str = ""
     skip: list[str] = Field(default_factory=list)
+    languages: dict[str, str] = Field(default_factory=dict)
     columns: dict[str, str] = Field(default_factory=dict)
     counting: CountingTable = Field(default_factory=CountingTable)
     segmenting: SegmentingTable = Field(default_factory=SegmentingTable)
@@ -153,6 +158,13 @@ class GroundingFile(_Table):
             return everywhere
         by_file = load_roles(study / self.roles)
         return replace(by_file, everywhere={**everywhere.everywhere, **by_file.everywhere})
+
+    def in_languages(self, dialogs: Transcripts) -> Transcripts:
+        """Return dialogs with what they say of their language read as [languages] has it."""
+        if not self.languages:
+            return dialogs
+        found = (replace(one, language=self.languages.get(one.language, one.language)) for one in dialogs)
+        return Transcripts(tuple(found), dialogs.problems)
 
     def grounder(
         self, *, cache: Path | None, allow_remote: bool = False, api_key: str | None = None

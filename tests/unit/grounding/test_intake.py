@@ -257,10 +257,69 @@ def test_talk_about_something_else_asks_for_the_task(tmp_path):
     assert "--task NAME" in " ".join(found.questions())
 
 
+YUE = (
+    "我喺門口行上去攞菜，跟住轉左去攞肉，之後落去攞雞蛋同埋豆腐，跟住經過罐頭同零食去麵包舖，最後去收銀處俾錢"
+)
+
+
+def test_cantonese_that_a_recogniser_calls_chinese(tmp_path):
+    for n in range(2):
+        said = YUE if n else "往左走兩格，到蔬菜那邊，買一些蔬菜，然後向下走到肉類，再去付錢"
+        turns = [(who, a, b, said if who == "T" else "跟住呢") for who, a, b, _ in talk(n)]
+        segments = [
+            {"start": a, "end": b, "text": t, "speaker": {"E": "INV", "T": "PAR"}[w]} for w, a, b, t in turns
+        ]
+        (tmp_path / str(n)).mkdir()
+        (tmp_path / str(n) / "P1.json").write_text(json.dumps({"segments": segments, "language": "zh"}))
+    written, settings = study_of(tmp_path / "1")
+    assert settings["languages"] == {"zh": "yue"}
+    assert written.dialogs[0].language == "yue"
+    assert "said to be zh are taken for yue" in " ".join(written.warnings())
+    unclear = look_at(tmp_path / "0", task="grocery")
+    assert "1 file in a language that cannot be read (zh): P1.json" in " ".join(unclear.questions())
+
+
+def test_who_withdrew_is_left_out_of_what_follows(tmp_path):
+    from fidm.grounding.store import known_participants
+
+    for n in range(1, 4):
+        table(tmp_path / f"P{n}.csv", talk(n))
+    (tmp_path / "people.csv").write_text("id,consent,group\nP1,yes,a\nP2, Withdrew ,a\nP3,Y,b\n")
+    found, _ = study_of(tmp_path)
+    assert found.people is not None
+    assert found.people.left_out == ("P2",)
+    assert "1 row taken for people who take no part, since consent is 'Withdrew': P2" in " ".join(
+        found.warnings()
+    )
+    known = known_participants(found.study)
+    assert known is not None
+    assert (
+        known.filter(pl.col("excluded").is_not_null()).rows(named=True)[0]["excluded"] == "consent: Withdrew"
+    )
+
+
+def test_a_broken_table_beside_dialogs_is_told_and_stops_nothing(tmp_path):
+    table(tmp_path / "P1.csv", talk(1))
+    (tmp_path / "people.xlsx").write_bytes(b"not a workbook")
+    (tmp_path / "~$people.xlsx").write_bytes(b"lock")
+    found = look_at(tmp_path)
+    assert "people.xlsx is not a workbook that can be read" in " ".join(found.warnings())
+    assert "~$" not in " ".join(found.warnings())
+
+
+def test_the_assessor_is_found_where_the_participant_is_known(tmp_path):
+    for n in range(2):
+        table(tmp_path / f"P{n}.csv", talk(n), names={"E": "Dr. Chan", "T": "PAR"})
+    found, settings = study_of(tmp_path)
+    assert settings["speakers"] == {"Dr. Chan": "assessor", "PAR": "participant"}
+    assert {turn.role for turn in found.dialogs[0]} == {"assessor", "participant"}
+
+
 def test_same_people_needs_exactly_one_candidate():
     assert same_people(["S1", "S01"], ["S001"]) == {}
     assert same_people(["1"], ["P1", "Q1"]) == {}
     assert same_people(["P1"], ["P1_visit1", "P1_visit2"]) == {}
+    assert same_people(["SW-OO7", "SW-8"], ["SW007", "sw008"]) == {"SW-8": "sw008", "SW-OO7": "SW007"}
 
 
 def test_nothing_that_is_said_is_shown(tmp_path):
