@@ -15,4 +15,4 @@ requirements = [
 ]
 for requirement in requirements:
     print(requirement.replace(">=", "=="))
-print("axe-playwright-python\nhypothesis\nplaywright\npypdf\npytest\npytest-xdist\nstatsmodels")
+print("axe-playwright-python\nhypothesis\nplaywright\npocketsphinx\npypdf\npytest\npytest-xdist\nstatsmodels")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from fidm.grounding.base import Grounder
     from fidm.io.formats.base import Format
+    from fidm.io.transcribe import Transcriber
     from fidm.model.channels import Channel
     from fidm_studies import Dataset, Reanalysis
 
@@ -222,6 +223,19 @@ GROUNDERS: Catalogue[Callable[..., Grounder]] = Catalogue(
 )
 """What makes a grounder; that of another package is called without arguments."""
 
+TRANSCRIBERS: Catalogue[Callable[..., Transcriber]] = Catalogue(
+    "transcriber",
+    "fidm.transcribers",
+    "collections.abc:Callable",
+    {
+        "faster-whisper": "fidm.io.engines:FasterWhisper",
+        "whisper.cpp": "fidm.io.engines:WhisperCpp",
+        "pocketsphinx": "fidm.io.engines:PocketSphinx",
+    },
+    named="",
+)
+"""What makes a transcriber of recordings; called with ``model=`` and ``prompt=``."""
+
 LANGUAGES = Files(
     "language",
     "fidm.languages",
@@ -250,6 +264,7 @@ SEAMS: Mapping[str, Catalogue[Any]] = {
     "channels": CHANNELS,
     "formats": FORMATS,
     "grounders": GROUNDERS,
+    "transcribers": TRANSCRIBERS,
     "languages": LANGUAGES,
     "tasks": TASKS,
     "datasets": DATASETS,

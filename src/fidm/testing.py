@@ -13,19 +13,23 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Hashable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fidm.errors import FidmError, TaskError
+from fidm.errors import DataError, FidmError, TaskError
 from fidm.fit.offsets import Population, maximum
 from fidm.fit.population import pooled, random_intercepts
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import EXIT, FINISH, OPS, START
 from fidm.grounding.route.replay import Terrain, replay
+from fidm.io.transcribe import Transcriber
 from fidm.model.channels import Channel
 from fidm.model.effort import Observed
+from fidm.talk import Transcript
 from fidm.tasks.behaviour import reachable
 from fidm.tasks.compile import TaskRules, compile_task, load_task
 from fidm.tasks.model import TaskModel
@@ -351,6 +355,60 @@ def check_grounder(grounder: Grounder, *, task: TaskModel | None = None) -> None
             for reading in one.readings:
                 replay(reading.program, terrain, terrain.start())
     found.raise_if_any()
+
+
+def check_transcriber(transcriber: Transcriber, recording: Path, *, language: str = "en") -> None:
+    """Raise an AssertionError that lists every way in which an object breaks the contract of a transcriber.
+
+    A transcriber has a ``name``, ``provenance()`` and ``transcribe(recording, language)``. Of a recording in
+    which somebody speaks it must return a transcript with turns in the order of time, each with its times and
+    a text, and words at their places in the text, in order; a provenance that can be written as JSON; and a
+    DataError for a file that is no recording, without what stands in it.
+
+    Parameters
+    ----------
+    transcriber : Transcriber
+        The transcriber to test.
+    recording : path
+        A short recording in which somebody speaks.
+    language : str
+        What is spoken in it.
+    """
+    if not isinstance(transcriber, Transcriber):
+        raise AssertionError(f"{type(transcriber).__name__} lacks name, provenance or transcribe.")
+    found = _Complaints("transcriber")
+    try:
+        json.dumps(dict(transcriber.provenance()))
+    except (TypeError, ValueError):
+        found.add("provenance() cannot be written as JSON.")
+    talk = transcriber.transcribe(recording, language)
+    if not isinstance(talk, Transcript) or not len(talk):
+        found.add("It returns no Transcript with turns.")
+        found.raise_if_any()
+    if talk.language != language:
+        found.add("The transcript does not have the language that was asked for.")
+    last = 0.0
+    for number, turn in enumerate(talk, 1):
+        where = f"turn {number}"
+        if not turn.text.strip() or not turn.is_timed or not last <= turn.start_s <= turn.end_s:
+            found.add("A turn has no text, no times, or stands before an earlier one.", where)
+        last = turn.start_s
+        places = [place for word in turn.words for place in (word.start, word.end)]
+        if places != sorted(places) or not all(0 <= place <= len(turn.text) for place in places):
+            found.add("Words do not stand in the text, in order.", where)
+    with tempfile.TemporaryDirectory() as folder:
+        broken = Path(folder) / "broken.wav"
+        broken.write_text(NO_SOUND, "utf-8")
+        try:
+            transcriber.transcribe(broken, language)
+            found.add("A file that is no recording is no DataError.")
+        except DataError as error:
+            if NO_SOUND in str(error):
+                found.add("An error shows what stands in a file.")
+    found.raise_if_any()
+
+
+NO_SOUND = "this is no recording"
 
 
 class _Complaints:

@@ -18,7 +18,17 @@ from fidm.errors import DataError, FitError, GroundingError, TaskError
 from fidm.grounding.rules.language import languages
 from fidm.grounding.settings import GroundingFile
 from fidm.io.dialogs import formats, write
-from fidm.registry import CHANNELS, DATASETS, FORMATS, GROUNDERS, LANGUAGES, REANALYSES, SEAMS, TASKS
+from fidm.registry import (
+    CHANNELS,
+    DATASETS,
+    FORMATS,
+    GROUNDERS,
+    LANGUAGES,
+    REANALYSES,
+    SEAMS,
+    TASKS,
+    TRANSCRIBERS,
+)
 from fidm.talk import Transcript, Turn
 
 STUDIES = ("justhink", "map-task", "space-adventure")
@@ -34,6 +44,7 @@ BUILT_IN = [
     ),
     (FORMATS, ("chat", "elan", "textgrid", "srt", "vtt", "whisper", "csv", "jsonl")),
     (GROUNDERS, ("rules", "llm", "hybrid")),
+    (TRANSCRIBERS, ("faster-whisper", "whisper.cpp", "pocketsphinx")),
     (LANGUAGES, ("en", "yue")),
     (TASKS, ("errands", "grocery", "grocery_small")),
     (DATASETS, STUDIES),

@@ -20,7 +20,8 @@ from fidm.registry import DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
 
 
 def list_names(
-    kind: Literal["channels", "formats", "grounders", "languages", "tasks", "datasets"] | None = None,
+    kind: Literal["channels", "formats", "grounders", "transcribers", "languages", "tasks", "datasets"]
+    | None = None,
     *,
     json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> int:
@@ -101,6 +102,7 @@ DESCRIBED: Mapping[str, Callable[[Place], str]] = {
     "channels": _first_line("channels"),
     "formats": _format,
     "grounders": _first_line("grounders"),
+    "transcribers": _first_line("transcribers"),
     "languages": lambda place: _in_file(LANGUAGES.read(place.name, WORDS), "name"),
     "tasks": lambda place: _in_file(TASKS.read(place.name, f"{place.name}.toml"), "title"),
     "datasets": lambda place: DATASETS.find(place.name).title,

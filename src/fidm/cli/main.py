@@ -45,6 +45,7 @@ VERBS = {
         "task show": ("task:show", "Draw a task's map and the value of each place."),
     },
     "A study, step by step": {
+        "transcribe": ("transcribe:transcribe", "Transcribe recordings with a recogniser on this machine."),
         "ground": ("ground:ground_study", "Turn the dialogs of a study into steps and segments."),
         "review": ("review:review", "Open the local page where a person checks and corrects groundings."),
         "audit sample": ("audit:sample", "Write the sheet for a manual audit."),
@@ -69,7 +70,10 @@ VERBS = {
         "classify": ("classify:classify", "Measure how well scores, words and the model distinguish people."),
     },
     "More": {
-        "list": ("list:list_names", "List channels, formats, grounders, languages, tasks and data sets."),
+        "list": (
+            "list:list_names",
+            "List channels, formats, grounders, transcribers, languages, tasks, data sets.",
+        ),
     },
 }
 """Every verb: where its function is, and what it does; a verb of two words belongs to a group of verbs."""

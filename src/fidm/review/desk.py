@@ -441,7 +441,10 @@ def find_recordings(study: Path, transcripts: Iterable[Transcript]) -> dict[Key,
     order = list(SOUNDS)
     found: dict[Key, Path] = {}
     for item in items:
-        own = named.get(PureWindowsPath(item.media).name, []) if item.media else []
+        said = PureWindowsPath(item.media)
+        own = named.get(said.name, []) if item.media else []
+        if len(own) > 1:  # visit1.wav of several people: folders tell them apart
+            own = [one for one in own if one.parts[-len(said.parts) :] == said.parts]
         taken = own if len(own) == 1 else beside.get(Path(item.source).stem, []) if item.source else []
         if not taken and people.count(item.participant) == 1:
             taken = beside.get(item.participant, [])

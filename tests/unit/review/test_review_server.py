@@ -603,6 +603,9 @@ def test_recordings_are_found_by_what_the_dialog_names_then_its_file_then_the_pa
     }
     assert found == {("P1", "1"): "talks/rec1.WAV", ("P2", "1"): "audio/d2.wav", ("P3", "1"): "audio/P3.opus"}
     assert find_recordings(tmp_path, [talk("P1", media="rec1")]), "CHAT names it without a suffix"
+    assert find_recordings(tmp_path, [talk("b", media="b/twice.wav")]) == {
+        ("b", "1"): tmp_path / "b/twice.wav"
+    }
 
 
 def test_links_are_no_recordings(tmp_path):

@@ -15,8 +15,8 @@ times of the words. Files in which every piece is one word are joined into utter
 in SubRip. Where whisper.cpp marks turns alone (``speaker_turn_next``), SPEAKER_00 and SPEAKER_01 alternate; a
 turn that it missed exchanges the two. The last end of a Hugging Face file may be missing; it is unknown then.
 
-Written files have the shape of WhisperX, with ``participant``, ``episode``, ``about``, each segment's
-``role`` and ``marks`` and each word's place besides, which other programs pass over.
+Written files have the shape of WhisperX, with ``participant``, ``episode``, ``about``, ``media`` (the
+recording), each segment's ``role`` and ``marks`` and each word's place besides, which others pass over.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def read_text(text: str, options: Options) -> RawFile:
     result = whole.get("result")
     told = result.get("language") if isinstance(result, dict) else None
     who, which = _name(whole.get("participant")), _name(whole.get("episode"))
-    file = RawFile(language=_name(whole.get("language") or told))
+    file = RawFile(language=_name(whole.get("language") or told), media=_name(whole.get("media")))
     about = whole.get("about")
     if isinstance(about, dict):
         file.about[who, which] = {clean(fact): _name(value) for fact, value in about.items()}
@@ -294,14 +294,19 @@ def _pieces(
 
 def write_text(transcript: Transcript) -> str:
     """Return the text of a file, as WhisperX writes it."""
-    whole = {
+    return json.dumps(as_dict(transcript), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def as_dict(transcript: Transcript) -> dict[str, Any]:
+    """Return what a file of a dialog holds."""
+    return {
         "participant": transcript.participant,
         "episode": transcript.episode,
         "segments": [_segment(turn) for turn in transcript],
         "language": transcript.language,
         **({"about": dict(transcript.about)} if transcript.about else {}),
+        **({"media": transcript.media} if transcript.media else {}),
     }
-    return json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
 def _segment(turn: Turn) -> dict[str, Any]:
