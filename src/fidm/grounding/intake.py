@@ -41,6 +41,7 @@ from fidm.io.formats.table import NO_COLUMN
 from fidm.io.formats.whisper import NO_DIALOG
 from fidm.io.sheets import SHEETS, TEXTS, read_table, sheet_names, table_columns
 from fidm.io.study import TABLES, PeopleTable, read_manifest
+from fidm.io.transcribe import RECORDINGS
 from fidm.languages import WORDS, languages_with
 from fidm.talk import Role, Transcript, Transcripts, Turn
 from fidm.tasks.spec import builtin_tasks, read_task
@@ -223,9 +224,10 @@ class Intake:
         found += [f"{path.name} {why}" for path, why in self.broken.items()]
         for path in self.tables:
             found.append(f"{path.name} was not used: no column of it names the participants of the dialogs.")
-        if self.unread:
-            kinds = ", ".join(sorted({path.suffix or "no suffix" for path in self.unread}))
-            found.append(f"{count(len(self.unread), 'file')} not read: no known format has {kinds}.")
+        unread = [path for path in self.unread if self.people is None or path != self.people.path]
+        if unread:
+            kinds = ", ".join(sorted({path.suffix or "no suffix" for path in unread}))
+            found.append(f"{count(len(unread), 'file')} not read: no known format has {kinds}.")
         used = None if self.people is None else self.people.path.name
         if self.copies:
             same = few(f"{name} = {kept}" for name, kept in self.copies.items())
@@ -432,10 +434,13 @@ def look_at(
     copies = _copies(found, kinds)
     found = {path: raw for path, raw in found.items() if path not in copies}
     if not found:
-        raise DataError(
-            f"has no dialogs ({', '.join(kinds)}). Put them into it, or name the folder they are in.",
-            source=str(place),
-        )
+        heard = sum(path.suffix.casefold() in RECORDINGS for path in below)
+        remedy = "Put them into it, or name the folder they are in."
+        if any(path.stem == "steps" for path in below):
+            remedy = f"It has a table of steps, so it is a study already: fidm run {place}"
+        elif heard:
+            remedy = f"It has {count(heard, 'recording')}: fidm transcribe {place} makes transcripts of them."
+        raise DataError(f"has no dialogs ({', '.join(kinds)}). {remedy}", source=str(place))
     talks = sure or Path(os.path.commonpath([path.parent for path in found]))
     home = home or (place if talks != place else place / STUDY)
     named = list(read_manifest(home).tasks)
@@ -477,7 +482,7 @@ def look_at(
         unread=tuple(
             path
             for path in (files_below(talks) if talks != place else below)
-            if path.suffix.casefold() not in (*kinds, *SHEETS, ".toml", ".md")
+            if path.suffix.casefold() not in (*kinds, *SHEETS, *RECORDINGS, ".toml", ".md")
         ),
         fits=fits,
         task=best,

@@ -245,6 +245,9 @@ def test_an_empty_folder_and_one_without_dialogs_say_what_is_needed(tmp_path):
     (tmp_path / "notes.docx").write_bytes(b"x")
     with pytest.raises(DataError, match="has no dialogs"):
         look_at(tmp_path)
+    (tmp_path / "P1.WAV").write_bytes(b"x")
+    with pytest.raises(DataError, match="It has 1 recording: fidm transcribe"):
+        look_at(tmp_path)
     with pytest.raises(DataError, match="is not a folder"):
         look_at(tmp_path / "nowhere")
 
