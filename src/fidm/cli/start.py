@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 from rich.prompt import Confirm, Prompt
+from rich.text import Text
 
 from fidm.cli.shared import print_json
 from fidm.errors import count
-from fidm.present.terminal import note, page, progress_bar, state, table_of, warn
+from fidm.present.terminal import note, page, printable, progress_bar, state, table_of, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -123,14 +124,23 @@ def _ask(found: Intake, console: Console) -> Intake:
 
     from fidm.tasks.spec import builtin_tasks
 
+    def answer(question: str, choices: list[str]) -> str:
+        known = printable(f"{question} ({', '.join(choices)}; Enter leaves it open)")
+        return Prompt.ask(
+            Text(known),
+            choices=[*choices, ""],
+            default="",
+            console=console,
+            show_choices=False,
+            show_default=False,
+        )
+
     if not found.task:
-        answer = Prompt.ask("Which task?", choices=[*builtin_tasks(), ""], default="", console=console)
-        found = replace(found, task=answer)
+        found = replace(found, task=answer("Which task?", list(builtin_tasks())))
     for file in found.files:
         if file.is_unclear:
-            names = [one.name for one in file.speakers]
-            question = f"Who is the participant in {file.name}?"
-            who = Prompt.ask(question, choices=[*names, ""], default="", console=console)
+            names = [one.name for one in file.speakers if one.name]
+            who = answer(f"Who is the participant in {file.name}?", names)
             found = found.answered(file.name, who) if who else found
     return found
 
