@@ -68,6 +68,7 @@ def test_what_is_not_clear_is_asked_and_may_stay_open(talks, tmp_path, capsys, m
     said = "left two then up and right to the snacks"
     rows = [f"{who},{t},{t + 1},{said}" for t in range(0, 20, 2) for who in ("A1",)]
     rows += [f"B2,{t},{t + 1},{said}" for t in range(1, 20, 2)]
+    rows.sort(key=lambda row: int(row.split(",")[1]))
     (folder / "P1.csv").write_text("\n".join(["speaker,start_s,end_s,text", *rows]))
     answers(monkeypatch, "", "y")
     assert main(["start", str(folder), "--task", "grocery"]) == 1

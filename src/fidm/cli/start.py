@@ -74,6 +74,7 @@ def start(
         state(console, "Nothing was written.")
         return NOT_READY
     if not yes and not (asks and Confirm.ask(f"\nWrite the study to {found.study}?", default=True)):
+        warn(console, *found.questions())
         state(console, "", "Nothing was written. To write it: add --yes")
         return NOT_READY
     written = found.write()

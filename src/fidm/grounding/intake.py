@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -24,23 +23,22 @@ import polars as pl
 
 from fidm.errors import DataError, count, few, listed
 from fidm.files import whole_file
+from fidm.grounding.people import People, Sheet, find_people, parts_of, sheets_in
 from fidm.grounding.rules.language import (
-    DIRECTIONS,
     FAR_BETTER,
     FITS,
-    Vocabulary,
     language_of,
-    load_language,
     task_fit,
 )
 from fidm.grounding.settings import FILE, GroundingFile, read_settings
+from fidm.grounding.speakers import DialogFile, WayWords, dialog_file, told, words_of
 from fidm.io.dialogs import formats, name_pattern, read
-from fidm.io.formats.base import BrokenError, Format, Options, RawFile, RawTurn, files_below, read_file
+from fidm.io.formats.base import BrokenError, Format, Options, RawFile, files_below, read_file
 from fidm.io.formats.checks import KNOWN, Roles, who_is
 from fidm.io.formats.table import NO_COLUMN
 from fidm.io.formats.whisper import NO_DIALOG
-from fidm.io.sheets import SHEETS, TEXTS, read_table, sheet_names, table_columns
-from fidm.io.study import TABLES, PeopleTable, read_manifest
+from fidm.io.sheets import SHEETS
+from fidm.io.study import TABLES, read_manifest
 from fidm.io.transcribe import RECORDINGS
 from fidm.languages import WORDS, languages_with
 from fidm.talk import Role, Transcript, Transcripts, Turn
@@ -48,81 +46,6 @@ from fidm.tasks.spec import builtin_tasks, read_task
 from fidm.types import Progress
 
 TALKS, STUDY, ROLES_FILE = "talks", "study", "roles.csv"
-
-CLEARER, LEAST_WORDS = 1.5, 3
-"""Who says so many times more words of the way than others, and at least so many, is the participant."""
-
-OF_THE_WAY = frozenset((*DIRECTIONS, "AHEAD", "TURN", "BACK"))
-"""Classes of words that say where somebody goes; assessors, too, name goods and say "go on"."""
-
-MOST_GROUPS = 6
-"""A column with more different texts tells people from each other rather than groups of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Speaker:
-    """Somebody who speaks in a file."""
-
-    name: str
-    role: Role | None  # None where it is not clear
-    is_guess: bool  # whether the role was found by what they say, not by name
-    turns: int
-    words: int  # or characters, in languages without spaces
-    seconds: float
-    way_words: int  # words of the way: directions, places of the task, going and getting
-
-
-@dataclass(frozen=True, slots=True)
-class DialogFile:
-    """A file with dialogs."""
-
-    path: Path
-    name: str  # from the folder of the dialogs
-    format: str
-    language: str
-    speakers: tuple[Speaker, ...]
-    is_undiarised: bool  # whether all is said by one speaker whom nothing calls the participant
-
-    @property
-    def is_guessed(self) -> bool:
-        """Whether somebody's role was found by what they say."""
-        return any(one.is_guess for one in self.speakers)
-
-    @property
-    def is_unclear(self) -> bool:
-        """Whether nobody can tell who the participant is."""
-        return any(one.role is None for one in self.speakers)
-
-
-@dataclass(frozen=True, slots=True)
-class People:
-    """A lab's table of participants, and which of its rows have a dialog."""
-
-    table: PeopleTable  # where it is, from the study folder
-    path: Path
-    rows: int
-    matched: int  # dialogs' participants with a row, those of ``pairs`` aside
-    pairs: Mapping[str, str]  # id of a row and name of a dialog that are probably the same person's
-    without_row: tuple[str, ...]  # participants of dialogs that no row is about
-    without_dialog: tuple[str, ...]  # ids of rows without a dialog
-    left_out: tuple[str, ...]  # ids of rows that say that somebody takes no part
-    groups: Mapping[str, tuple[str, ...]]  # columns that may be groups, with their values, the largest first
-
-    def say(self, n_dialogs: int) -> list[str]:
-        """Return the match in sentences."""
-        said = [
-            f"{count(n_dialogs, 'participant')} with dialogs, {count(self.rows, 'row')} in {self.path.name}, "
-            f"{self.matched:,} matched by {self.table.id!r}"
-        ]
-        if self.pairs:
-            same = few(f"{dialog} = {row}" for row, dialog in self.pairs.items())
-            said.append(f"{count(len(self.pairs), 'more', 'more')} taken as the same: {same}")
-        if self.without_row:
-            said.append(f"{count(len(self.without_row), 'dialog')} without a row: {few(self.without_row)}")
-        if self.without_dialog:
-            rows = count(len(self.without_dialog), "row")
-            said.append(f"{rows} without a dialog: {few(self.without_dialog)}")
-        return said
 
 
 @dataclass(frozen=True)
@@ -270,7 +193,7 @@ class Intake:
     def answered(self, file: str, participant: str) -> Intake:
         """Return the same with the participant of a file said by the user; everybody else is an assessor."""
         files = tuple(
-            replace(one, speakers=tuple(_told(one.speakers, participant))) if one.name == file else one
+            replace(one, speakers=tuple(told(one.speakers, participant))) if one.name == file else one
             for one in self.files
         )
         return _read(replace(self, files=files))
@@ -461,14 +384,14 @@ def look_at(
     tasks = list(dict.fromkeys([*([task] if task else named), *builtin_tasks()]))
     fits = task_fit(list(spoken.values()), tasks)
     best = task or (named[0] if len(named) == 1 else _clear(fits, len(spoken)))
-    words = _Words(best or max(fits, key=lambda name: fits[name]))
+    words = WayWords(best or max(fits, key=lambda name: fits[name]))
     given = chosen.who_is_who(home)
     files = tuple(
-        _file(path, raw, kinds[path.suffix.casefold()], spoken[path], given, words, talks)
+        dialog_file(path, raw, kinds[path.suffix.casefold()], spoken[path], given, words, talks)
         for path, raw in raws.items()
     )
     tables = dict.fromkeys([*below, *_given(home)])
-    sheets, broken = _sheets(path for path in tables if path not in found and path not in copies)
+    sheets, broken = sheets_in(path for path in tables if path not in found and path not in copies)
     own = [path.relative_to(talks).as_posix() for path in (*skip, *copies) if talks in path.parents]
     made = Intake(
         folder=place,
@@ -489,7 +412,9 @@ def look_at(
         broken=broken,
         dialogs=Transcripts((), pl.DataFrame()),
     )
-    return _with_people(_read(made), sheets)
+    made = _read(made)
+    people, unused = find_people(made.ids, made.study, sheets)
+    return replace(made, people=people, tables=unused)
 
 
 def _read(made: Intake) -> Intake:
@@ -556,13 +481,13 @@ SAME = 0.8
 
 
 def _pairs_of_words(raw: RawFile) -> Counter[tuple[str, str]]:
-    words = [word for turn in raw.turns for word in _words(turn.text.casefold())]
+    words = [word for turn in raw.turns for word in words_of(turn.text.casefold())]
     return Counter(pairwise(words))
 
 
-def _called(paths: Sequence[Path], sheets: Sequence[_Sheet]) -> str:
+def _called(paths: Sequence[Path], sheets: Sequence[Sheet]) -> str:
     """What the files of dialogs are called, by whom the tables name, and by which parts of names return."""
-    columns = [{_parts(row) for row in column.drop_nulls()} for sheet in sheets for column in sheet.table]
+    columns = [{parts_of(row) for row in column.drop_nulls()} for sheet in sheets for column in sheet.table]
 
     def people(names: str) -> list[tuple[str, str]]:
         places = [name_pattern(names).fullmatch(path.with_suffix("").as_posix()) for path in paths]
@@ -571,7 +496,7 @@ def _called(paths: Sequence[Path], sheets: Sequence[_Sheet]) -> str:
         ]
 
     def named(names: str) -> int:
-        ids = [_parts(who) for who, _ in people(names)]
+        ids = [parts_of(who) for who, _ in people(names)]
         return max((sum(one in column for one in ids) for column in columns), default=0)
 
     def is_usual(names: str) -> bool:
@@ -688,252 +613,3 @@ NESTED, ALIKE, FEW_DIALOGS = 1.03, 1.01, 4
 def _sections(task: str) -> set[str]:
     spec = read_task(task if task in builtin_tasks() else Path(task))
     return set(spec.sections)
-
-
-class _Words:
-    """Counts words of the way in the languages that can be read."""
-
-    def __init__(self, task: str) -> None:
-        self._spec = read_task(task if task in builtin_tasks() else Path(task))
-        self._known: dict[str, Vocabulary | None] = {}
-
-    def count(self, text: str, language: str) -> int:
-        if language not in self._known:
-            is_known = language in languages_with(WORDS) or Path(language).is_file()
-            self._known[language] = Vocabulary(load_language(language), self._spec) if is_known else None
-        words = self._known[language]
-        return 0 if words is None else sum(token.kind in OF_THE_WAY for token in words.tokens(text))
-
-
-def _file(
-    path: Path, raw: RawFile, kind: Format, talk: Transcript, given: Roles, words: _Words, talks: Path
-) -> DialogFile:
-    """A file with its speakers, and the roles that they have or would be given."""
-    said = given.of(path)
-    turns: dict[str, list[RawTurn]] = {}
-    for turn in raw.turns:
-        turns.setdefault(turn.speaker, []).append(turn)
-    speakers = [
-        Speaker(
-            name,
-            who_is(own[0], said)[1],
-            False,
-            len(own),
-            sum(_n_words(turn.text) for turn in own),
-            sum(max(0.0, turn.end_s - turn.start_s) for turn in own if turn.end_s >= turn.start_s),
-            sum(words.count(turn.text, talk.language) for turn in own),
-        )
-        for name, own in turns.items()
-    ]
-    single = len(speakers) == 1 and who_is(raw.turns[0], {})[1] is None
-    is_said = any(name.casefold() in said for name in turns)
-    tested = [one for one in speakers if one.role == "participant"]
-    both = len(tested) > 1 and not is_said and all(one.role != "assessor" for one in speakers)
-    if both or any(one.role is None for one in speakers) or (speakers and not tested):
-        speakers = _guessed(speakers, ask_all=both)
-    return DialogFile(
-        path, path.relative_to(talks).as_posix(), kind.name, talk.language, tuple(speakers), single
-    )
-
-
-def _n_words(text: str) -> int:
-    """How many words a text has; characters, where it is written without spaces."""
-    return len(_words(text))
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text)
-
-
-def _guessed(speakers: list[Speaker], *, ask_all: bool) -> list[Speaker]:
-    """The speakers with the participant found by who speaks of the way; without, where that is not clear."""
-    open_ones = [one for one in speakers if ask_all or one.role is None]
-    known = [one for one in speakers if one.role == "participant" and not ask_all]
-    if known:
-        return _told(speakers, known[0].name, kept=True)
-    ranked = sorted(open_ones, key=lambda one: one.way_words, reverse=True)
-    if not ranked:
-        return [replace(one, role=None) for one in speakers]
-    most, next_most = ranked[0], ranked[1].way_words if len(ranked) > 1 else 0
-    is_clear = len(speakers) == 1 or most.way_words >= max(LEAST_WORDS, CLEARER * next_most)
-    if not is_clear:
-        return [replace(one, role=None if one in open_ones else one.role) for one in speakers]
-    return _told(speakers, most.name, kept=not ask_all)
-
-
-def _told(speakers: Sequence[Speaker], participant: str, *, kept: bool = False) -> list[Speaker]:
-    """The speakers with one as the participant, and who speaks most of the others as the assessor."""
-    others = [one for one in speakers if one.name != participant and not (kept and one.role)]
-    has_assessor = kept and any(one.role == "assessor" for one in speakers)
-    asks = None if has_assessor else max(others, key=lambda one: one.turns, default=None)
-    found = []
-    for one in speakers:
-        role: Role = "participant" if one.name == participant else "assessor" if one is asks else "other"
-        is_known = kept and one.role is not None
-        found.append(replace(one, role=one.role if is_known else role, is_guess=not is_known))
-    return found
-
-
-# ---------------------------------------------------------------------- participants
-
-
-@dataclass(frozen=True, slots=True)
-class _Sheet:
-    """A table, or a sheet of a workbook, that may be about the participants."""
-
-    path: Path
-    name: str  # of the sheet; empty where there is one, or the first is meant
-    table: pl.DataFrame
-
-
-def _sheets(paths: Iterable[Path]) -> tuple[list[_Sheet], dict[Path, str]]:
-    """All tables, every column as text, and why some files cannot be read."""
-    found: list[_Sheet] = []
-    broken: dict[Path, str] = {}
-    for path in paths:
-        if path.suffix.casefold() not in (*TEXTS, *SHEETS, ".txt") or path.name.startswith("~$"):
-            continue
-        try:
-            for i, name in enumerate(sheet_names(path) or [""]):
-                columns = table_columns(path) if not name else read_table(path, sheet=name).columns
-                table = read_table(path, ids=columns, sheet=name)
-                if table.width > 1 and table.height:
-                    found.append(_Sheet(path, name if i else "", table.cast(pl.String)))
-        except DataError as error:
-            if path.suffix.casefold() != ".txt":  # most of these are no tables
-                broken[path] = error.message
-    return found, broken
-
-
-def _with_people(made: Intake, sheets: Sequence[_Sheet]) -> Intake:
-    """The same with the table of participants that names most of the dialogs' participants."""
-    named = read_manifest(made.study).participants
-    if named is not None:
-        own, _ = _sheets([made.study / named.file])
-        use = [one for one in own if one.name == named.sheet and named.id in one.table.columns]
-        return replace(made, people=_match(made, use[0], named.id, named)) if use else made
-    matches = [_match(made, sheet, column, None) for sheet in sheets for column in sheet.table.columns]
-    used = [one for one in matches if one.matched + len(one.pairs)]
-    best = max(used, key=lambda one: (one.matched + len(one.pairs), one.matched), default=None)
-    unused = dict.fromkeys(one.path for one in sheets if best is None or one.path != best.path)
-    return replace(made, people=best, tables=tuple(one for one in unused if one.suffix != ".txt"))
-
-
-def _match(made: Intake, sheet: _Sheet, column: str, named: PeopleTable | None) -> People:
-    """Which rows of a table have a dialog, if a column holds the ids."""
-    given = {} if named is None else dict(named.ids)
-    cells = [None if cell is None else _plain(cell) for cell in sheet.table[column]]
-    ids = [given.get(row, row) for row in dict.fromkeys(cells) if row]
-    exact = set(ids) & set(made.ids)
-    rows, dialogs = ([one for one in some if one not in exact] for some in (ids, made.ids))
-    pairs = same_people(rows, dialogs) if named is None else {}
-    out = _withdrawn(sheet.table.drop(column)) if named is None else named.excluded
-    is_out = [any((row[name] or "").strip() in values for name, values in out.items())
-              for row in sheet.table.iter_rows(named=True)]  # fmt: skip
-    own = os.path.relpath(sheet.path, made.study).replace(os.sep, "/")
-    return People(
-        named or PeopleTable(own, column, sheet.name, pairs, out),
-        sheet.path,
-        len(ids),
-        len(exact),
-        pairs,
-        tuple(one for one in dialogs if one not in pairs.values()),
-        tuple(one for one in rows if one not in pairs),
-        tuple(row for row, is_gone in zip(cells, is_out, strict=True) if row and is_gone),
-        _groups(sheet.table.drop(column, *out)),
-    )
-
-
-OUT = re.compile(
-    r"withdr[ae]w\w*|exclu\w+|declined|refused|drop(ped)?[ -]?out|ineligible|退出|撤回", re.IGNORECASE
-)
-NO_CONSENT = re.compile(r"no|n|false|0", re.IGNORECASE)
-
-
-def _withdrawn(table: pl.DataFrame) -> dict[str, tuple[str, ...]]:
-    """Values by column that say somebody takes no part; a column ``excluded`` says it already."""
-    found = {}
-    for column in table:
-        says_no = "consent" in column.name.casefold()
-        values = column.drop_nulls().str.strip_chars().unique().sort().to_list()
-        out = [one for one in values if OUT.fullmatch(one) or (says_no and NO_CONSENT.fullmatch(one))]
-        if out and column.name.casefold() != "excluded":
-            found[column.name] = tuple(out)
-    return found
-
-
-def _plain(name: str) -> str:
-    return unicodedata.normalize("NFC", name).strip()
-
-
-def same_people(rows: Iterable[str], dialogs: Iterable[str]) -> dict[str, str]:
-    """Return which ids of a table and names of dialogs are probably the same person's, one to one.
-
-    Upper and lower case, leading zeros and what stands between letters and numbers make no difference; of
-    what is still left, an id with letters and numbers may be a part of the other name, and at last O and I
-    may be meant as 0 and 1. Where several could be meant, none is.
-
-    Examples
-    --------
-    >>> same_people(["S01", "S02", "S11"], ["s1", "S-2_visit1", "S1 1"])
-    {'S01': 's1', 'S02': 'S-2_visit1'}
-    """
-    left = {row: _parts(row) for row in rows}
-    names = {name: _parts(name) for name in dialogs}
-    found: dict[str, str] = {}
-    for alike in (_equal, _holds, _alike):
-        near = {
-            row: [name for name, own in names.items() if alike(parts, own)] for row, parts in left.items()
-        }
-        times = Counter(name for some in near.values() for name in some)
-        pairs = {row: some[0] for row, some in near.items() if len(some) == 1 and times[some[0]] == 1}
-        found |= pairs
-        left = {row: parts for row, parts in left.items() if row not in pairs}
-        names = {name: parts for name, parts in names.items() if name not in pairs.values()}
-    return found
-
-
-def _parts(name: str) -> tuple[str, ...]:
-    """The letters and the numbers of a name, without zeros before a number."""
-    return tuple(part.lstrip("0") or "0" if part.isdigit() else part for part in
-                 re.findall(r"\d+|[^\W\d_]+", name.casefold()))  # fmt: skip
-
-
-def _equal(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    return one == other != ()
-
-
-def _holds(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether the shorter of two names, with letters and numbers, is a part of the longer."""
-    short, long = sorted((one, other), key=len)
-    starts = range(len(long) - len(short) + 1)
-    return len(short) > 1 and any(long[start : start + len(short)] == short for start in starts)
-
-
-def _alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether two names are the same where the letters o, i and l stand for digits."""
-    first, second = (_parts("".join(name).translate(DIGITS)) for name in (one, other))
-    return first == second
-
-
-DIGITS = str.maketrans("oil", "011")
-
-
-def _groups(table: pl.DataFrame) -> dict[str, tuple[str, ...]]:
-    """Columns that may tell groups of people: some texts, each of at least two people, the largest first."""
-    found = {}
-    for column in table:
-        values = column.cast(pl.String).drop_nulls()
-        times = Counter(values)
-        are_words = values.cast(pl.Float64, strict=False).null_count() == len(values)
-        if 2 <= len(times) <= MOST_GROUPS and min(times.values()) >= 2 and are_words:
-            found[column.name] = tuple(sorted(times, key=lambda one: (-times[one], one)))
-    return found
-
-
-def say_groups(people: People) -> str:
-    """Return how to compare groups that a table of participants tells; empty where it tells none."""
-    if not people.groups:
-        return ""
-    columns = listed(f"{name} ({', '.join(values)})" for name, values in people.groups.items())
-    return f"groups may be told by {columns}"

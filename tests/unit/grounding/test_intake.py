@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from fidm.errors import DataError
-from fidm.grounding.intake import look_at, same_people
+from fidm.grounding.intake import look_at
+from fidm.grounding.people import same_people
 from fidm.io.dialogs import read
 
 WAY = (

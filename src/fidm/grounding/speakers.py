@@ -1,0 +1,142 @@
+"""Who speaks in a file of dialogs, and who of them is the participant, as far as that can be found out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fidm.grounding.rules.language import DIRECTIONS, Vocabulary, load_language
+from fidm.io.formats.base import Format, RawFile, RawTurn
+from fidm.io.formats.checks import Roles, who_is
+from fidm.languages import WORDS, languages_with
+from fidm.talk import Role, Transcript
+from fidm.tasks.spec import builtin_tasks, read_task
+
+CLEARER, LEAST_WORDS = 1.5, 3
+"""Who says so many times more words of the way than others, and at least so many, is the participant."""
+
+OF_THE_WAY = frozenset((*DIRECTIONS, "AHEAD", "TURN", "BACK"))
+"""Classes of words that say where somebody goes; assessors, too, name goods and say "go on"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """Somebody who speaks in a file."""
+
+    name: str
+    role: Role | None  # None where it is not clear
+    is_guess: bool  # whether the role was found by what they say, not by name
+    turns: int
+    words: int  # or characters, in languages without spaces
+    seconds: float
+    way_words: int  # words of the way: directions, places of the task, going and getting
+
+
+@dataclass(frozen=True, slots=True)
+class DialogFile:
+    """A file with dialogs."""
+
+    path: Path
+    name: str  # from the folder of the dialogs
+    format: str
+    language: str
+    speakers: tuple[Speaker, ...]
+    is_undiarised: bool  # whether all is said by one speaker whom nothing calls the participant
+
+    @property
+    def is_guessed(self) -> bool:
+        """Whether somebody's role was found by what they say."""
+        return any(one.is_guess for one in self.speakers)
+
+    @property
+    def is_unclear(self) -> bool:
+        """Whether nobody can tell who the participant is."""
+        return any(one.role is None for one in self.speakers)
+
+
+class WayWords:
+    """Counts words of the way in the languages that can be read."""
+
+    def __init__(self, task: str) -> None:
+        self._spec = read_task(task if task in builtin_tasks() else Path(task))
+        self._known: dict[str, Vocabulary | None] = {}
+
+    def count(self, text: str, language: str) -> int:
+        """Return how many there are in a text; none in a language that cannot be read."""
+        if language not in self._known:
+            is_known = language in languages_with(WORDS) or Path(language).is_file()
+            self._known[language] = Vocabulary(load_language(language), self._spec) if is_known else None
+        words = self._known[language]
+        return 0 if words is None else sum(token.kind in OF_THE_WAY for token in words.tokens(text))
+
+
+def dialog_file(
+    path: Path, raw: RawFile, kind: Format, talk: Transcript, given: Roles, words: WayWords, talks: Path
+) -> DialogFile:
+    """A file with its speakers, and the roles that they have or would be given."""
+    said = given.of(path)
+    turns: dict[str, list[RawTurn]] = {}
+    for turn in raw.turns:
+        turns.setdefault(turn.speaker, []).append(turn)
+    speakers = [
+        Speaker(
+            name,
+            who_is(own[0], said)[1],
+            False,
+            len(own),
+            sum(_n_words(turn.text) for turn in own),
+            sum(max(0.0, turn.end_s - turn.start_s) for turn in own if turn.end_s >= turn.start_s),
+            sum(words.count(turn.text, talk.language) for turn in own),
+        )
+        for name, own in turns.items()
+    ]
+    single = len(speakers) == 1 and who_is(raw.turns[0], {})[1] is None
+    is_said = any(name.casefold() in said for name in turns)
+    tested = [one for one in speakers if one.role == "participant"]
+    both = len(tested) > 1 and not is_said and all(one.role != "assessor" for one in speakers)
+    if both or any(one.role is None for one in speakers) or (speakers and not tested):
+        speakers = _guessed(speakers, ask_all=both)
+    return DialogFile(
+        path, path.relative_to(talks).as_posix(), kind.name, talk.language, tuple(speakers), single
+    )
+
+
+def _n_words(text: str) -> int:
+    """How many words a text has; characters, where it is written without spaces."""
+    return len(words_of(text))
+
+
+def words_of(text: str) -> list[str]:
+    """Return the words of a text, and its Chinese characters."""
+    return re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text)
+
+
+def _guessed(speakers: list[Speaker], *, ask_all: bool) -> list[Speaker]:
+    """The speakers with the participant found by who speaks of the way; without, where that is not clear."""
+    open_ones = [one for one in speakers if ask_all or one.role is None]
+    known = [one for one in speakers if one.role == "participant" and not ask_all]
+    if known:
+        return told(speakers, known[0].name, kept=True)
+    ranked = sorted(open_ones, key=lambda one: one.way_words, reverse=True)
+    if not ranked:
+        return [replace(one, role=None) for one in speakers]
+    most, next_most = ranked[0], ranked[1].way_words if len(ranked) > 1 else 0
+    is_clear = len(speakers) == 1 or most.way_words >= max(LEAST_WORDS, CLEARER * next_most)
+    if not is_clear:
+        return [replace(one, role=None if one in open_ones else one.role) for one in speakers]
+    return told(speakers, most.name, kept=not ask_all)
+
+
+def told(speakers: Sequence[Speaker], participant: str, *, kept: bool = False) -> list[Speaker]:
+    """The speakers with one as the participant, and who speaks most of the others as the assessor."""
+    others = [one for one in speakers if one.name != participant and not (kept and one.role)]
+    has_assessor = kept and any(one.role == "assessor" for one in speakers)
+    asks = None if has_assessor else max(others, key=lambda one: one.turns, default=None)
+    found = []
+    for one in speakers:
+        role: Role = "participant" if one.name == participant else "assessor" if one is asks else "other"
+        is_known = kept and one.role is not None
+        found.append(replace(one, role=one.role if is_known else role, is_guess=not is_known))
+    return found
