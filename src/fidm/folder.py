@@ -320,20 +320,25 @@ def read_talks(
 
 
 def lacks_grounding(folder: Path) -> bool:
-    """Return whether a study has dialogs, but no table of steps yet."""
-    if not folder.is_dir() or any(folder.glob("steps*")) or is_interrupted(folder):
-        return False
-    return (folder / read_settings(folder).talks).exists()
+    """Return whether a study has no table of steps yet."""
+    return folder.is_dir() and not any(folder.glob("steps*")) and not is_interrupted(folder)
 
 
 def require_grounded(folder: Path) -> None:
-    """Raise where a study's dialogs have not been grounded yet; say how to do that."""
-    if lacks_grounding(folder):
-        raise DataError(
-            f"{read_settings(folder).talks}/ found, not yet grounded. Run: fidm ground {folder} (this step) "
-            f"or fidm run {folder} (all steps).",
-            source=str(folder),
+    """Raise where a study has no table of steps yet: what was found instead, and what to do."""
+    if not lacks_grounding(folder):
+        return
+    talks = read_settings(folder).talks
+    if (folder / talks).exists():
+        said = (
+            f"{talks}/ found, not yet grounded. Run: fidm ground {folder} (this step) or fidm run {folder} "
         )
+        raise DataError(f"{said}(all steps).", source=str(folder))
+    raise DataError(
+        f"has neither dialogs nor tables. Looked for dialogs in {talks}/, and for the table of steps "
+        f"(steps.parquet, steps.csv, steps/). To make a study of dialogs: fidm start {folder}",
+        source=str(folder),
+    )
 
 
 def is_older(fit: Path, folder: Path) -> bool:
