@@ -34,6 +34,7 @@ from fidm.folder import StudyFolder, choose_part, read_talks, require_grounded, 
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
+from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.rules.language import better_task, task_fit
 from fidm.grounding.settings import ASKING, GroundingFile, read_settings
 from fidm.grounding.store import (
@@ -106,6 +107,11 @@ class GroundedStudy:
                 f"{self.meant_task}. If it is the wrong one: fidm ground {self.study} --task "
                 f"{self.meant_task}",
             )
+        if answers := self.grounded.provenance.get("answers", {}):
+            asked, unanswered = answers["asked"], answers["unanswered"]
+            if unanswered:
+                again = "To ask for what the server did not answer: fidm ground again"
+                found.append(f"{say_unanswered(asked, unanswered)}. {again}")
         if self.grounded.provenance.get("allow_remote"):
             found.append("A server on another machine was allowed.")
         if self.by != "rules":
@@ -190,12 +196,13 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
             agreement = _agreement(grounder)
         finally:
             grounder.close()
+        answers = _answered(grounder, chosen.llm.endpoint, has_moves=grounded.cohort.n_steps > 0)
         if not grounded.cohort.n_steps:
             raise DataError(
                 _nothing_read(len(dialogs), _meant_task(dialogs, name, chosen.language)), source=str(place)
             )
-        also = chosen.model_dump(include={"speakers", "roles", "columns", "untimed"})
-        grounded = replace(grounded, provenance={**grounded.provenance, "reading": also})
+        also = {"reading": chosen.model_dump(include={"speakers", "roles", "columns", "untimed"}), **answers}
+        grounded = replace(grounded, provenance={**grounded.provenance, **also})
         on_progress("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
         applied = apply_review(study, on_progress=on_progress, is_alone=True)
@@ -233,6 +240,35 @@ def _nothing_read(n_dialogs: int, meant_task: str) -> str:
         else ("Check who is the participant (--roles), the language (--language) and the task (--task).")
     )
     return f"No move could be read in {count(n_dialogs, 'dialog')}, so nothing was written. {hint}"
+
+
+def _answered(grounder: Any, endpoint: str, *, has_moves: bool) -> dict[str, Any]:
+    """How often a language model gave no usable answer; an error where that is why nothing is read."""
+    count_answers = getattr(getattr(grounder, "model", grounder), "answers", None)
+    if count_answers is None:
+        return {}
+    found = count_answers()
+    if found.n_unanswered and (found.n_unanswered == found.n_asked or not has_moves):
+        raise DataError(
+            f"{say_unanswered(found.n_asked, found.unanswered)}, so nothing was written. Look at the "
+            f"server's own log, its model and its context; delete {FOLDER}/{ANSWERS} to ask everything "
+            "again. Without a model: --by rules.",
+            source=endpoint,
+        )
+    return {"answers": {"asked": found.n_asked, "unanswered": dict(found.unanswered)}}
+
+
+def say_unanswered(n_asked: int, unanswered: Mapping[str, int]) -> str:
+    """Return for how many segments a language model's server gave no usable answer, and why.
+
+    Examples
+    --------
+    >>> say_unanswered(9, {"busy": 2})
+    'The language-model server gave no usable answer for 2 of 9 segments (the server was busy: 2)'
+    """
+    why = "; ".join(f"{doubt_in_words(code)}: {n:,}" for code, n in unanswered.items())
+    of = f"{sum(unanswered.values()):,} of {count(n_asked, 'segment')}"
+    return f"The language-model server gave no usable answer for {of} ({why})"
 
 
 def _meant_task(dialogs: Transcripts, task: str | Path, language: str) -> str:
