@@ -28,7 +28,7 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
-from fidm.io.columns import count_reasons
+from fidm.io.columns import count_reasons, say_reasons
 from fidm.io.dialogs import read
 from fidm.io.formats.checks import load_roles
 from fidm.io.study import Study
@@ -83,7 +83,7 @@ class StudyFolder:
         parts = [model.check(batch, strict=strict) for batch in study.batches(tasks=tasks, strict=strict)]
         cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
         if not len(cohort):
-            raise DataError("has nobody whose data can be used.", source=str(folder))
+            raise nobody_left(study, cohort.problems)
         notes = () if applied is None else (applied,)
         return cls(folder, tasks, cohort, study.excluded(), notes, channels)
 
@@ -339,6 +339,18 @@ def require_grounded(folder: Path) -> None:
         f"(steps.parquet, steps.csv, steps/). To make a study of dialogs: fidm start {folder}",
         source=str(folder),
     )
+
+
+def nobody_left(study: Study, problems: pl.DataFrame) -> DataError:
+    """Return the error of a study in which nobody is left, with what became of everybody."""
+    excluded, n_bad = study.excluded(), problems["participant"].n_unique()
+    why = [
+        *([say_reasons(count_reasons(excluded))] if excluded.height else []),
+        *([f"{count(n_bad, 'participant')} left out because of problems in their data"] if n_bad else []),
+    ]
+    said = f"has nobody whose data can be used: {'; '.join(why) or 'its tables are empty'}. "
+    hint = "Correct the data, or the column excluded of its participants."
+    return DataError(said + hint, source=str(study.folder))
 
 
 def is_older(fit: Path, folder: Path) -> bool:

@@ -30,7 +30,15 @@ from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
 from fidm.fit.regression import Formulas, require_known
-from fidm.folder import StudyFolder, choose_part, read_talks, require_grounded, study_channels, study_tasks
+from fidm.folder import (
+    StudyFolder,
+    choose_part,
+    nobody_left,
+    read_talks,
+    require_grounded,
+    study_channels,
+    study_tasks,
+)
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
@@ -46,13 +54,13 @@ from fidm.grounding.store import (
     known_participants,
     private_folder,
     study_draws,
+    unmatched,
     write_grounding,
 )
 from fidm.io.columns import count_reasons, excluded_people
-from fidm.io.dialogs import formats
-from fidm.io.formats.base import files_below
 from fidm.io.study import Study, read_manifest
-from fidm.model.gaps import Gaps, forecast, learners_of, scripts_used
+from fidm.model.gaps import Gaps, forecast, learners_of, left_out, scripts_used
+from fidm.omissions import Omission
 from fidm.record import plain
 from fidm.registry import GROUNDERS
 from fidm.talk import Transcripts
@@ -87,19 +95,27 @@ class GroundedStudy:
     grounded: Grounded  # what became of the dialogs, decisions of reviewers applied
     by: str  # who read them
     problems: pl.DataFrame  # what was wrong with dialogs that were left out
-    reasons: Mapping[str, int]  # why people are excluded, and how many
+    excluded: pl.DataFrame  # ``participant`` and ``reason`` of everybody who takes no part
     agreement: Mapping[str, int] | None  # how often rules and model agreed, where both were asked
     applied: Applied | None  # what became of reviewers' decisions, where there are any
-    not_read: tuple[Path, ...]  # files among the dialogs whose format is not known
     was_interrupted: bool  # whether tables were put back that an earlier, interrupted run had moved away
-    gaps: tuple[str, ...] = ()  # which participants have no dialog, and whose dialogs are copies, in words
+    gaps: Gaps = field(
+        default_factory=Gaps
+    )  # which participants have no dialog, and whose dialogs are copies
     # Another built-in task whose places the talk names far more often; empty where the task fits.
     meant_task: str = ""
+    # What was left out when the dialogs were read, and what they and the lab's tables do not share.
+    omissions: tuple[Omission, ...] = ()
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Why people are excluded, and how many."""
+        return count_reasons(self.excluded)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss."""
-        found = list(self.gaps)
+        found = [*map(str, self.omissions), *self.gaps.say("dialog")]
         if self.meant_task:
             found.insert(
                 0,
@@ -118,15 +134,8 @@ class GroundedStudy:
             found.append(
                 f"How often {self.by} is right on your dialogs is not known yet: fidm audit sample STUDY."
             )
-        if self.problems.height:
-            left_out = count(self.problems["table"].n_unique(), "file")
-            found.append(f"{left_out} left out; see grounding/problems.csv")
         if self.applied is not None and self.applied.n_stale + self.applied.n_lost + self.applied.n_differ:
             found.append("some decisions do not hold any more, or differ; see fidm review")
-        if self.not_read:
-            kinds = ", ".join(sorted({path.suffix or "no suffix" for path in self.not_read}))
-            files = count(len(self.not_read), "file")
-            found.append(f"{files} beside the dialogs not read: no known format has {kinds}")
         return tuple(found)
 
     def doubts(self) -> pl.DataFrame:
@@ -142,6 +151,15 @@ class GroundedStudy:
             "dialogs": len(self.grounded.dialogs),
             "left_out": self.problems["table"].n_unique(),
             "excluded": dict(self.reasons),
+            "omissions": [
+                one.to_dict()
+                for one in (
+                    *self.omissions,
+                    *left_out(
+                        self.grounded.cohort, self.grounded.segments["status"], self.gaps, self.excluded
+                    ),
+                )
+            ],
             "segments": self.grounded.segments.height,
             "shares": self.grounded.shares(),
             "doubts": dict(self.doubts().iter_rows()),
@@ -180,7 +198,9 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
                 hint = f"Did you mean the study {study.parent}?"
             raise DataError(f"is not there. {hint}", source=str(place))
         if not len(dialogs):
-            raise DataError("has no dialog that can be used.", source=str(place))
+            why = "; ".join(map(str, dialogs.omissions))
+            said = f"has no dialog that can be used: {why}. Repair the files, and run fidm ground again."
+            raise DataError(said, source=str(place))
         cache = private_folder(study) / ANSWERS if chosen.by in ASKING else None
         key = os.environ.get(API_KEY)
         grounder = chosen.grounder(cache=cache, allow_remote=options.allow_remote, api_key=key)
@@ -202,6 +222,7 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
                 _nothing_read(len(dialogs), _meant_task(dialogs, name, chosen.language)), source=str(place)
             )
         also = {"reading": chosen.model_dump(include={"speakers", "roles", "columns", "untimed"}), **answers}
+        also["omissions"] = [one.to_dict() for one in dialogs.omissions]
         grounded = replace(grounded, provenance={**grounded.provenance, **also})
         on_progress("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
@@ -222,13 +243,13 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         grounded=final,
         by=chosen.by,
         problems=dialogs.problems,
-        reasons=count_reasons(excluded),
+        excluded=excluded,
         agreement=agreement,
         applied=applied,
-        not_read=_not_read(place),
         was_interrupted=was_interrupted,
-        gaps=gaps.say("dialog"),
+        gaps=gaps,
         meant_task=_meant_task(dialogs, name, chosen.language),
+        omissions=(*dialogs.omissions, *unmatched(study, final)),
     )
 
 
@@ -314,14 +335,6 @@ def _dialogs_task(study: Path, task: str | None) -> str | Path:
         "names no task. Say which one the dialogs are about: fidm ground STUDY --task NAME.",
         source=str(study),
     )
-
-
-def _not_read(place: Path) -> tuple[Path, ...]:
-    """Files among the dialogs whose format is not known."""
-    known = {suffix for one in formats() for suffix in one.suffixes}
-    if not place.is_dir():
-        return ()
-    return tuple(path for path in files_below(place) if path.suffix.casefold() not in known)
 
 
 def _agreement(grounder: Any) -> dict[str, int] | None:
@@ -551,18 +564,19 @@ def _learners(
         ids = ids.gather(np.sort(smallest_hashes(ids.to_list(), options.max_people)))
     # Of a large study only the learners' rows are read here; the others' are checked when they are profiled.
     some = ids if len(ids) < people.height and study.n_parts > 1 else None
-    parts, is_bad = [], False
+    parts, problems = [], []
     for done, batch in enumerate(_checked(study, model, skip_bad or some is not None, only=some)):
         on_progress("reading", done, study.n_parts)
-        is_bad = is_bad or bool(batch.problems.height)
+        problems.append(batch.problems)
         rows = np.flatnonzero(batch.ids.is_in(ids.implode()).to_numpy())
         if len(rows):
             parts.append(batch if len(rows) == len(batch) else batch[rows])
-    if is_bad and not skip_bad:
+    wrong = pl.concat(problems)
+    if wrong.height and not skip_bad:
         for _ in _checked(study, model, skip_bad=False):  # raises, with everything that is wrong
             pass
     if not parts:
-        raise DataError("Nobody to learn from is left.", source=str(study.folder))
+        raise nobody_left(study, wrong)
     learners = parts[0] if len(parts) == 1 else Cohort.concat(parts)
     return learners_of(learners, part)
 
