@@ -39,6 +39,7 @@ from fidm.folder import (
     study_channels,
     study_tasks,
 )
+from fidm.grounding.dialog import Waiting
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
@@ -78,6 +79,10 @@ API_KEY = "FIDM_API_KEY"
 
 SERVED = ("endpoint", "model", "samples", "workers")
 """The options that are for a language model."""
+
+
+REVIEW_FIRST = 5
+"""Of so many segments it is said what their review would free."""
 
 
 def silent(_doing: str, _done: int, _of: int) -> None:
@@ -144,6 +149,31 @@ class GroundedStudy:
         counted = doubts.filter(pl.col("doubt") != "").group_by("doubt").len()
         return counted.sort("len", "doubt", descending=[True, False])
 
+    def review_first(self) -> dict[str, Any]:
+        """Return the segments whose review frees most later moves, and how many actions count after that.
+
+        As if they were accepted as they are read; ``counted`` is as in the forecast.
+        """
+        grounded = self.grounded
+        waiting = [
+            Waiting(dialog, grounded.terrain, grounded.settings.weighing) for dialog in grounded.dialogs
+        ]
+        frees = [(one.frees(i), d, i) for d, one in enumerate(waiting) for i in one.doubted]
+        first = sorted((one for one in frees if one[0]), key=lambda one: (-one[0], *one[1:]))[:REVIEW_FIRST]
+        chosen = {d: [i for _, other, i in first if other == d] for _, d, _ in first}
+        counted = sum(sum(one.counted(chosen.get(d, ()))) for d, one in enumerate(waiting))
+        listed = [
+            (grounded.dialogs[d].transcript, grounded.dialogs[d].segments[i].segment.number, n)
+            for n, d, i in first
+        ]
+        return {
+            "counted": counted,
+            "segments": [
+                {"participant": item.participant, "episode": item.episode, "segment": str(number), "frees": n}
+                for item, number, n in listed
+            ],
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values."""
         return {
@@ -165,6 +195,7 @@ class GroundedStudy:
             "doubts": dict(self.doubts().iter_rows()),
             "steps": self.grounded.cohort.n_steps,
             "forecast": forecast(self.grounded.cohort),
+            "review_first": self.review_first(),
             "checks_failed": self.grounded.checks.height,
             "agreement": self.agreement,
             "provenance": json.loads(json.dumps(dict(self.grounded.provenance), default=str)),
