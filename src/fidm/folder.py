@@ -6,7 +6,8 @@ if it was made by this version, on these tasks, from these data and, where a fit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ from fidm.io.dialogs import read
 from fidm.io.formats.checks import load_roles
 from fidm.io.study import Study
 from fidm.model.channels import Channel
-from fidm.model.effort import make_channels, paper_channels
+from fidm.model.effort import awaits_review, make_channels, paper_channels
 from fidm.model.gaps import learners_of
 from fidm.record import Record, hash_cohort, hash_values, read_record
 from fidm.simulate.twin import SIMULATION
@@ -149,7 +150,8 @@ class StudyFolder:
         learners, part = self.part()
         alone, channels = "", self.channels or paper_channels()
         try:
-            fit, failures = fit_learnable(self.tasks, learners, channels)
+            with named(self.path, learners):
+                fit, failures = fit_learnable(self.tasks, learners, channels)
         except FitError as error:
             if not one_by_one:
                 raise
@@ -339,6 +341,19 @@ def require_grounded(folder: Path) -> None:
         f"(steps.parquet, steps.csv, steps/). To make a study of dialogs: fidm start {folder}",
         source=str(folder),
     )
+
+
+@contextmanager
+def named(folder: Path, learners: Cohort) -> Iterator[None]:
+    """Name the study from which nothing can be learned, and what is still to be reviewed in it."""
+    try:
+        yield
+    except FitError as error:
+        error.source = error.source or str(folder)
+        if n := int(awaits_review(learners).sum()):
+            are = "segment needs" if n == 1 else "segments need"
+            error.message += f" {n:,} {are} review, and may be why: fidm review {folder}"
+        raise
 
 
 def nobody_left(study: Study, problems: pl.DataFrame) -> DataError:

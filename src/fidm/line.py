@@ -33,6 +33,7 @@ from fidm.fit.regression import Formulas, require_known
 from fidm.folder import (
     StudyFolder,
     choose_part,
+    named,
     nobody_left,
     read_talks,
     require_grounded,
@@ -517,15 +518,16 @@ def fit_study(
         other = other_way(earlier) if compares else None
     else:
         learners, part = _learners(opened, model, options, skip_bad, on_progress)
-        fitted = model.fit(
-            learners,
-            method=options.method,
-            population=options.population,
-            joint=options.joint,
-            max_people=None,
-            workers=workers,
-            on_progress=on_progress,
-        )
+        with named(study, learners):
+            fitted = model.fit(
+                learners,
+                method=options.method,
+                population=options.population,
+                joint=options.joint,
+                max_people=None,
+                workers=workers,
+                on_progress=on_progress,
+            )
         other = learn_other(fitted, learners, model, workers) if compares else None
         learned_from = learners.ids
         del learners

@@ -150,6 +150,23 @@ def test_a_study_in_which_everybody_is_excluded_says_so(
     assert "8 participants excluded: moved away (8)" in said
 
 
+@pytest.mark.parametrize("verb", ["fit", "evidence"])
+def test_a_study_of_doubts_alone_names_itself_and_the_review(
+    tmp_path: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "talks").mkdir()
+    (tmp_path / "study.toml").write_text('schema = 1\ntasks = ["grocery"]\n', "utf-8")
+    for name in ("p1", "p2", "p3"):
+        turns = "speaker,start_s,end_s,text\nPAR,0,1,go left a bit\nINV,2,3,okay\n"
+        (tmp_path / "talks" / f"{name}.csv").write_text(turns, "utf-8")
+    assert main(["ground", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main([verb, str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"Error: {tmp_path}: ")
+    assert f"need review, and may be why: fidm review {tmp_path}" in said
+
+
 def test_what_files_say_of_people_is_known_without_a_table_and_may_be_corrected(
     odd: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
