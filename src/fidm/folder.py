@@ -6,7 +6,8 @@ if it was made by this version, on these tasks, from these data and, where a fit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,12 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
-from fidm.io.columns import count_reasons
+from fidm.io.columns import count_reasons, say_reasons
 from fidm.io.dialogs import read
 from fidm.io.formats.checks import load_roles
 from fidm.io.study import Study
 from fidm.model.channels import Channel
-from fidm.model.effort import make_channels, paper_channels
+from fidm.model.effort import awaits_review, make_channels, paper_channels
 from fidm.model.gaps import learners_of
 from fidm.record import Record, hash_cohort, hash_values, read_record
 from fidm.simulate.twin import SIMULATION
@@ -83,7 +84,7 @@ class StudyFolder:
         parts = [model.check(batch, strict=strict) for batch in study.batches(tasks=tasks, strict=strict)]
         cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
         if not len(cohort):
-            raise DataError("has nobody whose data can be used.", source=str(folder))
+            raise nobody_left(study, cohort.problems)
         notes = () if applied is None else (applied,)
         return cls(folder, tasks, cohort, study.excluded(), notes, channels)
 
@@ -149,7 +150,8 @@ class StudyFolder:
         learners, part = self.part()
         alone, channels = "", self.channels or paper_channels()
         try:
-            fit, failures = fit_learnable(self.tasks, learners, channels)
+            with named(self.path, learners):
+                fit, failures = fit_learnable(self.tasks, learners, channels)
         except FitError as error:
             if not one_by_one:
                 raise
@@ -321,20 +323,50 @@ def read_talks(
 
 
 def lacks_grounding(folder: Path) -> bool:
-    """Return whether a study has dialogs, but no table of steps yet."""
-    if not folder.is_dir() or any(folder.glob("steps*")) or is_interrupted(folder):
-        return False
-    return (folder / read_settings(folder).talks).exists()
+    """Return whether a study has no table of steps yet."""
+    return folder.is_dir() and not any(folder.glob("steps*")) and not is_interrupted(folder)
 
 
 def require_grounded(folder: Path) -> None:
-    """Raise where a study's dialogs have not been grounded yet; say how to do that."""
-    if lacks_grounding(folder):
-        raise DataError(
-            f"{read_settings(folder).talks}/ found, not yet grounded. Run: fidm ground {folder} (this step) "
-            f"or fidm run {folder} (all steps).",
-            source=str(folder),
+    """Raise where a study has no table of steps yet: what was found instead, and what to do."""
+    if not lacks_grounding(folder):
+        return
+    talks = read_settings(folder).talks
+    if (folder / talks).exists():
+        said = (
+            f"{talks}/ found, not yet grounded. Run: fidm ground {folder} (this step) or fidm run {folder} "
         )
+        raise DataError(f"{said}(all steps).", source=str(folder))
+    raise DataError(
+        f"has neither dialogs nor tables. Looked for dialogs in {talks}/, and for the table of steps "
+        f"(steps.parquet, steps.csv, steps/). To make a study of dialogs: fidm start {folder}",
+        source=str(folder),
+    )
+
+
+@contextmanager
+def named(folder: Path, learners: Cohort) -> Iterator[None]:
+    """Name the study from which nothing can be learned, and what is still to be reviewed in it."""
+    try:
+        yield
+    except FitError as error:
+        error.source = error.source or str(folder)
+        if n := int(awaits_review(learners).sum()):
+            are = "segment needs" if n == 1 else "segments need"
+            error.message += f" {n:,} {are} review, and may be why: fidm review {folder}"
+        raise
+
+
+def nobody_left(study: Study, problems: pl.DataFrame) -> DataError:
+    """Return the error of a study in which nobody is left, with what became of everybody."""
+    excluded, n_bad = study.excluded(), problems["participant"].n_unique()
+    why = [
+        *([say_reasons(count_reasons(excluded))] if excluded.height else []),
+        *([f"{count(n_bad, 'participant')} left out because of problems in their data"] if n_bad else []),
+    ]
+    said = f"has nobody whose data can be used: {'; '.join(why) or 'its tables are empty'}. "
+    hint = "Correct the data, or the column excluded of its participants."
+    return DataError(said + hint, source=str(study.folder))
 
 
 def is_older(fit: Path, folder: Path) -> bool:

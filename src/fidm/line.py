@@ -30,10 +30,21 @@ from fidm.fit.fitted import Fit, load_fit, to_dict
 from fidm.fit.inferred import Ways, compare, learn_other, other_way, report_inferred, with_other
 from fidm.fit.profile import Profile
 from fidm.fit.regression import Formulas, require_known
-from fidm.folder import StudyFolder, choose_part, read_talks, require_grounded, study_channels, study_tasks
+from fidm.folder import (
+    StudyFolder,
+    choose_part,
+    named,
+    nobody_left,
+    read_talks,
+    require_grounded,
+    study_channels,
+    study_tasks,
+)
+from fidm.grounding.dialog import Waiting
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
+from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.rules.language import better_task, task_fit
 from fidm.grounding.settings import ASKING, GroundingFile, read_settings
 from fidm.grounding.store import (
@@ -45,13 +56,13 @@ from fidm.grounding.store import (
     known_participants,
     private_folder,
     study_draws,
+    unmatched,
     write_grounding,
 )
 from fidm.io.columns import count_reasons, excluded_people
-from fidm.io.dialogs import formats
-from fidm.io.formats.base import files_below
 from fidm.io.study import Study, read_manifest
-from fidm.model.gaps import Gaps, forecast, learners_of, scripts_used
+from fidm.model.gaps import Gaps, forecast, learners_of, left_out, scripts_used
+from fidm.omissions import Omission
 from fidm.record import plain
 from fidm.registry import GROUNDERS
 from fidm.talk import Transcripts
@@ -71,6 +82,10 @@ SERVED = ("endpoint", "model", "samples", "workers")
 """The options that are for a language model."""
 
 
+REVIEW_FIRST = 5
+"""Of so many segments it is said what their review would free."""
+
+
 def silent(_doing: str, _done: int, _of: int) -> None:
     """Tell nobody how far it is."""
 
@@ -86,19 +101,27 @@ class GroundedStudy:
     grounded: Grounded  # what became of the dialogs, decisions of reviewers applied
     by: str  # who read them
     problems: pl.DataFrame  # what was wrong with dialogs that were left out
-    reasons: Mapping[str, int]  # why people are excluded, and how many
+    excluded: pl.DataFrame  # ``participant`` and ``reason`` of everybody who takes no part
     agreement: Mapping[str, int] | None  # how often rules and model agreed, where both were asked
     applied: Applied | None  # what became of reviewers' decisions, where there are any
-    not_read: tuple[Path, ...]  # files among the dialogs whose format is not known
     was_interrupted: bool  # whether tables were put back that an earlier, interrupted run had moved away
-    gaps: tuple[str, ...] = ()  # which participants have no dialog, and whose dialogs are copies, in words
+    gaps: Gaps = field(
+        default_factory=Gaps
+    )  # which participants have no dialog, and whose dialogs are copies
     # Another built-in task whose places the talk names far more often; empty where the task fits.
     meant_task: str = ""
+    # What was left out when the dialogs were read, and what they and the lab's tables do not share.
+    omissions: tuple[Omission, ...] = ()
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Why people are excluded, and how many."""
+        return count_reasons(self.excluded)
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What a reader must not miss."""
-        found = list(self.gaps)
+        found = [*map(str, self.omissions), *self.gaps.say("dialog")]
         if self.meant_task:
             found.insert(
                 0,
@@ -106,21 +129,19 @@ class GroundedStudy:
                 f"{self.meant_task}. If it is the wrong one: fidm ground {self.study} --task "
                 f"{self.meant_task}",
             )
+        if answers := self.grounded.provenance.get("answers", {}):
+            asked, unanswered = answers["asked"], answers["unanswered"]
+            if unanswered:
+                again = "To ask for what the server did not answer: fidm ground again"
+                found.append(f"{say_unanswered(asked, unanswered)}. {again}")
         if self.grounded.provenance.get("allow_remote"):
             found.append("A server on another machine was allowed.")
         if self.by != "rules":
             found.append(
                 f"How often {self.by} is right on your dialogs is not known yet: fidm audit sample STUDY."
             )
-        if self.problems.height:
-            left_out = count(self.problems["table"].n_unique(), "file")
-            found.append(f"{left_out} left out; see grounding/problems.csv")
         if self.applied is not None and self.applied.n_stale + self.applied.n_lost + self.applied.n_differ:
             found.append("some decisions do not hold any more, or differ; see fidm review")
-        if self.not_read:
-            kinds = ", ".join(sorted({path.suffix or "no suffix" for path in self.not_read}))
-            files = count(len(self.not_read), "file")
-            found.append(f"{files} beside the dialogs not read: no known format has {kinds}")
         return tuple(found)
 
     def doubts(self) -> pl.DataFrame:
@@ -129,6 +150,31 @@ class GroundedStudy:
         counted = doubts.filter(pl.col("doubt") != "").group_by("doubt").len()
         return counted.sort("len", "doubt", descending=[True, False])
 
+    def review_first(self) -> dict[str, Any]:
+        """Return the segments whose review frees most later moves, and how many actions count after that.
+
+        As if they were accepted as they are read; ``counted`` is as in the forecast.
+        """
+        grounded = self.grounded
+        waiting = [
+            Waiting(dialog, grounded.terrain, grounded.settings.weighing) for dialog in grounded.dialogs
+        ]
+        frees = [(one.frees(i), d, i) for d, one in enumerate(waiting) for i in one.doubted]
+        first = sorted((one for one in frees if one[0]), key=lambda one: (-one[0], *one[1:]))[:REVIEW_FIRST]
+        chosen = {d: [i for _, other, i in first if other == d] for _, d, _ in first}
+        counted = sum(sum(one.counted(chosen.get(d, ()))) for d, one in enumerate(waiting))
+        listed = [
+            (grounded.dialogs[d].transcript, grounded.dialogs[d].segments[i].segment.number, n)
+            for n, d, i in first
+        ]
+        return {
+            "counted": counted,
+            "segments": [
+                {"participant": item.participant, "episode": item.episode, "segment": str(number), "frees": n}
+                for item, number, n in listed
+            ],
+        }
+
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values."""
         return {
@@ -136,11 +182,21 @@ class GroundedStudy:
             "dialogs": len(self.grounded.dialogs),
             "left_out": self.problems["table"].n_unique(),
             "excluded": dict(self.reasons),
+            "omissions": [
+                one.to_dict()
+                for one in (
+                    *self.omissions,
+                    *left_out(
+                        self.grounded.cohort, self.grounded.segments["status"], self.gaps, self.excluded
+                    ),
+                )
+            ],
             "segments": self.grounded.segments.height,
             "shares": self.grounded.shares(),
             "doubts": dict(self.doubts().iter_rows()),
             "steps": self.grounded.cohort.n_steps,
             "forecast": forecast(self.grounded.cohort),
+            "review_first": self.review_first(),
             "checks_failed": self.grounded.checks.height,
             "agreement": self.agreement,
             "provenance": json.loads(json.dumps(dict(self.grounded.provenance), default=str)),
@@ -174,7 +230,9 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
                 hint = f"Did you mean the study {study.parent}?"
             raise DataError(f"is not there. {hint}", source=str(place))
         if not len(dialogs):
-            raise DataError("has no dialog that can be used.", source=str(place))
+            why = "; ".join(map(str, dialogs.omissions))
+            said = f"has no dialog that can be used: {why}. Repair the files, and run fidm ground again."
+            raise DataError(said, source=str(place))
         cache = private_folder(study) / ANSWERS if chosen.by in ASKING else None
         key = os.environ.get(API_KEY)
         grounder = chosen.grounder(cache=cache, allow_remote=options.allow_remote, api_key=key)
@@ -190,12 +248,14 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
             agreement = _agreement(grounder)
         finally:
             grounder.close()
+        answers = _answered(grounder, chosen.llm.endpoint, has_moves=grounded.cohort.n_steps > 0)
         if not grounded.cohort.n_steps:
             raise DataError(
                 _nothing_read(len(dialogs), _meant_task(dialogs, name, chosen.language)), source=str(place)
             )
-        also = chosen.model_dump(include={"speakers", "roles", "columns", "untimed"})
-        grounded = replace(grounded, provenance={**grounded.provenance, "reading": also})
+        also = {"reading": chosen.model_dump(include={"speakers", "roles", "columns", "untimed"}), **answers}
+        also["omissions"] = [one.to_dict() for one in dialogs.omissions]
+        grounded = replace(grounded, provenance={**grounded.provenance, **also})
         on_progress("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)
         applied = apply_review(study, on_progress=on_progress, is_alone=True)
@@ -215,13 +275,13 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         grounded=final,
         by=chosen.by,
         problems=dialogs.problems,
-        reasons=count_reasons(excluded),
+        excluded=excluded,
         agreement=agreement,
         applied=applied,
-        not_read=_not_read(place),
         was_interrupted=was_interrupted,
-        gaps=gaps.say("dialog"),
+        gaps=gaps,
         meant_task=_meant_task(dialogs, name, chosen.language),
+        omissions=(*dialogs.omissions, *unmatched(study, final)),
     )
 
 
@@ -233,6 +293,35 @@ def _nothing_read(n_dialogs: int, meant_task: str) -> str:
         else ("Check who is the participant (--roles), the language (--language) and the task (--task).")
     )
     return f"No move could be read in {count(n_dialogs, 'dialog')}, so nothing was written. {hint}"
+
+
+def _answered(grounder: Any, endpoint: str, *, has_moves: bool) -> dict[str, Any]:
+    """How often a language model gave no usable answer; an error where that is why nothing is read."""
+    count_answers = getattr(getattr(grounder, "model", grounder), "answers", None)
+    if count_answers is None:
+        return {}
+    found = count_answers()
+    if found.n_unanswered and (found.n_unanswered == found.n_asked or not has_moves):
+        raise DataError(
+            f"{say_unanswered(found.n_asked, found.unanswered)}, so nothing was written. Look at the "
+            f"server's own log, its model and its context; delete {FOLDER}/{ANSWERS} to ask everything "
+            "again. Without a model: --by rules.",
+            source=endpoint,
+        )
+    return {"answers": {"asked": found.n_asked, "unanswered": dict(found.unanswered)}}
+
+
+def say_unanswered(n_asked: int, unanswered: Mapping[str, int]) -> str:
+    """Return for how many segments a language model's server gave no usable answer, and why.
+
+    Examples
+    --------
+    >>> say_unanswered(9, {"busy": 2})
+    'The language-model server gave no usable answer for 2 of 9 segments (the server was busy: 2)'
+    """
+    why = "; ".join(f"{doubt_in_words(code)}: {n:,}" for code, n in unanswered.items())
+    of = f"{sum(unanswered.values()):,} of {count(n_asked, 'segment')}"
+    return f"The language-model server gave no usable answer for {of} ({why})"
 
 
 def _meant_task(dialogs: Transcripts, task: str | Path, language: str) -> str:
@@ -278,14 +367,6 @@ def _dialogs_task(study: Path, task: str | None) -> str | Path:
         "names no task. Say which one the dialogs are about: fidm ground STUDY --task NAME.",
         source=str(study),
     )
-
-
-def _not_read(place: Path) -> tuple[Path, ...]:
-    """Files among the dialogs whose format is not known."""
-    known = {suffix for one in formats() for suffix in one.suffixes}
-    if not place.is_dir():
-        return ()
-    return tuple(path for path in files_below(place) if path.suffix.casefold() not in known)
 
 
 def _agreement(grounder: Any) -> dict[str, int] | None:
@@ -437,15 +518,16 @@ def fit_study(
         other = other_way(earlier) if compares else None
     else:
         learners, part = _learners(opened, model, options, skip_bad, on_progress)
-        fitted = model.fit(
-            learners,
-            method=options.method,
-            population=options.population,
-            joint=options.joint,
-            max_people=None,
-            workers=workers,
-            on_progress=on_progress,
-        )
+        with named(study, learners):
+            fitted = model.fit(
+                learners,
+                method=options.method,
+                population=options.population,
+                joint=options.joint,
+                max_people=None,
+                workers=workers,
+                on_progress=on_progress,
+            )
         other = learn_other(fitted, learners, model, workers) if compares else None
         learned_from = learners.ids
         del learners
@@ -515,18 +597,19 @@ def _learners(
         ids = ids.gather(np.sort(smallest_hashes(ids.to_list(), options.max_people)))
     # Of a large study only the learners' rows are read here; the others' are checked when they are profiled.
     some = ids if len(ids) < people.height and study.n_parts > 1 else None
-    parts, is_bad = [], False
+    parts, problems = [], []
     for done, batch in enumerate(_checked(study, model, skip_bad or some is not None, only=some)):
         on_progress("reading", done, study.n_parts)
-        is_bad = is_bad or bool(batch.problems.height)
+        problems.append(batch.problems)
         rows = np.flatnonzero(batch.ids.is_in(ids.implode()).to_numpy())
         if len(rows):
             parts.append(batch if len(rows) == len(batch) else batch[rows])
-    if is_bad and not skip_bad:
+    wrong = pl.concat(problems)
+    if wrong.height and not skip_bad:
         for _ in _checked(study, model, skip_bad=False):  # raises, with everything that is wrong
             pass
     if not parts:
-        raise DataError("Nobody to learn from is left.", source=str(study.folder))
+        raise nobody_left(study, wrong)
     learners = parts[0] if len(parts) == 1 else Cohort.concat(parts)
     return learners_of(learners, part)
 

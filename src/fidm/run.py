@@ -35,6 +35,7 @@ from fidm.folder import RESULTS, StudyFolder, is_older
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.grounding.store import FOLDER, given_tables
+from fidm.io.columns import say_reasons
 from fidm.io.formats.base import files_below
 from fidm.io.study import GROUNDED, TABLES, read_manifest
 from fidm.languages import WORDS, languages_with
@@ -209,6 +210,7 @@ class _Line:
         who = count(len(found.profile), "participant")
         of = f" of {found.fit.n_people:,}" if found.fit.n_learned < found.fit.n_people <= MAX_PEOPLE else ""
         said = f"{who}, learned from {found.fit.n_learned:,}{of} ({found.part})"
+        said += f"; {say_reasons(found.reasons)}" if found.reasons else ""
         return Done(said, [self.folder / name for name in found.files], found.warnings)
 
     def evidence(self) -> Done:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, overload
 
 import polars as pl
 
 from fidm.cohort import no_problems
 from fidm.errors import DataError
+from fidm.omissions import Omission
 
 Role = Literal["participant", "assessor", "other"]
 """Who a speaker is in the task; ``other`` is anybody whose talk is not part of the dialog."""
@@ -169,10 +170,13 @@ class Transcripts(Sequence[Transcript]):
     problems : DataFrame
         What was wrong: ``table`` is the file and ``row`` its line. Files with problems are left out when they
         are read with ``strict=False``.
+    omissions : tuple of Omission
+        What was left out: files, and turns of those that were read.
     """
 
     items: tuple[Transcript, ...]
     problems: pl.DataFrame = field(default_factory=no_problems)
+    omissions: tuple[Omission, ...] = ()
 
     @classmethod
     def of(cls, transcripts: Iterable[Transcript]) -> Transcripts:
@@ -194,9 +198,7 @@ class Transcripts(Sequence[Transcript]):
     @overload
     def __getitem__(self, index: slice) -> Transcripts: ...
     def __getitem__(self, index: int | slice) -> Transcript | Transcripts:
-        return (
-            Transcripts(self.items[index], self.problems) if isinstance(index, slice) else self.items[index]
-        )
+        return replace(self, items=self.items[index]) if isinstance(index, slice) else self.items[index]
 
     def __repr__(self) -> str:
         bad = f", {self.problems.height} problems" if self.problems.height else ""

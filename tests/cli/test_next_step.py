@@ -29,14 +29,35 @@ def raw(made, tmp_path):
     return study
 
 
-@pytest.mark.parametrize(
-    "verb", [["fit"], ["evidence"], ["report"], ["review", "--no-open"], ["reliability"]]
-)
+VERBS = [
+    "fit", "evidence", "report", "review --no-open", "reliability", "localize", "compare --by label", "classify",
+    "select", "calibrate --like", "recover --like", "audit sample", "audit score sheet.csv", "audit agreement",
+    "audit verify",
+]  # fmt: skip
+
+
+def called(verb, study):
+    """The verb on a study, which comes first of what has no name."""
+    words = verb.split()
+    place = 2 if words[0] == "audit" or "--like" in words else 1
+    return [*words[:place], str(study), *words[place:]]
+
+
+@pytest.mark.parametrize("verb", VERBS)
 def test_dialogs_that_are_not_grounded_are_noticed(raw, verb, capsys):
-    assert main([verb[0], str(raw), *verb[1:]]) == 2
+    assert main(called(verb, raw)) == 2
     said = capsys.readouterr().err
     assert "talks/ found, not yet grounded" in said
     assert f"fidm ground {raw}" in said
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "run"])
+def test_a_folder_without_dialogs_and_tables_says_what_was_looked_for(tmp_path, verb, capsys):
+    assert main(called(verb, tmp_path)) == 2
+    said = capsys.readouterr().err
+    for part in (str(tmp_path), "talks/", "steps.parquet", f"fidm start {tmp_path}"):
+        assert part in said
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_each_step_names_the_next(raw, capsys):

@@ -83,7 +83,7 @@ def test_ground_keeps_the_decisions_and_says_what_became_of_them(
 
 def test_verify_says_who_when_and_whether(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "verify", str(study)]) == 0
-    assert "Nobody" in capsys.readouterr().out
+    assert "No review decisions" in capsys.readouterr().out
     judge(study, "Ann [bold]", "accept", 0, 1)
     judge(study, "Bo", "reject", 1)
     assert main(["audit", "verify", str(study)]) == 0
@@ -112,8 +112,8 @@ def test_verify_says_who_when_and_whether(study: Path, capsys: pytest.CaptureFix
 
 
 def test_agreement_is_a_table_and_audits_follow(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["audit", "agreement", str(study)]) == 0
-    assert "fidm review" in capsys.readouterr().out
+    assert main(["audit", "agreement", str(study)]) == 2
+    assert f"fidm review {study}" in capsys.readouterr().err
     judge(study, "Ann", "accept", 0, 1, 2)
     assert main(["audit", "agreement", str(study)]) == 0
     assert "No two reviewers" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_disagreement_keeps_both_readings() -> None:
 
 def test_no_answer_leaves_the_rules_and_their_doubts() -> None:
     found, hybrid = both(Stub("rules", "NONE", ("unread",)), Stub("llm", "NONE", ("no_answer", "timeout")))
-    assert (found.grounder, found.doubts) == ("rules", ("unread", "no_answer"))
+    assert (found.grounder, found.doubts) == ("rules", ("unread", "no_answer", "timeout"))
     assert hybrid.agreement() == Agreement(n_asked=1, n_unanswered=1)
 
 

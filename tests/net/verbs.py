@@ -30,7 +30,7 @@ VERBS = (
     "ground twin --json",
     "audit sample twin -n 6",
     "audit verify twin --json",
-    "audit agreement twin --json",
+    "audit agreement twin",
     "fit twin --lapse estimate --json",
     "fit twin --method mle --population pooled --out plain --json",
     "fit twin --joint --inferred 1 --out joint --json",

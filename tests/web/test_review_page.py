@@ -139,6 +139,34 @@ def test_open_filter_and_step_through(watched, server):
     expect(page.locator("#doubts")).to_contain_text("nobody said how far")
 
 
+def test_what_frees_most_moves_comes_first_and_says_how_many(watched, tmp_path, start, axe):
+    way = ["go left one square and up two squares", "go up a bit", "go left one square", "go left one square"]
+    server = start(make_study(tmp_path / "study", {"P1": WAY, "P2": way}))
+    page = visit(watched, server.address)
+    page.fill("#who-name", "Ada")
+    page.press("#who-name", "Enter")
+    expect(page.locator("#count")).to_have_text("7 segments")
+    order = page.locator("#order")
+    expect(order.locator("option").nth(2)).to_have_text("frees most moves first")
+    order.focus()
+    order.press("f")  # by the keyboard alone
+    expect(order).to_have_value("frees")
+    first = page.locator(".row").first
+    expect(first.locator(".what")).to_have_text("P2 · 2")
+    expect(first.locator(".frees")).to_have_text("frees 2 later moves")
+    expect(first).to_have_attribute("aria-label", re.compile("needs review, frees 2 later moves"))
+    expect(page.locator(".row .frees")).to_have_count(1)
+    shown(page, "P2, segment 2 of 4")
+    expect(page.locator("#status-line")).to_contain_text("frees 2 later moves")
+    assert axe(page) == []
+    page.reload()
+    shown(page, "P2, segment 2 of 4")
+    expect(order).to_have_value("frees")
+    page.locator("#segment").press("a")
+    said_last(page, "Accepted")
+    expect(page.locator(".row .frees")).to_have_count(0)
+
+
 def test_pointing_at_a_move_lights_its_words_and_back(watched, server):
     page = enter(watched, server, find="P6")
     page.locator("svg.map .walk .step .reach").nth(2).hover(force=True)

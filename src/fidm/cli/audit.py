@@ -42,8 +42,10 @@ def sample(
     out
         The sheet; by default grounding/audit-SEED.csv in the study.
     """
+    from fidm.folder import require_grounded
     from fidm.grounding.review.audit import sample_audit
 
+    require_grounded(study)
     path = sample_audit(study, n, seed=seed, path=out)
     console = page()
     with path.open(encoding="utf-8-sig", newline="") as file:
@@ -81,8 +83,10 @@ def score(
     json
         Print the result as JSON.
     """
+    from fidm.folder import require_grounded
     from fidm.grounding.review.audit import score_audit
 
+    require_grounded(study)
     found = score_audit(study, sheet, level=level)
     if json:
         print_json(asdict(found))
@@ -116,9 +120,12 @@ def verify(
     json
         Print the result as JSON.
     """
+    from fidm.folder import require_grounded
     from fidm.grounding.review.trail import verify_trail
 
     found = verify_trail(study, expect=expect)
+    if not found.n_entries:
+        require_grounded(study)
     who = Counter(entry.reviewer for entry in found.entries)
     times = [entry.at for entry in found.entries]
     if json:
@@ -137,7 +144,7 @@ def verify(
         return 0 if found.is_whole else 1
     console = page()
     if not found.n_entries and found.is_whole:
-        console.print("Nobody has decided on anything in this study yet.", soft_wrap=True)
+        console.print("No review decisions yet", soft_wrap=True)
         return 0
     console.print(f"{found.n_entries:,} {'entry' if found.n_entries == 1 else 'entries'}", style="bold")
     if who:
@@ -158,6 +165,8 @@ def verify(
 def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = False) -> int:
     """Say how far reviewers agree, and what audits on the review page found.
 
+    Exit code 2: there are no decisions yet.
+
     Parameters
     ----------
     study
@@ -165,6 +174,7 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
     json
         Print the result as JSON.
     """
+    from fidm.folder import require_grounded
     from fidm.grounding.review.apply import read_proposed
     from fidm.grounding.review.audit import agreements, audits
     from fidm.grounding.review.trail import Trail
@@ -172,7 +182,10 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
 
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
+    require_grounded(study)
     trail = Trail(study)
+    if not trail.decisions:
+        raise DataError(f"has no review decisions yet. Make some: fidm review {study}", source=str(study))
     pairs = agreements(trail.decisions)
     found = audits(trail.samples, read_proposed(study), trail.decisions) if trail.samples else []
     if json:
@@ -188,9 +201,6 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
         print_json(report)
         return 0
     console = page()
-    if not trail.decisions:
-        console.print("Nobody has decided on anything in this study yet: fidm review STUDY.", soft_wrap=True)
-        return 0
     if pairs:
         header = ("reviewers", "both judged", "same verdict", "95% interval", "kappa", "same moves")
         console.print(table_of(header, [_row(pair) for pair in pairs]))

@@ -72,9 +72,9 @@ def review(
         raise DataError(f"--sample is {sample}; it must be 1 or more.")
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
-    require_grounded(study)
     console = page()
     with listen(port) as sock:
+        require_grounded(study)
         with progress_bar() as bars:
             loaded = load_task(task) if task is not None else None
             desk = Desk(study, task=loaded, reviewer=reviewer, on_progress=bars.step)

@@ -7,14 +7,14 @@ there, or somebody has reviewed moves that start there: from then on they count 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import Program
-from fidm.grounding.route.replay import Terrain, replay
+from fidm.grounding.route.replay import Replay, Terrain, replay
 from fidm.grounding.rules.language import Vocabulary, language_of, load_language
 from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
 from fidm.io.dialogs import shows_pauses
@@ -183,45 +183,101 @@ def follow_path(
     ``chosen`` has the program of each segment instead of the most probable one; doubt is then in the choice,
     and every move counts but those of rejected segments, and after them until the state is certain again.
     """
-    path = Path()
-    position = terrain.start()
-    is_sure = knows_done = True  # where the person is, and what is completed
-    moves = set(terrain.move_code)
-    for i, one in enumerate(dialog.segments):
-        for phase in one.segment.opened:
-            position = terrain.tell(position, phase, dialog.told)
-            knows_done = True  # the assessor takes what came before for done
-        program = one.proposal.program if chosen is None else chosen[i]
-        done = replay(program, terrain, position, told=dialog.told)
-        position = done.end
+    path, moves = Path(), set(terrain.move_code)
+    walks = _walk(dialog, terrain, chosen)
+    for i, (one, (program, done)) in enumerate(zip(dialog.segments, walks, strict=True)):
         kept = -1
-        is_out = one.status == "rejected"
-        if one.status == "reviewed" and len(done):  # somebody saw where these moves start
-            is_sure = knows_done = True
         is_about_the_way = program[0].op != "NONE" and one.status != "needs_review"
-        if not is_out and (weighing.keep_talk or len(done) or is_about_the_way):
+        if one.status != "rejected" and (weighing.keep_talk or len(done) or is_about_the_way):
             kept = len(path.kept)
             path.kept.append(i)
             path.n_moves.append(sum(1 for action in done.actions if action in moves))
-        in_doubt = is_out or (chosen is None and one.status == "needs_review")
-        for k, action in enumerate(done.actions):
-            anchored = action not in moves  # taking something fixes the place
-            if anchored and not in_doubt:
-                is_sure = True
-            counts = 1.0 if is_sure and knows_done and not in_doubt else weighing.doubtful
-            path.weight.append(0.0 if is_out else counts)
-            path.source.append((i, done.instruction[k]))
+        path.source += [(i, instruction) for instruction in done.instruction]
         path.states += done.states
         path.actions += done.actions
         path.inferred += done.inferred
         path.segment += [kept] * len(done)
+    statuses = [one.status for one in dialog.segments]
+    weights = _weigh(dialog, walks, statuses, moves, weighing.doubtful, is_drawn=chosen is not None)
+    path.weight = [weight for own in weights for weight in own]
+    path.end = (walks[-1][1].end if walks else terrain.start()).state
+    return path
+
+
+Walk = tuple[Program, Replay]
+"""What a segment is read as, and its moves."""
+
+
+def _walk(
+    dialog: GroundedDialog, terrain: Terrain, chosen: Mapping[int, Program] | Sequence[Program] | None = None
+) -> list[Walk]:
+    """Replay every segment from where the one before ended."""
+    position, walks = terrain.start(), list[Walk]()
+    for i, one in enumerate(dialog.segments):
+        for phase in one.segment.opened:
+            position = terrain.tell(position, phase, dialog.told)
+        program = one.proposal.program if chosen is None else chosen[i]
+        walks.append((program, replay(program, terrain, position, told=dialog.told)))
+        position = walks[-1][1].end
+    return walks
+
+
+def _weigh(
+    dialog: GroundedDialog,
+    walks: Sequence[Walk],
+    statuses: Sequence[Status],
+    moves: Collection[int],
+    doubtful: float,
+    *,
+    is_drawn: bool = False,
+) -> list[list[float]]:
+    """How much every action of every segment counts, were the segments of these statuses."""
+    is_sure = knows_done = True  # where the person is, and what is completed
+    found = []
+    for one, status, (program, done) in zip(dialog.segments, statuses, walks, strict=True):
+        if one.segment.opened:
+            knows_done = True  # the assessor takes what came before for done
+        if status == "reviewed" and len(done):  # somebody saw where these moves start
+            is_sure = knows_done = True
+        is_out = status == "rejected"
+        in_doubt = is_out or (not is_drawn and status == "needs_review")
+        own = []
+        for action in done.actions:
+            if action not in moves and not in_doubt:  # taking something fixes the place
+                is_sure = True
+            counts = 1.0 if is_sure and knows_done and not in_doubt else doubtful
+            own.append(0.0 if is_out else counts)
+        found.append(own)
         if in_doubt:
             is_sure = False
             knows_done &= not _may_complete(one)
         elif not is_sure and any(step.place or step.op == "PAY" for step in program):
             is_sure = True
-    path.end = position.state
-    return path
+    return found
+
+
+class Waiting:
+    """What the moves of a dialog wait for: how many would count if segments were accepted as read."""
+
+    def __init__(self, dialog: GroundedDialog, terrain: Terrain, weighing: Weighing) -> None:
+        self._dialog, self._walks = dialog, _walk(dialog, terrain)
+        self._moves, self._doubtful = set(terrain.move_code), weighing.doubtful
+        self.doubted = [i for i, one in enumerate(dialog.segments) if one.status == "needs_review"]
+
+    def counted(self, accepted: Collection[int] = ()) -> list[int]:
+        """Return how many stated actions of each segment count, were these segments accepted."""
+        statuses: list[Status] = [
+            "reviewed" if i in accepted else one.status for i, one in enumerate(self._dialog.segments)
+        ]
+        weights = _weigh(self._dialog, self._walks, statuses, self._moves, self._doubtful)
+        return [
+            sum(weight > 0 and not filled_in for weight, filled_in in zip(own, done.inferred, strict=True))
+            for own, (_, done) in zip(weights, self._walks, strict=True)
+        ]
+
+    def frees(self, i: int) -> int:
+        """Return how many actions of later segments would begin to count if one segment were accepted."""
+        return sum(self.counted([i])[i + 1 :]) - sum(self.counted()[i + 1 :])
 
 
 def _may_complete(one: GroundedSegment) -> bool:

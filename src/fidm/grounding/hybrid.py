@@ -101,7 +101,7 @@ class Hybrid:
         self._count("n_asked")
         if "no_answer" in modelled.doubts:
             self._count("n_unanswered")
-            return Proposal(ruled.readings, _joined(ruled.doubts, ("no_answer",)), ruled.grounder)
+            return Proposal(ruled.readings, _joined(ruled.doubts, modelled.doubts), ruled.grounder)
         if _same_moves(ruled.program, modelled.program, context):
             left = tuple(doubt for doubt in modelled.doubts if doubt in NO_WITNESS)
             if same_program(ruled.program, NOTHING):  # the rules heard something; two silences are no proof

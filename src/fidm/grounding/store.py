@@ -49,6 +49,7 @@ from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import natural
 from fidm.io.sheets import NAMES, SUFFIXES, read_table
 from fidm.io.study import GIVEN, StudyWriter, read_manifest
+from fidm.omissions import Omission, omission
 from fidm.talk import Transcript, Turn
 from fidm.tasks.model import TaskModel
 
@@ -126,7 +127,9 @@ def write_grounding(
         grounding takes the place of the old proposals.
     """
     folder = private_folder(study)
-    cohort = _with_everybody(_with_conditions(grounded.cohort, study), known_participants(study))
+    people, told = known_participants(study), grounded.cohort.participants
+    cohort = _with_everybody(_with_conditions(grounded.cohort, study), people)
+    own = ["participant"] if people is None else people.columns
     wrong = grounded.checks if problems is None else pl.concat([problems, grounded.checks])
     gone = ["problems.csv", *([] if keep_proposals else [PROPOSALS, PROPOSED_MOVES, PROPOSED])]
     gone = [f"{FOLDER}/{name}" for name in gone]
@@ -144,6 +147,8 @@ def write_grounding(
             "n_steps": cohort.n_steps,
             "n_segments": grounded.segments.height,
             "given": hash_given(study),
+            "facts": [name for name in told.columns if name not in own],
+            "unmatched": [one.to_dict() for one in unmatched(study, grounded)],
         }
         text = json.dumps(provenance, indent=2, ensure_ascii=False, default=str)
         (part / "provenance.json").write_text(text + "\n", "utf-8")
@@ -201,6 +206,43 @@ def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
         cohort[:0], participants=absent, episode_offsets=np.zeros(absent.height + 1, dtype=np.int64)
     )
     return Cohort.concat([cohort, nobody])
+
+
+def unmatched(study: str | Path, grounded: Grounded) -> list[Omission]:
+    """Return what the tables that a lab keeps in a study, and its dialogs, do not say of each other."""
+    given, ids = given_tables(study), grounded.cohort.ids
+    people = known_participants(study) if "participants" in given else None
+    found: list[Omission] = []
+    if people is not None:
+        file = given["participants"].name
+        lost = ids.filter(~ids.is_in(people["participant"].implode())).to_list()
+        of = f"comparisons by the columns of {file}"
+        found += omission("participant", "no row in it", lost, of=of)
+        rows = {row["participant"]: row for row in people.iter_rows(named=True)}
+        differ: dict[str, list[str]] = {}
+        for dialog in grounded.dialogs:
+            own = rows.get(dialog.transcript.participant, {})
+            for name, value in dialog.transcript.about.items():
+                if value and name in own and not _same_fact(own[name], value):
+                    differ.setdefault(name, []).append(dialog.transcript.participant)
+        for name, who in differ.items():
+            why = f"the dialogs' files say another {name} than {file}, which counts"
+            found += omission("fact", why, list(dict.fromkeys(who)))
+    table, _ = _given(study, "episodes")
+    if "episodes" in given and table is not None and "episode" in table.columns:
+        known = table.select("participant", natural(pl.col("episode")))
+        alone = known.join(grounded.cohort.episode_keys(), on=["participant", "episode"], how="anti")
+        why = f"rows of {given['episodes'].name} without a dialog"
+        found += omission("episode", why, alone["participant"].to_list(), n=alone.height)
+    return found
+
+
+def _same_fact(one: object, other: str) -> bool:
+    """Whether a cell of a table says what a dialog's file says."""
+    try:
+        return float(str(one)) == float(other)
+    except ValueError:
+        return str(one).strip().casefold() == other.strip().casefold()
 
 
 def study_draws(study: str | Path, task: TaskModel, n: int, *, seed: int) -> Iterator[Cohort]:
@@ -274,6 +316,8 @@ def _given(study: str | Path, name: str) -> tuple[pl.DataFrame | None, str]:
         if not parts:
             return None, ""
         table = pl.concat([read_table(path) for path in parts], how="diagonal_relaxed")
+        if own is None and name == "participants":  # what dialogs' files said before is read from them again
+            table = table.drop(_told_before(folder), strict=False)
     if "participant" not in table.columns:
         hint = "Rename the column with their ids, or name it in study.toml: [participants], id = ..."
         hint = f"{meant(['participant'], table.columns)} {hint}"
@@ -295,6 +339,16 @@ def _with_excluded(table: pl.DataFrame, excluded: Mapping[str, Sequence[str]]) -
         is_out = cell.str.to_lowercase().is_in([value.strip().lower() for value in values])
         reasons.insert(0, pl.when(is_out).then(f"{column}: " + cell))
     return table.with_columns(pl.coalesce(reasons).alias(EXCLUDED))
+
+
+def _told_before(study: Path) -> list[str]:
+    """The columns of participants that only the files of dialogs gave when they were read before."""
+    if not has_grounding(study):
+        return []
+    try:
+        return list(json.loads((study / FOLDER / "provenance.json").read_text("utf-8")).get("facts", ()))
+    except (OSError, ValueError):
+        return []
 
 
 @contextmanager

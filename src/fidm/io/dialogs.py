@@ -46,13 +46,15 @@ from fidm.io.formats.base import (
     RawFile,
     Source,
     clean,
+    files_below,
     find_files,
     read_file,
     tidy,
 )
 from fidm.io.formats.checks import KNOWN, Asked, Roles, load_roles, same_talk, transcripts_of
+from fidm.omissions import Omission, omission
 from fidm.registry import FORMATS
-from fidm.talk import Transcript, Transcripts
+from fidm.talk import Transcript, Transcripts, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -178,6 +180,7 @@ def read(
     roles_file = Path(known.source) if known.source else None
     by_suffix = dict.fromkeys(forced.suffixes, forced) if forced else _suffixes()
     files = find_files(source, tuple(by_suffix), but=[roles_file] if roles_file else [])
+    skipped = [name for _, name in files if name in skip]
     files = [(path, name) for path, name in files if name not in skip]
     if isinstance(participant, str) and (len(files) != 1 or not clean(participant)):
         raise DataError(
@@ -213,8 +216,41 @@ def read(
     logger.info("read %d files, %d problems", len(files), noted.height)
     if noted.height and strict:
         raise _refusal(noted, len(files))
-    bad = set(noted["table"].to_list())
-    return Transcripts(tuple(item for name, found in done if name not in bad for item in found), noted)
+    bad = noted["table"].unique(maintain_order=True).to_list()
+    items = tuple(item for name, found in done if name not in bad for item in found)
+    odd = _unknown(source, by_suffix)
+    kinds = ", ".join(sorted({Path(name).suffix or "no suffix" for name in odd}))
+    omissions = [
+        *omission("file", f"no known format has {kinds}", odd),
+        *omission("file", "named in skip of grounding.toml", skipped),
+        *omission("file", "problems, listed in grounding/problems.csv", bad),
+        *_silent_turns(items),
+    ]
+    return Transcripts(items, noted, tuple(omissions))
+
+
+def _unknown(source: Source, by_suffix: Mapping[str, Format]) -> list[str]:
+    """The files in a folder whose format is not known."""
+    folder = Path(source) if isinstance(source, str | Path) else None
+    if folder is None or not folder.is_dir():
+        return []
+    odd = [path for path in files_below(folder) if path.suffix.casefold() not in by_suffix]
+    return [path.relative_to(folder).as_posix() for path in odd]
+
+
+def _silent_turns(items: Sequence[Transcript]) -> list[Omission]:
+    """The turns that say nothing to anybody who reads a dialog, or nothing of time."""
+    kinds: tuple[tuple[str, str, Callable[[Turn], bool]], ...] = (
+        ("said by speakers with the role other", "", lambda turn: turn.role == "other"),
+        ("no words", "", lambda turn: turn.role == "participant" and not turn.text),
+        ("no times", "durations and pauses",
+         lambda turn: turn.role == "participant" and bool(turn.text) and not turn.is_timed),
+    )  # fmt: skip
+    found: list[Omission] = []
+    for why, of, is_out in kinds:
+        who = [item.participant for item in items for turn in item if is_out(turn)]
+        found += omission("turn", why, who, n=len(who), of=of)
+    return found
 
 
 def write(transcript: Transcript, path: str | Path, *, format: str | None = None) -> None:

@@ -12,6 +12,7 @@ from polars import selectors as cs
 from fidm.cohort import ANY_SCRIPT, NO_SCRIPT, PAUSES_INCLUDED, SCRIPT, Cohort
 from fidm.errors import count
 from fidm.model.effort import awaits_review, far_longer, inferred_moves
+from fidm.omissions import Omission, omission
 from fidm.types import Flags
 
 FEWEST_VALUES = 3
@@ -274,6 +275,30 @@ FORECAST = {
     "inferred": "inferred by the planner",
 }
 """Why actions do not count, in words."""
+
+
+def left_out(
+    cohort: Cohort, status: pl.Series, gaps: Gaps, excluded: pl.DataFrame, *, inferred: float = 0.0
+) -> list[Omission]:
+    """Return which participants, segments and actions are left out of estimates, and why.
+
+    ``status`` is that of every segment of the dialogs, empty where there are none; ``excluded`` has the
+    columns ``participant`` and ``reason``.
+    """
+    found: list[Omission] = []
+    for (reason,), people in excluded.group_by("reason", maintain_order=True):
+        found += omission("participant", f"excluded: {reason}", people["participant"].to_list())
+    found += omission("participant", "no dialog or episode", gaps.absent)
+    found += omission("participant", NO_MOVES, gaps.unread)
+    uses, choices = segment_uses(cohort, inferred=inferred), "action sensitivity"
+    waiting = int((status == "needs_review").sum()) - int((uses["awaits_review"] & uses["in_choices"]).sum())
+    found += omission("segment", "they need review", (), n=max(0, waiting), of=choices)
+    for name, why in (("no_route", "they say nothing about the way"), ("rejected", "rejected by reviewers")):
+        found += omission("segment", why, (), n=int((status == name).sum()))
+    counted = forecast(cohort, inferred=inferred)
+    for key, why in FORECAST.items():
+        found += omission("action", why, (), n=counted[key], of=choices)
+    return found
 
 
 def say_forecast(found: Mapping[str, int]) -> str:

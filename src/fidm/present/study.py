@@ -457,7 +457,8 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
             rows.append([words, f"{n:,}", f"{n / max(1, table.height):.1%}"])
     console.print(table_of(["segments", "number", "share"], rows))
     note(console, *filter(None, [say_counted(segment_uses(grounded.cohort), table["status"])]))
-    note(console, say_forecast(forecast(grounded.cohort)))
+    expected, first = forecast(grounded.cohort), found.review_first()
+    note(console, say_forecast(expected), *say_review_first(first, expected))
     _show_doubts(found, console)
     warn(console, *found.warnings)
     faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()
@@ -470,6 +471,25 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
     if found.applied is not None:
         console.print(Text(f"decisions of reviewers kept: {found.applied}"), soft_wrap=True)
     console.print(f"\nWrote the tables and grounding/ to {found.study}", soft_wrap=True, markup=False)
+
+
+def say_review_first(first: Mapping[str, Any], expected: Mapping[str, int]) -> list[str]:
+    """Return by how much reviewing the segments that free most would raise what counts, if it would.
+
+    Examples
+    --------
+    >>> say_review_first({"counted": 41, "segments": [{}]}, {"counted": 24, "actions": 100})[0][:42]
+    'reviewing the 1 segment that frees most wo'
+    """
+    n, of = len(first["segments"]), max(1, expected["actions"])
+    if not n:
+        return []
+    which = "segment that frees" if n == 1 else "segments that free"
+    right = "it is" if n == 1 else "they are"
+    return [
+        f"reviewing the {n} {which} most would raise the share of actions that count from "
+        f"{expected['counted'] / of:.0%} to {first['counted'] / of:.0%}, if {right} right as read"
+    ]
 
 
 def _show_doubts(found: GroundedStudy, console: Console) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
@@ -18,7 +19,8 @@ from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
-from fidm.model.gaps import forecast, named, say_counted, say_forecast, segment_uses
+from fidm.model.gaps import forecast, left_out, named, say_counted, say_forecast, segment_uses
+from fidm.omissions import Omission, kept_omissions, omission
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence
@@ -186,8 +188,6 @@ def overview(opened: Opened) -> dict[str, Any]:
             [text_column("what"), column("n", "number")],
             [
                 ("participants in this report", len(cohort)),
-                ("excluded on purpose", opened.excluded.height),
-                ("left out because of problems", cohort.problems["participant"].n_unique()),
                 ("episodes", cohort.n_episodes),
                 ("steps", cohort.n_steps),
                 ("segments", cohort.n_segments),
@@ -200,18 +200,33 @@ def overview(opened: Opened) -> dict[str, Any]:
         columns = [text_column("participant"), text_column("reason")]
         rows = opened.excluded.select("participant", "reason").iter_rows()
         tables.append(table("excluded", "Who is excluded, and why", columns, rows))
-    if cohort.problems.height:
-        grouped = cohort.problems.group_by("problem", maintain_order=True).agg(
-            pl.col("participant").n_unique().alias("n"),
-            pl.col("participant").drop_nulls().unique(maintain_order=True).alias("who"),
-        )
-        rows = (
-            (problem, n, named(who))
-            for problem, n, who in grouped.sort("n", "problem", descending=[True, False]).iter_rows()
-        )
-        columns = [text_column("problem"), column("n", "participants"), text_column("who")]
-        tables.append(table("problems", "Who was left out because of problems, and why", columns, rows))
+    omitted = [
+        (one.what + ("s" if one.n != 1 else ""), one.why, one.n, one.of or "everything", named(one.who))
+        for one in _omissions(opened)
+    ]
+    if omitted:
+        columns = [
+            text_column("what"), text_column("why"), column("n", "number"), text_column("of", "left out of"),
+            text_column("who"),
+        ]  # fmt: skip
+        tables.append(table("left-out", "Left out, and why", columns, omitted))
     return section("overview", "Overview", said, tables=tables)
+
+
+def _omissions(opened: Opened) -> list[Omission]:
+    """All that was left out on the way here; a de-identified report names neither people nor files."""
+    hide, problems = opened.known.is_deidentified, opened.known.cohort.problems
+    kept = kept_omissions(opened.provenance)
+    excluded = opened.excluded.with_columns(reason=pl.lit("on purpose")) if hide else opened.excluded
+    found = [replace(one, who=()) for one in kept] if hide else kept
+    for (problem,), rows in problems.group_by("problem", maintain_order=True):
+        who = rows["participant"].drop_nulls().unique(maintain_order=True).to_list()
+        found += omission("participant", str(problem), who)
+    status = (
+        pl.Series("status", [], dtype=pl.String) if opened.grounded is None else opened.grounded["status"]
+    )
+    known = opened.known
+    return found + left_out(known.cohort, status, known.gaps, excluded, inferred=known.fit.inferred)
 
 
 def _left_out(opened: Opened) -> list[str]:
@@ -494,7 +509,7 @@ SHAREABLE = (
     "grounder", "fidm", "fidm_version", "rules_version", "rules", "model", "check_share", "model_weight",
     "model_file_sha256", "template_sha256", "schema_sha256", "languages_sha256", "settings",
     "task", "task_fingerprint", "counting", "segmenter", "segmenting", "weighing", "language",
-    "context_turns", "n_steps", "n_segments",
+    "context_turns", "n_steps", "n_segments", "answers",
 )  # fmt: skip
 """What a de-identified report may say of a grounding: no names of people or files, and no hash with them."""
 
@@ -521,7 +536,9 @@ def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, 
         *((f"report: {key}", value) for key, value in _flat(settings)),
     ]
     tables = [table("provenance", "How this report came about", _COLUMNS, rows)]
-    how = opened.provenance
+    how: Mapping[str, Any] = {
+        key: value for key, value in opened.provenance.items() if key not in ("omissions", "unmatched")
+    }
     if opened.known.is_deidentified:
         how = {key: how[key] for key in SHAREABLE if key in how}
     if how:

@@ -123,7 +123,7 @@ class Desk:
         say("reading", 0, 1)
         self.study, self.reviewer = Path(study), clean_name(reviewer)
         self.grounded = read_proposed(study, task)
-        self.terrain = self.grounded.terrain
+        self.terrain, self._weighing = self.grounded.terrain, self.grounded.settings.weighing
         self.scene = map_scene(self.terrain.task)
         self.trail = Trail(study)
         self.sample = ""
@@ -135,7 +135,7 @@ class Desk:
         for done, dialog in enumerate(self.grounded.dialogs):
             say("looking", done, len(self.grounded.dialogs))
             key = (dialog.transcript.participant, dialog.transcript.episode)
-            self._walked[key] = Walked(dialog, known.get(key, ()), self.terrain)
+            self._walked[key] = Walked(dialog, known.get(key, ()), self.terrain, self._weighing)
         found = find_recordings(self.study, [dialog.transcript for dialog in self.grounded.dialogs])
         self._tickets = {key: secrets.token_urlsafe(32) for key in found}
         self.recordings: Mapping[str, Path] = {self._tickets[key]: path for key, path in found.items()}
@@ -291,7 +291,8 @@ class Desk:
         for key, decisions in by_dialog(new).items():
             walked = self._walked.get(key)
             if walked is not None:
-                self._walked[key] = Walked(walked.dialog, (*walked.decisions, *decisions), self.terrain)
+                made = (*walked.decisions, *decisions)
+                self._walked[key] = Walked(walked.dialog, made, self.terrain, self._weighing)
 
     def _same_grounding(self) -> None:
         """Raise if the study was grounded again since it was read."""

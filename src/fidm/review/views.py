@@ -13,7 +13,7 @@ from typing import Any
 
 from fidm.errors import count
 from fidm.grounding.base import Segment
-from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings
+from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Settings, Waiting, Weighing
 from fidm.grounding.ground import assemble
 from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision
@@ -41,8 +41,12 @@ class Walked:
     ``decisions`` are what people decided about it, oldest first.
     """
 
-    def __init__(self, dialog: GroundedDialog, decisions: Sequence[Decision], terrain: Terrain) -> None:
+    def __init__(
+        self, dialog: GroundedDialog, decisions: Sequence[Decision], terrain: Terrain, weighing: Weighing
+    ) -> None:
         self.dialog, self.decisions, self.terrain = dialog, tuple(decisions), terrain
+        self.weighing = weighing
+        self._frees: dict[tuple[int, bool], int] = {}
         self.segments = review_dialog(dialog, self.decisions, terrain)
         self._bare: dict[int, ReviewedSegment] = {}
         self._problems: tuple[str, ...] | None = None
@@ -75,6 +79,17 @@ class Walked:
             others = [decision for decision in self.decisions if decision.key != key]
             self._bare[i] = review_dialog(self.dialog, others, self.terrain)[i]
         return self._bare[i]
+
+    def frees(self, i: int, shown: ReviewedSegment) -> int:
+        """Return how many later moves a decision about a segment would free, as somebody sees it."""
+        if shown.grounded.status != "needs_review":
+            return 0
+        key = (i, shown is self.segments[i])
+        if key not in self._frees:
+            now = [*self.segments[:i], shown, *self.segments[i + 1 :]]
+            waiting = Waiting(reviewed_dialog(self.dialog, now), self.terrain, self.weighing)
+            self._frees[key] = waiting.frees(i)
+        return self._frees[key]
 
     def proposed(self, i: int) -> ReviewedSegment:
         """Return a segment as the grounder left it, from where the grounder's own moves lead."""
@@ -153,6 +168,7 @@ def list_row(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
         "status": "" if is_blind else shown.grounded.status,
         "doubts": [] if is_blind else list(shown.grounded.doubts),
         "doubtfulness": 0.0 if is_blind else doubtfulness(shown),
+        "frees": 0 if is_blind else walked.frees(i, shown),
         "mine": None if mine is None else mine.kind,
         "differ": not is_blind and segment.reviewers_differ,
         "stale": not is_blind and shown.is_stale,
@@ -217,6 +233,7 @@ def _segment_view(walked: Walked, i: int, viewer: Viewer) -> dict[str, Any]:
         "facts": _facts(grounded),
         "status": "" if is_blind else grounded.status,
         "doubts": [] if is_blind else list(grounded.doubts),
+        "frees": 0 if is_blind else walked.frees(i, shown),
         "issues": [] if is_blind else list(dict.fromkeys(issue.code for issue in shown.replay.issues)),
         "grounder": "" if is_blind else grounded.proposal.grounder,
         "probability": None if is_blind or is_by_hand else grounded.proposal.sureness,

@@ -194,6 +194,11 @@ def test_problems_of_tables(rows, line, problem, tmp_path):
         assert wrong(tmp_path, CSV + rows) == (line, problem)
 
 
+def test_turns_without_times_may_repeat(tmp_path):
+    (tmp_path / "a.csv").write_text(CSV + "PAR,,,left\nINV,,,okay\nPAR,,,left\nINV,,,okay\n")
+    assert len(read(tmp_path, untimed="keep")[0]) == 4
+
+
 def test_different_speakers_may_overlap(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text(CSV + "PAR,0,2,one\nINV,1,3,two\n")

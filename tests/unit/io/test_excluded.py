@@ -208,7 +208,7 @@ def test_everybody_excluded(tmp_path, cohort, capsys):
     fidm.write_cohort(with_column(cohort, [REASON] * 12), tmp_path / "study", tasks=["errands"])
     assert len(fidm.read_cohort(tmp_path / "study")) == 0
     assert main(["fit", str(tmp_path / "study")]) == 2
-    assert "Nobody to learn" in capsys.readouterr().err
+    assert "has nobody whose data can be used" in capsys.readouterr().err
 
 
 def test_fit_does_not_learn_from_them_and_says_so(study, capsys):

@@ -1166,7 +1166,8 @@ def test_people_with_problems_are_counted_not_shown(tmp_path):
     opened = open_for_report(tmp_path / "s", ReportOptions(skip_bad=True))
     found = overview(opened)
     assert "1 participant left out" in " ".join(found["paragraphs"])
-    assert found["tables"][-1]["id"] == "problems"
+    assert found["tables"][-1]["id"] == "left-out"
+    assert tuple(found["tables"][-1]["rows"][0][2:4]) == (1, "everything")
     assert len(list(people_parts(opened.known))) == 3
 
 

@@ -94,7 +94,19 @@ MAX_BODY_BYTES = 16_000_000
 MAX_WAIT_S = 60.0
 FIRST_WAIT_S = 0.5
 MOST_IN_A_ROW = 5
-"""So many calls in a row without an answer end the run: the server is not well."""
+"""So many calls in a row without an answer end the run: the server is not well. Calls that fail while under
+way together count as one, and those during which another was answered as the first."""
+
+FAILURES: Mapping[str, str] = {
+    "timeout": "the server did not answer in time",
+    "busy": "the server was busy",
+    "server_error": "the server failed",
+    "broken_off": "the server’s answer broke off",
+    "garbage": "the server answered something that is no answer",
+    "too_large": "the server’s answer was too large",
+    "beyond_context": "the question is longer than the context of the language model’s server",
+}
+"""Why one call got no answer, in words."""
 
 RETRIED = frozenset({408, 425, 429, 502, 503, 504})
 THINKING_OFF = {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}
@@ -104,8 +116,7 @@ THINKING_OFF = {"chat_template_kwargs": {"enable_thinking": False, "thinking": F
 class UnansweredError(GroundingError):
     """One call got no answer that can be used; others may.
 
-    ``code`` says why: ``timeout``, ``garbage``, ``too_large``, ``server_error``, ``busy``, ``broken_off`` or
-    ``too_long``.
+    ``code`` says why, see :data:`FAILURES`.
     """
 
     def __init__(self, code: str) -> None:
@@ -161,8 +172,8 @@ class ChatClient:
     """A connection to one server, to be shared by all threads.
 
     ``base_url`` is such as ``http://127.0.0.1:8080/v1``, on this machine unless ``allow_remote``. A call may
-    take ``timeout_s``, is tried again ``retries`` times, and ``connections`` of them may be under way at
-    once. ``api_key`` is sent as a bearer token.
+    take ``timeout_s`` and is tried again ``retries`` times; as many may be under way at once as there are
+    threads. ``api_key`` is sent as a bearer token.
     """
 
     def __init__(
@@ -173,7 +184,6 @@ class ChatClient:
         retries: int = 4,
         allow_remote: bool = False,
         api_key: str | None = None,
-        connections: int = 64,
     ) -> None:
         self._httpx = import_httpx()
         self.url, self.host_class = check_address(base_url, allow_remote=allow_remote)
@@ -186,12 +196,12 @@ class ChatClient:
         self._http = self._httpx.Client(
             headers=headers,
             timeout=self._httpx.Timeout(timeout_s, connect=min(10.0, timeout_s)),
-            limits=self._httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+            limits=self._httpx.Limits(max_connections=None, max_keepalive_connections=None),
             follow_redirects=False,
             trust_env=False,
         )
         self._lock = threading.Lock()
-        self._unanswered_in_a_row = 0
+        self._in_a_row = self._n_answered = 0
 
     def models(self) -> list[dict[str, Any]]:
         """Return what the server says of its models."""
@@ -208,25 +218,32 @@ class ChatClient:
         self._http.close()
 
     def _call(self, method: str, path: str, content: bytes | None) -> dict[str, Any]:
+        with self._lock:
+            before = self._in_a_row, self._n_answered
         try:
             found = self._persist(method, path, content)
             if content is not None:
                 read_reply(found)
         except UnansweredError as error:
-            with self._lock:
-                self._unanswered_in_a_row += 1
-                times = self._unanswered_in_a_row
             logger.warning("A call got no answer (%s).", error.code)
-            if times >= MOST_IN_A_ROW:
+            if error.code != "beyond_context" and self._failed(*before) >= MOST_IN_A_ROW:
                 raise GroundingError(
-                    f"{times} calls in a row got no answer (the last: {error.code}). Look at the server's "
-                    "own log, and run again: answers so far are kept where a cache was named.",
+                    f"The language-model server answers no more: {FAILURES[error.code]}, after as much for "
+                    "the calls before. Look at the server's own log, and run again: answers so far are kept "
+                    "where a cache was named.",
                     source=self.url,
                 ) from None
             raise
         with self._lock:
-            self._unanswered_in_a_row = 0
+            self._in_a_row, self._n_answered = 0, self._n_answered + 1
         return found
+
+    def _failed(self, in_a_row: int, n_answered: int) -> int:
+        """Note a failure of a call that began after so many in a row; how many there are now."""
+        with self._lock:
+            before = in_a_row if n_answered == self._n_answered else 0
+            self._in_a_row = max(self._in_a_row, before + 1)
+            return self._in_a_row
 
     def _persist(self, method: str, path: str, content: bytes | None) -> dict[str, Any]:
         """Try, and try again where that may help."""
@@ -281,7 +298,7 @@ class ChatClient:
     def _refused(self, status: int, raw: bytes) -> GroundingError:
         """The error of a status that trying again does not change."""
         if status in (400, 413, 422) and _is_too_long(raw):
-            return UnansweredError("too_long")
+            return UnansweredError("beyond_context")
         if status == 200:
             return UnansweredError("garbage")
         if status >= 500:

@@ -36,8 +36,9 @@ import os
 import re
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -66,6 +67,19 @@ SAMPLING_TEMPERATURE = 0.7
 SURE = 0.5
 
 Ask = Callable[[Sequence[Request]], list[Stored]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """How many segments a model was asked about, and why how many got no answer that can be used."""
+
+    n_asked: int = 0
+    unanswered: Mapping[str, int] = field(default_factory=dict)  # how many, by the doubt that says why
+
+    @property
+    def n_unanswered(self) -> int:
+        """How many segments got no usable answer."""
+        return sum(self.unanswered.values())
 
 
 class LanguageModel:
@@ -150,6 +164,7 @@ class LanguageModel:
         self._lock = threading.Lock()
         self._prompts: WeakKeyDictionary[Terrain, dict[str, Prompt]] = WeakKeyDictionary()
         self._schemas: set[str] = set()
+        self._n_asked, self._unanswered = 0, Counter[str]()
 
     @property
     def cache(self) -> AnswerCache | None:
@@ -183,9 +198,18 @@ class LanguageModel:
     def ground(self, segment: Segment, context: Context) -> Proposal:
         """Propose what a segment says about the way; never raises because of what a model answers."""
         try:
-            return self._read(segment, context, lambda asked: [self._asker.answer(one) for one in asked])
+            found = self._read(segment, context, lambda asked: [self._asker.answer(one) for one in asked])
         except UnansweredError as error:
-            return Proposal(doubts=("no_answer", error.code), grounder=self.name)
+            found = Proposal(doubts=("no_answer", error.code), grounder=self.name)
+        with self._lock:
+            self._n_asked += bool(segment.text.strip())
+            self._unanswered.update(found.doubts[1:2] if "no_answer" in found.doubts else ())
+        return found
+
+    def answers(self) -> Answers:
+        """Return how many segments the model was asked about so far, and how many got no usable answer."""
+        with self._lock:
+            return Answers(self._n_asked, dict(self._unanswered))
 
     def pending(self, segment: Segment, context: Context) -> list[Request]:
         """Return the calls a segment needs next and the cache does not hold; none where all is answered."""

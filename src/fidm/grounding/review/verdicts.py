@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from fidm.errors import GroundingError
 from fidm.grounding.base import Proposal, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Status
+from fidm.grounding.llm.client import FAILURES
 from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision, Kind, Outcome, words_hash
 from fidm.grounding.route.program import Instruction, Program, parse_program, same_program, write_program
@@ -438,12 +439,7 @@ OF_MODELS: Mapping[str, str] = {
     "not_json": "its answer is not in the form that was asked for",
     "wrong_form": "its answer is not in the form that was asked for",
     "unknown_place": "its answer names a place that the task does not have",
-    "timeout": "the server did not answer in time",
-    "busy": "the server was busy",
-    "server_error": "the server failed",
-    "broken_off": "the server’s answer broke off",
-    "garbage": "the server answered something that is no answer",
-    "too_large": "the server’s answer was too large",
+    **FAILURES,
     "pending": "the question was put, and no answer is there yet",
 }
 """What the doubts of language models mean, and what may stand beside ``no_answer``."""

@@ -496,7 +496,10 @@ def _files_of(path: Path, suffixes: Sequence[str]) -> list[tuple[Path, str]]:
                 if file.suffix.casefold() in suffixes
             ]
             if not found:
-                raise DataError(f"has no dialogs ({', '.join(suffixes)}).", source=str(path))
+                raise DataError(
+                    f"has no dialogs ({', '.join(suffixes)}). Put them there, or name another folder.",
+                    source=str(path),
+                )
             return sorted(found, key=lambda pair: pair[1])
         if glob.has_magic(str(path)) and not path.exists():
             matches = sorted(glob.glob(str(path), recursive=True))  # noqa: PTH207

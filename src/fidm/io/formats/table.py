@@ -183,7 +183,7 @@ def _file(
         if turn is None:
             continue
         key = (turn.participant, turn.episode, turn.speaker, turn.start_s, turn.end_s, turn.text)
-        if key in seen:  # NaN is unlike itself, so untimed turns may repeat
+        if key in seen and turn.start_s == turn.start_s:  # turns without times may repeat
             file.flaws.append(Flaw("The row repeats an earlier one.", line))
         seen.add(key)
         file.turns.append(turn)

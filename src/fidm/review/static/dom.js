@@ -20,6 +20,9 @@ export function clock(seconds) {
   return `${Math.floor(whole / 60)}:${String(whole % 60).padStart(2, "0")}`;
 }
 
+// How many later moves count only once somebody has decided on a segment.
+export const freesWords = (n) => (n ? `frees ${n.toLocaleString("en")} later move${n === 1 ? "" : "s"}` : "");
+
 export const plural = (n, thing) => `${n.toLocaleString("en")} ${thing}${n === 1 ? "" : "s"}`;
 
 export const percent = (share) => `${Math.round(100 * share)} %`;

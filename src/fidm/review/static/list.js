@@ -1,6 +1,6 @@
 // The list of segments: what is in it, in which order, and which one is open.
 
-import { $, make, plural, reveal, STATUS, DONE } from "./dom.js";
+import { $, freesWords, make, plural, reveal, STATUS, DONE } from "./dom.js";
 
 const CHUNK = 200;
 const FILTERS = "fidm-review-filters";
@@ -12,6 +12,12 @@ const KEEPS = {
   doubts: (row) => row.doubts.length > 0,
   differ: (row) => row.differ,
   stale: (row) => row.stale,
+};
+
+// Sorting is stable: what is alike stays as it was spoken.
+const ORDERS = {
+  doubtful: (a, b) => b.doubtfulness - a.doubtfulness,
+  frees: (a, b) => b.frees - a.frees || b.doubtfulness - a.doubtfulness,
 };
 
 const keyOf = ({ participant, episode, segment }) => JSON.stringify([participant, episode, segment]);
@@ -82,7 +88,8 @@ export class List {
       (!search || row.participant.toLowerCase().includes(search))
       && (blind || !status || row.status === status)
       && KEEPS[which](row));
-    if (this.order === "doubtful") this.shown = [...this.shown].sort((a, b) => b.doubtfulness - a.doubtfulness);
+    const before = ORDERS[this.order];
+    if (before) this.shown = [...this.shown].sort(before);
     this.at = this.shown.findIndex((row) => isSame(row, this.current));
     this.drawn = 0;
     $("rows").replaceChildren();
@@ -116,13 +123,14 @@ export class List {
     const name = `${row.participant}${this.several ? ` · ${row.episode}` : ""} · ${row.segment}`;
     const said = [
       `${row.participant}${this.several ? `, episode ${row.episode}` : ""}, segment ${row.segment}`, status.words,
-      mine ? `${mine.words} by you` : "", isTold ? "reviewers differ" : "", row.stale ? "moved since review" : "",
+      mine ? `${mine.words} by you` : "", freesWords(row.frees), isTold ? "reviewers differ" : "", row.stale ? "moved since review" : "",
     ].filter(Boolean).join(", ");
     const marks = `${mine ? mine.mark : ""}${isTold ? " ≠" : ""}${row.stale ? " ↷" : ""}`;
     return make("button", { type: "button", class: "row", "data-i": i, tabindex: i === this.at ? 0 : -1, title: said, "aria-label": said },
       make("span", { class: `mark ${row.status || ""}`, text: status.mark }),
       make("span", { class: "what", text: name }),
       make("span", { class: `mine ${row.mine || ""}`, text: marks }),
+      ...(row.frees ? [make("span", { class: "frees", text: freesWords(row.frees) })] : []),
       make("span", { class: "snippet", text: row.said, dir: "auto", lang: row.language || null }));
   }
 

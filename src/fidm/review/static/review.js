@@ -1,6 +1,6 @@
 // The review page: opens segments, shows what they were read as, and sends decisions.
 
-import { $, make, plural, percent, decimal, named, shortMoves, STATUS, DONE } from "./dom.js";
+import { $, freesWords, make, plural, percent, decimal, named, shortMoves, STATUS, DONE } from "./dom.js";
 import { get, post, reviewer } from "./api.js";
 import { List } from "./list.js";
 import { Talk } from "./talk.js";
@@ -78,7 +78,8 @@ class Page {
 
   // The order that was chosen before the page was loaded again.
   restore(samples) {
-    this.chosen = sessionStorage.getItem(ORDER) === "order" ? "order" : "doubtful";
+    const kept = sessionStorage.getItem(ORDER);
+    this.chosen = ["order", "frees"].includes(kept) ? kept : "doubtful";
     const sample = (sessionStorage.getItem(ORDER) || "").replace(/^sample:/, "");
     if (samples.some((one) => one.name === sample)) this.sample = sample;
   }
@@ -86,8 +87,9 @@ class Page {
   offerOrders(samples) {
     const chosen = this.sample ? `sample:${this.sample}` : this.chosen;
     $("order").replaceChildren(
-      make("option", { value: "doubtful", text: "most doubtful first" }),
-      make("option", { value: "order", text: "in order" }),
+      make("option", { value: "order", text: "as spoken" }),
+      make("option", { value: "doubtful", text: "least probable first" }),
+      make("option", { value: "frees", text: "frees most moves first" }),
       ...samples.map((one) => make("option", { value: `sample:${one.name}`, text: `audit of ${plural(one.n_dialogs, "dialog")}, seed ${one.seed} (blind)` })),
       make("option", { value: "draw", text: "draw an audit sample …" }));
     $("order").value = chosen;
@@ -260,13 +262,14 @@ class Page {
     }
   }
 
-  showStatus({ status, probability, grounder, read_by: by, doubts, issues, start, stale, differ }) {
+  showStatus({ status, probability, grounder, read_by: by, doubts, issues, start, stale, differ, frees }) {
     const line = [];
     if (status) line.push(make("span", { class: `tag ${status}`, text: STATUS[status].words }));
     if (differ) line.push(make("span", { class: "tag differ", text: "reviewers differ" }));
     if (stale) line.push(make("span", { class: "tag differ", text: "moved since review" }));
     const share = probability !== null && probability < 0.995 ? `, ${percent(probability)}` : "";
     if (grounder) line.push(make("span", { class: "quiet", text: `read by ${by.length ? named(by.map(youOr)) : grounder}${share}` }));
+    if (frees) line.push(make("span", { class: "quiet", text: freesWords(frees) }));
     if (start.phase) line.push(make("span", { class: "quiet", text: `phase: ${start.phase}` }));
     $("status-line").replaceChildren(...line);
     const codes = [...new Set([...doubts, ...issues])];
