@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from fidm.cli.shared import print_json
 from fidm.errors import DataError, count
-from fidm.present.terminal import note, page, printable, table_of, warn
+from fidm.present.terminal import note, page, printable, progress_bar, table_of, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +44,8 @@ def sample(
     """
     from fidm.grounding.review.audit import sample_audit
 
-    path = sample_audit(study, n, seed=seed, path=out)
+    with progress_bar("reading"):
+        path = sample_audit(study, n, seed=seed, path=out)
     console = page()
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = [row[:2] for row in csv.reader(file)][1:]
@@ -83,7 +84,8 @@ def score(
     """
     from fidm.grounding.review.audit import score_audit
 
-    found = score_audit(study, sheet, level=level)
+    with progress_bar("reading"):
+        found = score_audit(study, sheet, level=level)
     if json:
         print_json(asdict(found))
         return
@@ -118,7 +120,8 @@ def verify(
     """
     from fidm.grounding.review.trail import verify_trail
 
-    found = verify_trail(study, expect=expect)
+    with progress_bar("reading"):
+        found = verify_trail(study, expect=expect)
     who = Counter(entry.reviewer for entry in found.entries)
     times = [entry.at for entry in found.entries]
     if json:
@@ -172,9 +175,10 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
 
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
-    trail = Trail(study)
-    pairs = agreements(trail.decisions)
-    found = audits(trail.samples, read_proposed(study), trail.decisions) if trail.samples else []
+    with progress_bar("reading"):
+        trail = Trail(study)
+        pairs = agreements(trail.decisions)
+        found = audits(trail.samples, read_proposed(study), trail.decisions) if trail.samples else []
     if json:
         report = {
             "study": str(study),

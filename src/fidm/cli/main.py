@@ -30,6 +30,7 @@ app = App(
     "Research use only, not a diagnosis. Everything runs on this machine.",
     version=fidm.__version__,
     result_action="return_value",
+    suppress_keyboard_interrupt=False,  # main() gives the code
 )
 VERBS = {
     "Start here": {

@@ -63,7 +63,7 @@ def do_steps(run_with: Callable[[Progress], Iterator[Step]], console: Console | 
     """Do all steps, printing a line for each as soon as it is finished."""
     steps = []
     told: list[str] = []
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         for step in run_with(bars.step):
             steps.append(step)
             if console is not None:

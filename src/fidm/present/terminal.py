@@ -141,9 +141,9 @@ class RateColumn(ProgressColumn):
 class Bars:
     """Where work reports how far it is."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: Progress | None, doing: str) -> None:
         self._progress = progress
-        self._bar = progress.add_task("", total=None) if progress else None
+        self._bar = progress.add_task(doing, total=None) if progress else None
 
     def step(self, doing: str, done: int, of: int) -> None:
         """Say what is being done, and how much of it is done."""
@@ -154,22 +154,22 @@ class Bars:
 
 
 @contextmanager
-def progress_bar(*, rates: bool = False) -> Iterator[Bars]:
-    """Draw a bar while the block runs; draw nothing where the error stream is no terminal.
+def progress_bar(doing: str = "") -> Iterator[Bars]:
+    """Draw a bar with the rate and the time left while the block runs.
 
-    With ``rates``, the rate and the time left are shown, too.
+    Nothing is drawn where the error stream is no terminal.
     """
     console = aside()
     if not console.is_terminal:
-        yield Bars(None)
+        yield Bars(None, doing)
         return
-    columns: tuple[ProgressColumn, ...] = (
+    columns = (
         TextColumn("[dim]{task.description:<20}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        RateColumn(),
+        TimeRemainingColumn(),
     )
-    if rates:
-        columns = (*columns, RateColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        yield Bars(progress)
+        yield Bars(progress, doing)
