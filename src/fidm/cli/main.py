@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -115,6 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without ✓ or η shows ? instead
             stream.reconfigure(errors="replace")
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # a letter lacking is said by fidm
     try:
         code = app(list(sys.argv[1:] if arguments is None else arguments))
     except FidmError as error:
