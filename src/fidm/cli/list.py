@@ -1,4 +1,4 @@
-"""``fidm list``: what fidm knows by name, and which installed package each comes from."""
+"""``fidm list``: what fidm knows by name, and whose package it is; ``fidm --install-completion``."""
 
 from __future__ import annotations
 
@@ -106,3 +106,24 @@ DESCRIBED: Mapping[str, Callable[[Place], str]] = {
     "datasets": lambda place: DATASETS.find(place.name).title,
 }
 """How an entry of each catalogue is described."""
+
+
+def install_completion(*, shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:
+    """Let the shell complete verbs and options: write its script, and a line that loads it at the start.
+
+    Parameters
+    ----------
+    shell
+        The shell; by default the one this is run from.
+    """
+    from cyclopts.completion.detect import ShellDetectionError
+
+    from fidm.cli.main import app
+
+    try:
+        path = app.install_completion(shell=shell)
+    except ShellDetectionError:
+        raise DataError("Which shell this is cannot be found out. Name it: --shell bash") from None
+    console = page()
+    console.print(f"Wrote {path}", soft_wrap=True, markup=False)
+    note(console, "start a new shell, then press Tab after fidm; run this again after an update of fidm")

@@ -92,6 +92,12 @@ for _group, _verbs in VERBS.items():
             app[_parent[0]].command(f"fidm.cli.{_place}", name=_name, help=_help)
         else:
             app.command(f"fidm.cli.{_place}", name=_name, help=_help, group=GROUPS[_group])
+app.command(
+    "fidm.cli.list:install_completion",
+    name="--install-completion",
+    help="Let the shell complete verbs and options: bash, zsh, fish.",
+    group=GROUPS["More"],
+)
 
 
 def no_studies(*words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
