@@ -188,6 +188,18 @@ def find_encoder(model: str | Path) -> Path:
     return _checked(Path(found), fetch=f"hf download {name}")
 
 
+def encoders_here() -> tuple[str, ...]:
+    """Return the names of all encoders that are where ``hf download`` puts what it fetches."""
+    if importlib.util.find_spec("huggingface_hub") is None:
+        return ()
+    cache = Path(_import("huggingface_hub.constants").HF_HUB_CACHE)
+    found = set()
+    for folder in cache.glob("models--*/snapshots/*"):
+        with contextlib.suppress(DataError):
+            found.add(_checked(folder, fetch="").parts[-3].removeprefix("models--").replace("--", "/"))
+    return tuple(sorted(found))
+
+
 def _no_folder(name: str, what: str) -> DataError:
     return DataError(f"The encoder's folder {what}. Name a folder with config.json in it.", source=name)
 

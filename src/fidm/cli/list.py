@@ -1,4 +1,4 @@
-"""``fidm list``: what fidm knows by name, and whose package it is; ``fidm --install-completion``."""
+"""``fidm list``: what fidm knows by name; ``fidm doctor``: what the machine has; ``--install-completion``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fidm.errors import DataError
 from fidm.languages import WORDS
-from fidm.present.terminal import note, page, table_of, warn
+from fidm.present.terminal import note, page, progress_bar, show_checkup, table_of, warn
 from fidm.registry import DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
 
 
@@ -106,6 +106,28 @@ DESCRIBED: Mapping[str, Callable[[Place], str]] = {
     "datasets": lambda place: DATASETS.find(place.name).title,
 }
 """How an entry of each catalogue is described."""
+
+
+def doctor(*, json: Annotated[bool, Parameter(name="--json")] = False) -> int:
+    """Look at this machine: versions, extras, fonts, encoders, servers of language models, folders.
+
+    Nothing is changed, and nothing leaves this machine. Exit code 0: fidm can do its work. 1: it cannot; ✗
+    marks why.
+
+    Parameters
+    ----------
+    json
+        Print what was found as JSON.
+    """
+    from fidm.doctor import examine
+
+    with progress_bar("looking"):
+        found = examine()
+    if json:
+        print(jsons.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        show_checkup(found, page())
+    return 0 if found.can_work else 1
 
 
 def install_completion(*, shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:

@@ -72,6 +72,7 @@ VERBS = {
     },
     "More": {
         "list": ("list:list_names", "List channels, formats, grounders, languages, tasks and data sets."),
+        "doctor": ("list:doctor", "Check what this machine has, and what to install."),
     },
 }
 """Every verb: where its function is, and what it does; a verb of two words belongs to a group of verbs."""

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich import box
 from rich.cells import cell_len
@@ -24,6 +24,9 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from fidm.doctor import Checkup
 
 
 class _Console(Console):
@@ -125,6 +128,21 @@ def _lines(console: Console, sentence: str) -> str:
         console.width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
     return wrapped.fill(printable(sentence))
+
+
+CHECKED = {"ok": ("✓", "green"), "lacking": ("–", "yellow"), "problem": ("✗", "bold red")}
+"""How what was looked at is marked, and in which colour."""
+
+
+def show_checkup(found: Checkup, console: Console) -> None:
+    """Print what this machine has, and below each thing it lacks what to do about it."""
+    for one in found.checks:
+        line = Text.assemble(CHECKED[one.status], f" {one.name:<15} ", printable(one.said))
+        console.print(line, soft_wrap=True)
+        if one.remedy:
+            console.print(Text(f"    {printable(one.remedy)}", "dim"), soft_wrap=True)
+    console.print()
+    state(console, "fidm can do its work here." if found.can_work else "fidm cannot do its work: see ✗.")
 
 
 class RateColumn(ProgressColumn):
