@@ -101,16 +101,25 @@ THINKING_OFF = {"chat_template_kwargs": {"enable_thinking": False, "thinking": F
 """Asks models that think before they answer not to; servers that do not know it ignore it."""
 
 
-class UnansweredError(GroundingError):
-    """One call got no answer that can be used; others may.
+UNANSWERED: Mapping[str, str] = {
+    "timeout": "the server did not answer in time",
+    "busy": "the server was busy",
+    "server_error": "the server failed",
+    "broken_off": "the server’s answer broke off",
+    "garbage": "the server answered something that is no answer",
+    "too_large": "the server’s answer was too large",
+    "too_long": "the question is longer than the model can read",
+    "pending": "the question was put, and no answer is there yet",
+}
+"""Why a call got no answer."""
 
-    ``code`` says why: ``timeout``, ``garbage``, ``too_large``, ``server_error``, ``busy``, ``broken_off`` or
-    ``too_long``.
-    """
+
+class UnansweredError(GroundingError):
+    """One call got no answer that can be used; others may. ``code`` is why, see :data:`UNANSWERED`."""
 
     def __init__(self, code: str) -> None:
         self.code = code
-        super().__init__(f"The language model's server gave no answer ({code}).")
+        super().__init__(f"The language model gave no answer: {UNANSWERED[code]}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,11 +225,11 @@ class ChatClient:
             with self._lock:
                 self._unanswered_in_a_row += 1
                 times = self._unanswered_in_a_row
-            logger.warning("A call got no answer (%s).", error.code)
+            logger.warning("A call got no answer: %s.", UNANSWERED[error.code])
             if times >= MOST_IN_A_ROW:
                 raise GroundingError(
-                    f"{times} calls in a row got no answer (the last: {error.code}). Look at the server's "
-                    "own log, and run again: answers so far are kept where a cache was named.",
+                    f"{times} calls in a row got no answer; at last {UNANSWERED[error.code]}. Look at the "
+                    "server's own log, and run again: answers so far are kept where a cache was named.",
                     source=self.url,
                 ) from None
             raise

@@ -15,6 +15,7 @@ from difflib import SequenceMatcher
 from fidm.errors import GroundingError
 from fidm.grounding.base import Proposal, Segment
 from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Status
+from fidm.grounding.llm.client import UNANSWERED
 from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision, Kind, Outcome, words_hash
 from fidm.grounding.route.program import Instruction, Program, parse_program, same_program, write_program
@@ -438,20 +439,14 @@ OF_MODELS: Mapping[str, str] = {
     "not_json": "its answer is not in the form that was asked for",
     "wrong_form": "its answer is not in the form that was asked for",
     "unknown_place": "its answer names a place that the task does not have",
-    "timeout": "the server did not answer in time",
-    "busy": "the server was busy",
-    "server_error": "the server failed",
-    "broken_off": "the server’s answer broke off",
-    "garbage": "the server answered something that is no answer",
-    "too_large": "the server’s answer was too large",
-    "pending": "the question was put, and no answer is there yet",
+    **UNANSWERED,
 }
 """What the doubts of language models mean, and what may stand beside ``no_answer``."""
 
 MEANINGS: Mapping[str, str] = {
     **{str(code): words for code, words in MEANING.items()},
-    **OF_RULES,
     **OF_MODELS,
+    **OF_RULES,
     **REVIEW_MEANING,
 }
 """All of them: issues of the replay, doubts of the built-in grounders, and those that come from reviews."""
