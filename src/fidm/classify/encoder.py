@@ -47,7 +47,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fidm.errors import DataError
+from fidm.errors import DataError, remedy
 from fidm.files import Contents, PrivateFile, hash_file
 
 Vector = NDArray[np.float32]
@@ -210,7 +210,7 @@ def _not_here(name: str) -> DataError:
     return DataError(
         f"The encoder {name} is not on this machine, and fidm downloads nothing by itself. Fetch it once "
         f"with: hf download {name}{first}. Or put its files into a folder and name it: "
-        f"--encoder {known}=FOLDER."
+        + remedy(f"encoders={{{known!r}: FOLDER}}.", f"--encoder {known}=FOLDER.")
     )
 
 

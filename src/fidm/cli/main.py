@@ -14,7 +14,7 @@ from cyclopts import App, Group, Parameter
 from rich.text import Text
 
 import fidm
-from fidm.errors import DataError, FidmError
+from fidm.errors import DataError, FidmError, command_line
 from fidm.present.terminal import aside
 
 ERROR = 2
@@ -125,7 +125,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="replace")
     logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # a letter lacking is said by fidm
     try:
-        code = app(list(sys.argv[1:] if arguments is None else arguments))
+        with command_line():
+            code = app(list(sys.argv[1:] if arguments is None else arguments))
     except FidmError as error:
         aside().print(Text.assemble(("Error: ", "bold red"), str(error)), soft_wrap=True)
         return ERROR
