@@ -7,7 +7,8 @@ sentences, so that a person can. Batch work collects all its problems before it 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 MOST_LISTED, MOST_ALIKE = 100, 5
@@ -83,6 +84,35 @@ class FidmError(Exception):
         if hidden:
             lines.append(f"  - … and {hidden:,} more")
         return "\n".join([head, *lines])
+
+
+_doors = ["Python"]
+
+
+@contextmanager
+def command_line() -> Iterator[None]:
+    """Let messages name options of the command line for a while, in all threads of this process."""
+    _doors.append("command line")
+    try:
+        yield
+    finally:
+        _doors.pop()
+
+
+def remedy(python: str, options: str) -> str:
+    """Return what to do in the words of the door people came through: Python's, or the command line's.
+
+    It is asked where a message is made, so a message never has to be translated.
+
+    Examples
+    --------
+    >>> remedy("strict=False", "--skip-bad")
+    'strict=False'
+    >>> with command_line():
+    ...     remedy("strict=False", "--skip-bad")
+    '--skip-bad'
+    """
+    return python if _doors[-1] == "Python" else options
 
 
 class TaskError(FidmError):

@@ -18,7 +18,7 @@ import polars as pl
 from fidm.classify import result as classified
 from fidm.classify.result import Classification, Flow
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FidmError, FitError, count
+from fidm.errors import DataError, FidmError, FitError, count, remedy
 from fidm.evidence.localization import Localization, table_schema
 from fidm.experiments.comparison import Comparison, hash_columns, hash_conditions
 from fidm.experiments.contrasts import asked_for
@@ -257,7 +257,8 @@ def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]
     tasks = tuple(load_task(name) for name in task) or study.load_tasks()
     if not tasks:
         raise DataError(
-            'names no task in study.toml. Add it there (tasks = ["NAME"]), or give --task NAME.',
+            'names no task in study.toml. Add it there (tasks = ["NAME"]), or give '
+            + remedy("its name as task.", "--task NAME."),
             source=str(study.folder),
         )
     return tasks
@@ -277,7 +278,7 @@ def choose_part(people: pl.DataFrame, split: str | None, *, source: str) -> tupl
             known = ", ".join(repr(name) for name in named.unique().sort().to_list())
             raise DataError(
                 f"The participants have a split ({known}), but nobody is in 'train'. Say whom to learn from: "
-                "--split NAME, or --split all.",
+                "--split NAME, or --split all, of fidm fit.",
                 source=source,
             )
     if split is None or (split == "all" and not (named == "all").any()):

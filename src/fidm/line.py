@@ -42,6 +42,7 @@ from fidm.folder import (
 )
 from fidm.grounding.dialog import Waiting
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
+from fidm.grounding.llm.client import API_KEY
 from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
 from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
@@ -73,10 +74,6 @@ from fidm.types import Progress
 
 if TYPE_CHECKING:
     from fidm.classify.question import Protocol
-
-API_KEY = "FIDM_API_KEY"
-"""The environment variable that holds a server's key; a key on the command line could be seen by others."""
-
 
 SERVED = ("endpoint", "model", "samples", "workers")
 """The options that are for a language model."""

@@ -12,6 +12,7 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
+from fidm.errors import DataError
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_task_show_refuses_what_cannot_be(tmp_path, capsys):
 
 
 def test_the_demo_runs_the_whole_line(no_pictures, briefly_classified, tmp_path, capsys):
-    assert main(["demo", "--out", str(tmp_path), "--people", "62"]) == 0
+    assert main(["demo", "--out", str(tmp_path), "--people", "62", "--language", "yue"]) == 0
     assert {p.name for p in tmp_path.iterdir()} == {"study"}
     results = {p.name for p in (tmp_path / "study" / "results").iterdir()}
     assert results >= {"evidence.png", "localize.png", "localize.json", "localize.csv"}
@@ -141,6 +142,37 @@ def test_the_demo_runs_the_whole_line(no_pictures, briefly_classified, tmp_path,
     report = tmp_path / "study" / "report.html"
     assert f"open {report.resolve().as_uri()}" in said
     assert report.stat().st_size > 100_000
+
+
+@pytest.mark.parametrize(
+    ("environment", "language"),
+    [
+        ({}, "en"),
+        ({"LANG": "C.UTF-8"}, "en"),
+        ({"LANG": "de_DE.UTF-8"}, "en"),
+        ({"LANG": "zh-Hant"}, "yue"),
+        ({"LANG": "zh_TW.UTF-8@x"}, "yue"),
+        ({"LANG": "en_GB", "LC_MESSAGES": "yue_HK.UTF-8"}, "yue"),
+        ({"LANG": "zh_HK", "LC_ALL": "en_HK.UTF-8"}, "en"),
+        ({"LANG": "zh_HK", "LC_ALL": ""}, "yue"),
+    ],
+)
+def test_the_demo_speaks_the_language_of_the_terminal(environment, language, monkeypatch, tmp_path):
+    asked = {}
+
+    def noted(*_, **options):
+        asked.update(options)
+        raise DataError("enough")
+
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("fidm.simulate.twin.simulate_study", noted)
+    assert main(["demo", "--out", str(tmp_path)]) == 2
+    assert asked["language"] == language
+    assert main(["demo", "--out", str(tmp_path), "--language", "yue"]) == 2
+    assert asked["language"] == "yue"
 
 
 def test_version_and_help(capsys):

@@ -14,6 +14,7 @@ import fidm
 from fidm.cli.main import main
 from fidm.errors import DataError
 from fidm.folder import StudyFolder
+from fidm.grounding.review.verdicts import MEANINGS
 from fidm.run import say_detours
 
 UNLABELLED = ("--label", "nobody_has_this")
@@ -349,3 +350,18 @@ def test_an_auc_of_few_people_is_not_printed_alone():
     said = say_detours(row | {"auc_low": 0.8, "auc_high": 0.97})
     assert said.endswith("an AUC of 0.925 [0.800, 0.970] (5 of 11 people, 22 events)")
     assert "too few to judge" in say_detours(row | {"auc": None, "n_people": 1})
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_doubts_are_words_on_every_page(study, capsys):
+    table = pl.read_parquet(study / "grounding" / "segments.parquet")
+    had = {code for codes in table["doubts"] for code in codes.split()}
+    assert {code for code in had if "_" in code} <= set(MEANINGS)
+    capsys.readouterr()
+    for verb in (["ground"], ["evidence"], ["audit", "sample"], ["audit", "agreement"]):
+        assert main([*verb, str(study)]) == 0
+    said = capsys.readouterr().out
+    assert MEANINGS[next(iter(had))] in said
+    pages = [said, *((study / name).read_text("utf-8") for name in ("report.json", "grounding/audit-1.csv"))]
+    codes = [code for code in MEANINGS if "_" in code]
+    assert [code for page in pages for code in codes if code in page] == []

@@ -47,7 +47,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fidm.errors import DataError
+from fidm.errors import DataError, remedy
 from fidm.files import Contents, PrivateFile, hash_file
 
 Vector = NDArray[np.float32]
@@ -188,6 +188,18 @@ def find_encoder(model: str | Path) -> Path:
     return _checked(Path(found), fetch=f"hf download {name}")
 
 
+def encoders_here() -> tuple[str, ...]:
+    """Return the names of all encoders that are where ``hf download`` puts what it fetches."""
+    if importlib.util.find_spec("huggingface_hub") is None:
+        return ()
+    cache = Path(_import("huggingface_hub.constants").HF_HUB_CACHE)
+    found = set()
+    for folder in cache.glob("models--*/snapshots/*"):
+        with contextlib.suppress(DataError):
+            found.add(_checked(folder, fetch="").parts[-3].removeprefix("models--").replace("--", "/"))
+    return tuple(sorted(found))
+
+
 def _no_folder(name: str, what: str) -> DataError:
     return DataError(f"The encoder's folder {what}. Name a folder with config.json in it.", source=name)
 
@@ -198,7 +210,7 @@ def _not_here(name: str) -> DataError:
     return DataError(
         f"The encoder {name} is not on this machine, and fidm downloads nothing by itself. Fetch it once "
         f"with: hf download {name}{first}. Or put its files into a folder and name it: "
-        f"--encoder {known}=FOLDER."
+        + remedy(f"encoders={{{known!r}: FOLDER}}.", f"--encoder {known}=FOLDER.")
     )
 
 

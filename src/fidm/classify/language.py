@@ -31,7 +31,7 @@ from fidm.classify.encoder import (
     load_encoder,
 )
 from fidm.cohort import Cohort
-from fidm.errors import DataError
+from fidm.errors import DataError, remedy
 from fidm.talk import Transcript
 from fidm.types import Floats, Progress
 
@@ -258,7 +258,7 @@ class Language:
         if not self.texts:
             raise DataError(
                 f"{name} needs what people said, and there are no dialogs. Put them into the study's folder "
-                f"talks (in Python: language=Language(texts)), or leave {name} out."
+                f"talks{remedy(', or give language=Language(texts)', '')}, or leave {name} out."
             )
         return LanguageFeatures(
             self.texts,

@@ -13,7 +13,7 @@ from fidm.classify.features import BlockScaling
 from fidm.classify.tabular import words_in_column
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL, NORMAL, PERMUTATIONS, REPEATS, SCORE
-from fidm.errors import DataError
+from fidm.errors import DataError, remedy
 from fidm.model.channels import Channel
 from fidm.stats import deal_classes
 from fidm.types import Integers
@@ -228,8 +228,8 @@ def _classes(cohort: Cohort, label: str, normal: str) -> tuple[tuple[str, ...], 
     values = words_in_column(
         cohort.participants,
         label,
-        why="so there is nothing to tell apart. Name the column that holds people's status (on the command "
-        "line: --label)",
+        why="so there is nothing to tell apart. Name the column that holds people's status: "
+        + remedy("label", "--label"),
     )
     counted = values.drop_nulls().value_counts().rows()
     found = [name for name, _ in sorted(counted, key=lambda row: (-row[1], row[0]))]
@@ -249,7 +249,7 @@ def _classes(cohort: Cohort, label: str, normal: str) -> tuple[tuple[str, ...], 
     if normal not in found:
         raise DataError(
             f"Nobody's {label} is {normal!r}, so it is not clear who is healthy. There is: {listed}. Name "
-            "one of them (on the command line: --normal)."
+            f"one of them: {remedy('normal', '--normal')}."
         )
     classes = (normal, *(name for name in found if name != normal))
     codes = values.replace_strict(list(classes), range(len(classes)), default=None, return_dtype=pl.Int64)

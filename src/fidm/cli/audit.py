@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from fidm.cli.shared import print_json
 from fidm.errors import DataError, count
-from fidm.present.terminal import note, page, printable, table_of, warn
+from fidm.present.terminal import note, page, printable, progress_bar, table_of, warn
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,7 +46,8 @@ def sample(
     from fidm.grounding.review.audit import sample_audit
 
     require_grounded(study)
-    path = sample_audit(study, n, seed=seed, path=out)
+    with progress_bar("reading"):
+        path = sample_audit(study, n, seed=seed, path=out)
     console = page()
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = [row[:2] for row in csv.reader(file)][1:]
@@ -87,7 +88,8 @@ def score(
     from fidm.grounding.review.audit import score_audit
 
     require_grounded(study)
-    found = score_audit(study, sheet, level=level)
+    with progress_bar("reading"):
+        found = score_audit(study, sheet, level=level)
     if json:
         print_json(asdict(found))
         return
@@ -123,7 +125,8 @@ def verify(
     from fidm.folder import require_grounded
     from fidm.grounding.review.trail import verify_trail
 
-    found = verify_trail(study, expect=expect)
+    with progress_bar("reading"):
+        found = verify_trail(study, expect=expect)
     if not found.n_entries:
         require_grounded(study)
     who = Counter(entry.reviewer for entry in found.entries)
@@ -183,11 +186,12 @@ def agreement(study: Path, *, json: Annotated[bool, Parameter(name="--json")] = 
     if not study.is_dir():
         raise DataError("is not a folder.", source=str(study))
     require_grounded(study)
-    trail = Trail(study)
-    if not trail.decisions:
-        raise DataError(f"has no review decisions yet. Make some: fidm review {study}", source=str(study))
-    pairs = agreements(trail.decisions)
-    found = audits(trail.samples, read_proposed(study), trail.decisions) if trail.samples else []
+    with progress_bar("reading"):
+        trail = Trail(study)
+        if not trail.decisions:
+            raise DataError(f"has no review decisions yet. Make some: fidm review {study}", source=str(study))
+        pairs = agreements(trail.decisions)
+        found = audits(trail.samples, read_proposed(study), trail.decisions) if trail.samples else []
     if json:
         report = {
             "study": str(study),

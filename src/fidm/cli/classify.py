@@ -107,7 +107,7 @@ def classify(
         raise DataError("--representations names none. Leave it out, and the paper's are run.")
     target = writing.target(study)
     require_writable(target)
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         opened = reading.open(study, bars)
         protocol = Protocol(
             representations=names or None,

@@ -33,7 +33,7 @@ def ground_study(
     from fidm.present.next import say_next
     from fidm.present.study import show_grounded
 
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         found = run(study, options, on_progress=bars.step)
     if found.was_interrupted:
         say_notes(["A replacement of this study's tables was interrupted; they are back as they were."])

@@ -1,4 +1,4 @@
-"""``fidm list``: what fidm knows by name, and which installed package each comes from."""
+"""``fidm list``: what fidm knows by name; ``fidm doctor``: what the machine has; ``--install-completion``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fidm.errors import DataError
 from fidm.languages import WORDS
-from fidm.present.terminal import note, page, table_of, warn
+from fidm.present.terminal import note, page, progress_bar, show_checkup, table_of, warn
 from fidm.registry import DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
 
 
@@ -108,3 +108,46 @@ DESCRIBED: Mapping[str, Callable[[Place], str]] = {
     "datasets": lambda place: DATASETS.find(place.name).title,
 }
 """How an entry of each catalogue is described."""
+
+
+def doctor(*, json: Annotated[bool, Parameter(name="--json")] = False) -> int:
+    """Look at this machine: versions, extras, fonts, encoders, servers of language models, folders.
+
+    Nothing is changed, and nothing leaves this machine. Exit code 0: fidm can do its work. 1: it cannot; ✗
+    marks why.
+
+    Parameters
+    ----------
+    json
+        Print what was found as JSON.
+    """
+    from fidm.doctor import examine
+
+    with progress_bar("looking"):
+        found = examine()
+    if json:
+        print(jsons.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        show_checkup(found, page())
+    return 0 if found.can_work else 1
+
+
+def install_completion(*, shell: Literal["bash", "zsh", "fish", "powershell"] | None = None) -> None:
+    """Let the shell complete verbs and options: write its script, and a line that loads it at the start.
+
+    Parameters
+    ----------
+    shell
+        The shell; by default the one this is run from.
+    """
+    from cyclopts.completion.detect import ShellDetectionError
+
+    from fidm.cli.main import app
+
+    try:
+        path = app.install_completion(shell=shell)
+    except ShellDetectionError:
+        raise DataError("Which shell this is cannot be found out. Name it: --shell bash") from None
+    console = page()
+    console.print(f"Wrote {path}", soft_wrap=True, markup=False)
+    note(console, "start a new shell, then press Tab after fidm; run this again after an update of fidm")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from cyclopts import App, Group, Parameter
 from rich.text import Text
 
 import fidm
-from fidm.errors import DataError, FidmError
+from fidm.errors import DataError, FidmError, command_line
 from fidm.present.terminal import aside
 
 ERROR = 2
@@ -30,6 +31,7 @@ app = App(
     "Research use only, not a diagnosis. Everything runs on this machine.",
     version=fidm.__version__,
     result_action="return_value",
+    suppress_keyboard_interrupt=False,  # main() gives the code
 )
 VERBS = {
     "Start here": {
@@ -74,6 +76,7 @@ VERBS = {
             "list:list_names",
             "List channels, formats, grounders, transcribers, languages, tasks, data sets.",
         ),
+        "doctor": ("list:doctor", "Check what this machine has, and what to install."),
     },
 }
 """Every verb: where its function is, and what it does; a verb of two words belongs to a group of verbs."""
@@ -94,6 +97,12 @@ for _group, _verbs in VERBS.items():
             app[_parent[0]].command(f"fidm.cli.{_place}", name=_name, help=_help)
         else:
             app.command(f"fidm.cli.{_place}", name=_name, help=_help, group=GROUPS[_group])
+app.command(
+    "fidm.cli.list:install_completion",
+    name="--install-completion",
+    help="Let the shell complete verbs and options: bash, zsh, fish.",
+    group=GROUPS["More"],
+)
 
 
 def no_studies(*words: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]) -> int:
@@ -118,8 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a terminal without ✓ or η shows ? instead
             stream.reconfigure(errors="replace")
+    logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)  # a letter lacking is said by fidm
     try:
-        code = app(list(sys.argv[1:] if arguments is None else arguments))
+        with command_line():
+            code = app(list(sys.argv[1:] if arguments is None else arguments))
     except FidmError as error:
         aside().print(Text.assemble(("Error: ", "bold red"), str(error)), soft_wrap=True)
         return ERROR

@@ -49,7 +49,7 @@ def matched(
     from fidm.experiments.matched import matched as run
     from fidm.present.experiments import show_matched
 
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         opened, tasks = reading.open_like(like, bars)
         found = run(
             tasks,

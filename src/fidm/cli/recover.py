@@ -65,7 +65,7 @@ def recover(
     from fidm.experiments.recover import recover as run
     from fidm.present.experiments import show_recovery
 
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         opened, tasks = reading.open_like(like, bars)
         found = run(
             tasks,
@@ -143,7 +143,7 @@ def calibrate(
     from fidm.experiments.calibrate import calibrate as run
     from fidm.present.experiments import show_calibration
 
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         opened, tasks = reading.open_like(like, bars)
         found = run(
             tasks,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,7 +65,7 @@ def do_steps(run_with: Callable[[Progress], Iterator[Step]], console: Console | 
     """Do all steps, printing a line for each as soon as it is finished."""
     steps = []
     told: list[str] = []
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         for step in run_with(bars.step):
             steps.append(step)
             if console is not None:
@@ -85,7 +87,9 @@ def say_report(study: Path, console: Console) -> None:
     console.print(NOT_A_DIAGNOSIS, style="dim")
 
 
-def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> None:
+def demo(
+    *, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402, language: str | None = None
+) -> None:
     """Simulate a whole study, read its dialogs, profile the people who spoke, and write the report.
 
     Parameters
@@ -96,6 +100,9 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
         The same seed gives the same people.
     people
         How many simulated people; by default as many as in the paper.
+    language
+        What they speak, such as en or yue (Cantonese); see fidm list languages. By default the language of
+        this terminal (LC_ALL, LC_MESSAGES, LANG) if people can be simulated in it, else English.
     """
     from fidm.present.experiments import say_left_out
     from fidm.present.study import show_demo
@@ -113,7 +120,14 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
             load_task(DEMO_TASK), on_progress=lambda done, of: bars.step("solving", done, of)
         )
         made = simulate_study(
-            study, task=DEMO_TASK, n=people, seed=seed, formats=formats, overwrite=True, on_progress=bars.step
+            study,
+            task=DEMO_TASK,
+            n=people,
+            seed=seed,
+            language=language or spoken_here(os.environ),
+            formats=formats,
+            overwrite=True,
+            on_progress=bars.step,
         )
     show_check(checked, console)
     reasons = ", ".join(f"{reason} ({n})" for reason, n in made.reasons.items())
@@ -133,3 +147,19 @@ def demo(*, out: Path = Path("fidm-demo"), seed: int = 1, people: int = 402) -> 
         "these people are simulated, and made to resemble the paper's",
     )
     say_report(study, console)
+
+
+def spoken_here(environment: Mapping[str, str]) -> str:
+    """Return the language of the terminal if simulated people speak it, else English; any Chinese is yue.
+
+    Examples
+    --------
+    >>> spoken_here({"LANG": "zh_HK.UTF-8"}), spoken_here({"LC_ALL": "C", "LANG": "yue_HK"})
+    ('yue', 'en')
+    """
+    from fidm.simulate.speaking import languages
+
+    known = (environment.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    code = re.split(r"[_.@-]", next(filter(None, known), ""))[0].lower()
+    spoken = "yue" if code == "zh" else code
+    return spoken if spoken in languages() else "en"

@@ -71,7 +71,7 @@ def simulate(
     if chosen != (MIXED,):
         dialogs = True
     here = formats_here() if chosen == (MIXED,) else chosen
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         made = simulate_study(
             study,
             task=task,

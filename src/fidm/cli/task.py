@@ -72,10 +72,11 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
 
         require_format(out)
     spec = read_task(task)
-    model = compile_task(spec)
-    if model.grid is None:
-        raise TaskError("has no map to show.", source=task)
-    values = solve(model)
+    with progress_bar("solving"):
+        model = compile_task(spec)
+        if model.grid is None:
+            raise TaskError("has no map to show.", source=task)
+        values = solve(model)
     done = tuple(filter(None, (name.strip() for name in completed.split(","))))
     console = page()
     show_map(spec, model.grid, values.v[model.grid.states_of(done, phase)], console, done=done, phase=phase)
@@ -115,8 +116,8 @@ def check(
     from fidm.tasks.check import check_task
     from fidm.tasks.compile import load_task
 
-    model = load_task(task)
-    with progress_bar() as bars:
+    with progress_bar("solving") as bars:
+        model = load_task(task)
         result = check_task(model, vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
     if json:
         print_json(result.to_dict())
@@ -169,7 +170,7 @@ def select(
     from fidm.experiments.select import select as run
     from fidm.present.experiments import show_selection
 
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         opened = Reading(task=() if task is None else (task,), skip_bad=skip_bad).open(study, bars)
         cohort, part = opened.part(split)
         found = run(opened.tasks, cohort, folds=folds, seed=seed, by=by, label=label, on_progress=bars.step)

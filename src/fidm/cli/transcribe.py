@@ -63,7 +63,7 @@ def transcribe(
     target = out or home / "talks"
     by = make_transcriber(engine, model=model, prompt=prompt)
     require_writable(target)
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
         found = transcribe_all(
             audio, target, by, language=language, speakers=speakers, again=again, on_progress=bars.step
         )

@@ -13,7 +13,7 @@ import polars as pl
 
 from fidm.channels import parameter_words
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError, count, meant
+from fidm.errors import DataError, FitError, count, meant, remedy
 from fidm.experiments.comparison import (
     CORRELATIONS,
     Comparison,
@@ -217,8 +217,8 @@ def _did(owner: Integers, condition: pl.Series, units: Cohort, data: Data) -> pl
 
 def _said_reference(contrasts: Sequence[str], reference: str | None) -> list[str]:
     base = contrasts[0].partition(" / ")[2]
-    how = "" if reference else ", the lower of two numbers or the condition of most episodes; reference "
-    how += "" if reference else "(--reference) names another"
+    other = f"; {remedy('reference', 'fidm compare --reference')} names another"
+    how = "" if reference else f", the lower of two numbers or the condition of most episodes{other}"
     return [f"Reference: {base}{how}."] if base else []
 
 

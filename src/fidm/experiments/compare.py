@@ -22,7 +22,7 @@ from scipy import optimize, special, stats
 from fidm.channels import parameter_words
 from fidm.cohort import Cohort
 from fidm.defaults import LABEL
-from fidm.errors import DataError, FitError, at_least, count, listed
+from fidm.errors import DataError, FitError, at_least, count, listed, remedy
 from fidm.experiments.changes import compare_within
 from fidm.experiments.comparison import (
     CORRELATIONS,
@@ -626,7 +626,7 @@ def _left_out(people: pl.DataFrame, asked: Sequence[str]) -> list[str]:
     each = {name: int((~without_missing(people.select(name))).sum()) for name in asked}
     told = listed(f"{name} is missing for {n:,}" for name, n in each.items() if n)
     how = (
-        "missing='impute' (--missing impute) imputes what is adjusted for."
+        remedy("missing='impute'", "fidm compare --missing impute") + " imputes what is adjusted for."
         if any(list(each.values())[1:])
         else ""
     )

@@ -12,7 +12,7 @@ from scipy import stats
 
 from fidm.channels import parameter_words
 from fidm.cohort import Cohort
-from fidm.errors import count
+from fidm.errors import count, remedy
 from fidm.fit.common import Data
 from fidm.fit.profile import say_share_inferred
 from fidm.model.channels import Channel
@@ -241,9 +241,11 @@ def say_unequally_inferred(groups: pl.DataFrame, inferred: float) -> list[str]:
         else "They do not count in action sensitivity, but effort is held against them: a difference in "
         "effort may come from how moves were filled in."
     )
+    weight = 0 if inferred else 1
+    other = remedy(f"inferred={weight}", f"fidm compare --inferred {weight}")
     return [
         f"More moves were inferred in {most} than in {least}. {why} See whether the result is the same with "
-        f"inferred moves {'left out (--inferred 0)' if inferred else 'counted (--inferred 1)'}."
+        f"inferred moves {'left out' if inferred else 'counted'} ({other})."
     ]
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from fidm.errors import DataError, listed, meant
+from fidm.errors import DataError, listed, meant, remedy
 from fidm.fit.regression import variables
 from fidm.types import Floats
 
@@ -190,7 +190,11 @@ class Contrasts:
     def notes(self, reference: str | None) -> list[str]:
         """Return how the tables are to be read: what is compared with what, and slopes of interactions."""
         if self.levels:
-            how = "" if reference else f", {LARGEST}"
+            how = (
+                ""
+                if reference
+                else f", {LARGEST}; {remedy('reference', 'fidm compare --reference')} names another"
+            )
             said = [f"Reference: {self.levels[0]}{how}."]
         else:
             said = [f"1 SD of {self.by} is {self.scale:.3g}."]
@@ -208,9 +212,7 @@ class Contrasts:
         return said
 
 
-LARGEST = (
-    "the largest group, or of several the first in alphabetical order; reference (--reference) names another"
-)
+LARGEST = "the largest group, or of several the first in alphabetical order"
 """Which group the others are compared with where none is named."""
 
 
@@ -221,14 +223,18 @@ def _check_interactions(
     plain = [name for name in terms if not is_term(name)]
     for name in interact:
         if name not in plain:
-            hint = meant([name], plain) if plain and name not in columns else f"Add it: --adjust {name}."
+            hint = (
+                meant([name], plain)
+                if plain and name not in columns
+                else f"Add it: {remedy(f'adjust=[{name!r}]', f'--adjust {name}')}."
+            )
             if is_term(name):
                 hint = "Name a column, and adjust for it, too."
             raise DataError(f"interact names {name!r}, which must be a column that is adjusted for. {hint}")
     for name in at:
         if name not in interact:
             hint = (
-                f"Add it: --interact {name}."
+                f"Add it: {remedy(f'interact=[{name!r}]', f'--interact {name}')}."
                 if name in plain
                 else meant([name], interact or plain or columns)
             )

@@ -347,7 +347,7 @@ def _check_comparable(observable: str, candidates: Mapping[str, tuple[Channel, .
     raw = column_values(people.segments, columns.pop())
     refuse(
         effort_problems([part for parts in candidates.values() for part in parts], people),
-        remedy=f"Leave out the families of {observable} that cannot have such values, or repair these rows.",
+        hint=f"Leave out the families of {observable} that cannot have such values, or repair these rows.",
     )
     first: tuple[str, bool, Integers] | None = None
     for name, parts in candidates.items():

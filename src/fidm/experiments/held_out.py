@@ -431,7 +431,7 @@ def tuned(
         raise FitError(f"{channel.name} has no values to try for {name!r}; it can tune: {can}.")
     people = as_cohort(cohort)
     levels = text_levels([channel], people)
-    refuse(effort_problems([channel], people), remedy="Repair them, or leave these observations empty.")
+    refuse(effort_problems([channel], people), hint="Repair them, or leave these observations empty.")
     seen = observed([channel], people, levels)[0]
     reached: dict[float, float] = {}
 

@@ -27,7 +27,7 @@ import numpy as np
 import polars as pl
 
 from fidm.cohort import Cohort, offsets_of
-from fidm.errors import DataError
+from fidm.errors import DataError, remedy
 from fidm.experiments import paper
 from fidm.experiments.shared import FOLDS, cross_validated_auc, learned_truth
 from fidm.fit.factorized import Model
@@ -221,7 +221,9 @@ def matched(
         raise DataError(f"repeat is {repeat} and seed {seed}; repeat must be 1 or more, seed 0 or more.")
     say = on_progress or (lambda doing, done, of: None)
     if like is not None and n is not None:
-        raise DataError(f"n is {n}, but every person of the study gives one pair; leave n (--people) out.")
+        raise DataError(
+            f"n is {n}, but every person of the study gives one pair; leave {remedy('n', '--people')} out."
+        )
     models = TaskSet.of(load_task("grocery") if task is None else task)
     say("people", 0, repeat)
     observed = people_like(models.tasks, 400 if n is None else n, seed=seed) if like is None else like

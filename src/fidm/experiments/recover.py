@@ -28,7 +28,7 @@ from scipy.stats import t
 
 from fidm.channels import CHANNEL_WORDS, SENSITIVITY_WORDS
 from fidm.cohort import Cohort
-from fidm.errors import DataError, one_of
+from fidm.errors import DataError, one_of, remedy
 from fidm.experiments.shared import fit_learnable, learned_truth
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel
@@ -437,7 +437,7 @@ class Variation:
         if self.spread is not None:
             one_of("spread", self.spread, ("study", "paper"))
         if not self.is_like and self.spread == "study":
-            raise DataError("spread='study' needs a study: give like=, or --like STUDY.")
+            raise DataError(f"The spread of a study needs a study: give {remedy('like', '--like STUDY')}.")
         for what in ("effort_sd", "log_sensitivity_sd"):
             value = getattr(self, what)
             if value is not None and not 0 < value <= WIDEST:
@@ -483,7 +483,7 @@ def people_of(tasks: TaskSet, like: Cohort | None, n: int | None, seed: int, few
     if len(people) < fewest:
         raise DataError(
             f"There are {len(people)} people; this needs {fewest} or more. Say how many people like these to "
-            "draw (n, or --people)."
+            f"draw: {remedy('n', '--people')}."
         )
     return people
 

@@ -44,7 +44,7 @@ from scipy.stats import rankdata
 
 from fidm.cohort import Cohort
 from fidm.defaults import BOOTSTRAP
-from fidm.errors import DataError, count, one_of
+from fidm.errors import DataError, count, one_of, remedy
 from fidm.experiments.recover import as_printed, label_of
 from fidm.experiments.shared import by_method, fit_learnable, groups_of
 from fidm.fit.effort_alone import EffortFit, fit_effort
@@ -291,7 +291,8 @@ def reliability(
     if several.any() and protocol.halves == "segments" and unit == "person":
         notes.append(
             "neighbouring segments of an episode are in opposite halves, so what lasts an episode counts as "
-            "the person's, and the reliability may be too high; halves='episodes' deals whole episodes"
+            "the person's, and the reliability may be too high"
+            + remedy("; halves='episodes' deals whole episodes", "")
         )
     if unit == "episode":
         owner = cohort.episode_owner()
@@ -485,7 +486,7 @@ class _Measuring:
         spreads = [learned.population.sd for learned in fit.populations.values()]
         spreads += [fit.prior.sd] if isinstance(fit, Fit) and fit.method == "mle" else []
         if not np.isfinite(spreads).all():
-            notes.append("no reliability by the model: the fit has no prior; fit with method='eb'")
+            notes.append("no reliability by the model: the fit has no prior; the method eb learns one")
             return []
         profile = by_method(fit, "eb").profile(self.cohort, workers=self.protocol.workers)
         rows = []

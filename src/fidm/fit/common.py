@@ -128,7 +128,7 @@ class Data:
         longest: float = np.inf,
     ) -> Data:
         """Check the segments of a cohort and lay out what was observed in them."""
-        refuse(effort_problems(channels, cohort), remedy="Repair them, or leave these observations empty.")
+        refuse(effort_problems(channels, cohort), hint="Repair them, or leave these observations empty.")
         unknown = np.full(len(cohort), np.nan)
         counts = unknown, unknown
         return cls(no_choices(len(cohort)), *_effort(channels, levels, cohort, need_columns, longest, counts))

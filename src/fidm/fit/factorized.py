@@ -16,7 +16,7 @@ import polars as pl
 
 from fidm.cohort import Cohort
 from fidm.defaults import MAX_PEOPLE
-from fidm.errors import FitError, count, one_of
+from fidm.errors import FitError, count, one_of, remedy
 from fidm.fit import sensitivity
 from fidm.fit.common import (
     Data,
@@ -164,7 +164,10 @@ class Model:
         one_of("method", method, ("eb", "mle"), FitError)
         one_of("population", population, ("random", "pooled"), FitError)
         if joint and method == "mle":
-            raise FitError("joint=True is a prior over all parameters; it needs method='eb'.")
+            raise FitError(
+                f"{remedy('joint=True', '--joint')} is a prior over all parameters; it needs "
+                + remedy("method='eb'.", "--method eb.")
+            )
         valid_level(level)
         _check_people(cohort)
         pool = threads(workers)
@@ -418,7 +421,7 @@ def _at_chance(choices: Choices) -> list[str]:
     return [
         f"{SENSITIVITY}: {zero:,} of {known:,} people choose no better than at random by the values of the "
         "task (η is 0). Either they do not pursue its goals, or these values are not what they go by: see "
-        "fidm check, and believes of fidm.Model."
+        f"fidm check{remedy(', and believes of fidm.Model', '')}."
     ]
 
 
@@ -429,5 +432,6 @@ def _left_out(data: Data) -> str:
         return ""
     return (
         f" {inferred / np.nansum(data.n_steps):.0%} of the counted steps are inferred and left out; "
-        "inferred=1 counts them, but then η says how well the planner chooses."
+        f"{remedy('inferred=1', 'fidm fit --inferred 1')} counts them, but then η says how well the planner "
+        "chooses."
     )

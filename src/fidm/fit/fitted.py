@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import fidm
 from fidm.cohort import Cohort
-from fidm.errors import FitError, few, one_of
+from fidm.errors import FitError, few, one_of, remedy
 from fidm.files import whole_file
 from fidm.fit import joint as joints
 from fidm.fit import sensitivity
@@ -606,7 +606,10 @@ def _fit_of(
         kind = entry["kind"]
         if kind not in kinds and kind not in CHANNELS:
             raise FitError(
-                f"uses a channel of the kind {kind!r}. Give its class: load_fit(…, channels=[…]).",
+                f"uses a channel of the kind {kind!r}. "
+                + remedy(
+                    "Give its class: load_fit(…, channels=[…]).", "Name its class in study.toml, [channels]."
+                ),
                 source=source,
             )
         prior = {"mean": 0.0, "sd": math.inf} if entry["prior"] is None else entry["prior"]
@@ -699,7 +702,10 @@ def _check_beliefs(given: Mapping[str, TaskModel | Values], saved: Sequence[Beli
         if task not in given:
             raise FitError(
                 f"was fitted on people who do not see {task} as it is: they go by {what} (sha256 "
-                f"{was.sha256[:12]}). Give it again: load_fit(path, task, believes=…).",
+                f"{was.sha256[:12]}). "
+                + remedy(
+                    "Give it again: load_fit(path, task, believes=…).", "Such a fit is for Python alone."
+                ),
                 source=source,
             )
         if describe(task, given[task]).sha256 != was.sha256:
@@ -716,7 +722,10 @@ def _builtin(saved: dict[str, Any], source: str) -> list[TaskModel]:
     missing = [name for name in names if name not in builtin_tasks()]
     if missing:
         raise FitError(
-            f"was fitted on the task {missing[0]!r}, which is not built in. Give it: load_fit(path, task).",
+            f"was fitted on the task {missing[0]!r}, which is not built in. "
+            + remedy(
+                "Give it: load_fit(path, task).", "Name it in study.toml (tasks), or give it: --task FILE."
+            ),
             source=source,
         )
     return [load_task(name) for name in names]

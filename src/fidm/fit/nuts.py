@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from fidm.errors import FitError, at_least, count, few
+from fidm.errors import FitError, at_least, count, few, remedy
 from fidm.files import whole_file
 from fidm.fit.common import Data, threads
 from fidm.fit.draws import Draws, by_chain
@@ -299,7 +299,8 @@ class Plan:
             known = ", ".join(kind.__name__ for kind in DENSITIES)
             raise FitError(
                 f"{', '.join(odd)} cannot be sampled: there is no log-density for jax. Those that can: "
-                f"{known}. Leave out others by channels= of fidm.Model."
+                f"{known}. Leave out others: "
+                + remedy("channels of fidm.Model.", "[channels] in study.toml.")
             )
         return cls(
             (f"log_{SENSITIVITY}", *(channel.name for channel in channels)),
@@ -731,8 +732,9 @@ def _refuse_hours(seconds: float) -> None:
     """Raise if sampling would take too long, and say how long."""
     if seconds > LONGEST_S:
         raise FitError(
-            f"Sampling would take about {_duration(seconds)} here. Take fewer people, draws or chains, use a "
-            "GPU, or ask for it with however_long=True; keep=FILE lets it go on where it stopped."
+            f"Sampling would take about {_duration(seconds)} here. Take fewer people, draws or chains, or "
+            "use a GPU."
+            + remedy(" Or ask for it: however_long=True; keep=FILE lets it go on where it stopped.", "")
         )
 
 

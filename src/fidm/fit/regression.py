@@ -31,7 +31,7 @@ from polars import selectors as cs
 from scipy import linalg, stats
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError, Problem, count, few, listed, meant
+from fidm.errors import DataError, FitError, Problem, count, few, listed, meant, remedy
 from fidm.fit import offsets
 from fidm.fit.population import degrees, enough_known, errors_of, random_intercepts
 from fidm.fit.profile import told_apart
@@ -457,7 +457,10 @@ def layouts_of(
             raise FitError("cluster widens the standard errors of slopes; it needs regress.")
         return {}, {}
     if method != "eb":
-        raise FitError("regress makes the prior depend on covariates; it needs method='eb'.")
+        raise FitError(
+            f"{remedy('regress', '--regress')} makes the prior depend on covariates; it needs "
+            + remedy("method='eb'.", "--method eb.")
+        )
     wanted = dict.fromkeys(parameters, formulas) if isinstance(formulas, str) else dict(formulas)
     unknown = [name for name in wanted if name not in parameters]
     if unknown:
@@ -469,8 +472,10 @@ def layouts_of(
     if within:
         raise FitError(
             f"{listed(within)} is a column of the episodes; regress takes columns of the participants. How "
-            f"people change with it: fidm.compare(task, cohort, by={within[0]!r}), or fidm compare STUDY "
-            f"--by {within[0]}."
+            "people change with it: "
+            + remedy(
+                f"fidm.compare(task, cohort, by={within[0]!r}).", f"fidm compare STUDY --by {within[0]}."
+            )
         )
     for formula in dict.fromkeys(wanted.values()):
         found[formula] = Layout.of(participants, formula)

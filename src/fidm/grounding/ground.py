@@ -31,7 +31,7 @@ from fidm.cohort import (
     Cohort,
     offsets_of,
 )
-from fidm.errors import GroundingError
+from fidm.errors import GroundingError, remedy
 from fidm.grounding.base import Grounder, Reading
 from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
 from fidm.grounding.route.program import Program, write_program
@@ -278,7 +278,7 @@ def ground(
         raise GroundingError(
             f"{len(strange)} of {len(items)} dialogs name a language that cannot be read, the first of them "
             f"that of {strange[0].participant!r}. Built in: {', '.join(languages())}. Say which it is "
-            "(language, or --language on the command line), or give a language file."
+            f"({remedy('language', 'language in grounding.toml')}), or give a language file."
         )
     timed = [item for item in items if any(turn.is_timed for turn in item.turns)]
     is_mixed = len({shows_pauses(item.format) for item in timed}) == 2

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import polars as pl
 
 from fidm.cohort import NO_ACTION, PROBLEM_SCHEMA
-from fidm.errors import DataError, Problem, count
+from fidm.errors import DataError, Problem, count, remedy
 from fidm.tasks.stack import TaskSet
 
 RESERVED = ("_row", "_episode", "_task", "_end", "_person", "_name", "_code", "_p", "_place", "_known")
@@ -219,7 +219,7 @@ def refusal(problems: pl.DataFrame, source: str) -> DataError:
     people = problems["participant"].drop_nulls().n_unique()
     return DataError(
         f"{count(problems.height, 'problem')}, with {count(people, 'participant')}. Repair what is "
-        "wrong, or leave these people out with strict=False (on the command line: --skip-bad).",
+        f"wrong, or leave these people out with {remedy('strict=False', '--skip-bad')}.",
         source=source,
         problems=[
             Problem(

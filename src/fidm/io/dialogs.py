@@ -35,7 +35,7 @@ from typing import Any, Literal
 import polars as pl
 
 from fidm.cohort import PROBLEM_SCHEMA
-from fidm.errors import DataError, Problem, count
+from fidm.errors import DataError, Problem, count, remedy
 from fidm.files import whole_file
 from fidm.io.formats import table
 from fidm.io.formats.base import (
@@ -295,7 +295,7 @@ def _by_suffix(path: Path, known: Mapping[str, Format]) -> Format:
         raise BrokenError(
             "has a suffix that no known format has.",
             None,
-            f"Known are {', '.join(known)}; or name the format with format=.",
+            f"Known are {', '.join(known)}{remedy('; or name the format with format=', '')}.",
         )
     return found
 
@@ -393,7 +393,7 @@ def _refusal(problems: pl.DataFrame, n_files: int) -> DataError:
     bad = problems["table"].n_unique()
     return DataError(
         f"{count(problems.height, 'problem')} in {bad:,} of {count(n_files, 'file')}. Repair what is "
-        "wrong, or leave these files out with strict=False (on the command line: --skip-bad).",
+        f"wrong, or leave these files out with {remedy('strict=False', '--skip-bad')}.",
         problems=[
             Problem(row["problem"], row["table"], row["row"], row["hint"])
             for row in problems.iter_rows(named=True)

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.cohort import Cohort, no_problems, offsets_of
-from fidm.errors import DataError, Problem
+from fidm.errors import DataError, Problem, remedy
 from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.counts import Bernoulli, NegativeBinomial
@@ -383,14 +383,16 @@ def _design_problems(channel: Channel, cohort: Cohort, owner_offsets: NDArray[np
 def refuse(
     problems: pl.DataFrame,
     *,
-    remedy: str = "Repair them, or leave these people out with Model.check(cohort, strict=False).",
+    hint: str = "",
 ) -> None:
-    """Raise if there are problems, with all of them."""
+    """Raise if there are problems, with all of them, and how to get round them."""
     if problems.height:
+        leave_out = remedy("Model.check(cohort, strict=False)", "--skip-bad")
+        hint = hint or f"Repair them, or leave these people out with {leave_out}."
         rows, people = problems.height, problems["participant"].n_unique()
         raise DataError(
             f"{rows:,} row{'s' * (rows > 1)} of {people:,} participant{'s' * (people > 1)} cannot be used; "
-            f"rows are counted as in the cohort. {remedy}",
+            f"rows are counted as in the cohort. {hint}",
             problems=[
                 Problem(
                     row["problem"],

@@ -14,10 +14,11 @@ import io
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, cast
 
 import numpy as np
 from matplotlib import font_manager, rc_context, rcParams
@@ -68,8 +69,9 @@ class FontWarning(UserWarning):
 
 
 def families() -> list[str]:
-    """Return the fonts to draw names with: the usual ones, then an installed one with Chinese characters."""
-    return [*rcParams["font.family"], *chinese_families()]
+    """Return the fonts to draw names with: installed ones, the last with Chinese characters."""
+    usual = [name for name in rcParams["font.family"] if _face(name)] or ["DejaVu Sans"]  # as matplotlib does
+    return [*usual, *chinese_families()]
 
 
 @functools.cache
@@ -187,10 +189,28 @@ def _needs_letter(code: int) -> bool:
 def _letters(names: tuple[str, ...]) -> frozenset[int]:
     """The characters these fonts have together."""
     found: set[int] = set()
-    for name in names:
-        path = fontManager.findfont(FontProperties(family=[name]))
-        found.update(get_font(path).get_charmap())
+    for face in filter(None, map(_face, names)):
+        found.update(get_font(fontManager.findfont(face)).get_charmap())
     return frozenset(found)
+
+
+def _face(name: str) -> FontProperties | None:
+    """The most usual face of a font, or of a generic family such as sans-serif, if one is installed.
+
+    matplotlib logs what it cannot find, so it is asked for nothing else.
+    """
+    listed = cast("Mapping[str, Sequence[str]]", rcParams)
+    for family in listed.get(f"font.{name}", ()) if name in font_manager.font_family_aliases else (name,):
+        faces = [one for one in fontManager.ttflist if one.name == family and Path(one.fname).is_file()]
+        if faces:
+            return FontProperties(family=[family], weight=min(faces, key=_unusual).weight)
+    return None
+
+
+def _unusual(face: font_manager.FontEntry) -> tuple[bool, float]:
+    """How far a face is from upright letters of usual weight."""
+    weight = font_manager.weight_dict.get(str(face.weight), face.weight)
+    return face.style != "normal", abs(float(weight) - 400)
 
 
 def _has_sample(name: str) -> bool:

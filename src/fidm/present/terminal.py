@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from rich import box
 from rich.cells import cell_len
@@ -24,6 +24,9 @@ from rich.progress import (
 )
 from rich.table import Table
 from rich.text import Text
+
+if TYPE_CHECKING:
+    from fidm.doctor import Checkup
 
 
 class _Console(Console):
@@ -127,6 +130,21 @@ def _lines(console: Console, sentence: str) -> str:
     return wrapped.fill(printable(sentence))
 
 
+CHECKED = {"ok": ("✓", "green"), "lacking": ("–", "yellow"), "problem": ("✗", "bold red")}
+"""How what was looked at is marked, and in which colour."""
+
+
+def show_checkup(found: Checkup, console: Console) -> None:
+    """Print what this machine has, and below each thing it lacks what to do about it."""
+    for one in found.checks:
+        line = Text.assemble(CHECKED[one.status], f" {one.name:<15} ", printable(one.said))
+        console.print(line, soft_wrap=True)
+        if one.remedy:
+            console.print(Text(f"    {printable(one.remedy)}", "dim"), soft_wrap=True)
+    console.print()
+    state(console, "fidm can do its work here." if found.can_work else "fidm cannot do its work: see ✗.")
+
+
 class RateColumn(ProgressColumn):
     """How many are done per second, or how long one takes."""
 
@@ -141,9 +159,9 @@ class RateColumn(ProgressColumn):
 class Bars:
     """Where work reports how far it is."""
 
-    def __init__(self, progress: Progress | None) -> None:
+    def __init__(self, progress: Progress | None, doing: str) -> None:
         self._progress = progress
-        self._bar = progress.add_task("", total=None) if progress else None
+        self._bar = progress.add_task(doing, total=None) if progress else None
 
     def step(self, doing: str, done: int, of: int) -> None:
         """Say what is being done, and how much of it is done."""
@@ -154,22 +172,22 @@ class Bars:
 
 
 @contextmanager
-def progress_bar(*, rates: bool = False) -> Iterator[Bars]:
-    """Draw a bar while the block runs; draw nothing where the error stream is no terminal.
+def progress_bar(doing: str = "") -> Iterator[Bars]:
+    """Draw a bar with the rate and the time left while the block runs.
 
-    With ``rates``, the rate and the time left are shown, too.
+    Nothing is drawn where the error stream is no terminal.
     """
     console = aside()
     if not console.is_terminal:
-        yield Bars(None)
+        yield Bars(None, doing)
         return
-    columns: tuple[ProgressColumn, ...] = (
+    columns = (
         TextColumn("[dim]{task.description:<20}"),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        RateColumn(),
+        TimeRemainingColumn(),
     )
-    if rates:
-        columns = (*columns, RateColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        yield Bars(progress)
+        yield Bars(progress, doing)

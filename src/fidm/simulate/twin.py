@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, at_least
+from fidm.errors import DataError, at_least, remedy
 from fidm.files import contents, whole_folder, writing
 from fidm.io.dialogs import formats as known_formats
 from fidm.io.dialogs import write as write_dialog
@@ -272,8 +272,8 @@ def _replaced(target: Path, overwrite: bool) -> list[str]:
     there = contents(target)
     if there and not overwrite:
         raise DataError(
-            "exists already. Choose another folder, or replace it: overwrite=True (on the command line: "
-            "--overwrite).",
+            "exists already. Choose another folder, or replace it: "
+            + remedy("overwrite=True.", "--overwrite."),
             source=str(target),
         )
     if there and not _is_ours(target):

@@ -21,7 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy import special
 
-from fidm.errors import DataError, TaskError
+from fidm.errors import DataError, TaskError, remedy
 from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats, Integers
@@ -63,7 +63,7 @@ class Floor(NamedTuple):
         if task.grid is None:
             raise TaskError(
                 f"{task.name} has no map, so nobody can walk on it. Walkers need a task drawn in a task "
-                'file, without a horizon; agent="model" acts on any task.'
+                f"file, without a horizon; {remedy('the agent', '--agent')} model acts on any task."
             )
         states, spec = task.grid, task.grid.spec
         n_cells, n_targets = states.grid.n_cells, len(spec.targets)

@@ -318,7 +318,7 @@ def download(name: str, *, data: Data = None) -> int:
     console = page()
     console.print(terms(dataset))
     fetched = 0
-    with progress_bar(rates=True) as bars:
+    with progress_bar() as bars:
 
         def step(doing: str, done: int, of: int) -> None:
             nonlocal fetched

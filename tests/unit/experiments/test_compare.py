@@ -153,7 +153,7 @@ def test_whoever_lacks_what_is_asked_for_is_left_out_and_counted():
     gaps = people.with_participants(people.participants.with_columns(age=lost))
     found = fidm.compare(task, gaps, by="keen", adjust=["age"], channels=())
     (said,) = [said for said in found.notes if said.startswith("Left out")]
-    assert said.startswith("Left out: 3 people; age is missing for 3. missing='impute' (--missing impute)")
+    assert said.startswith("Left out: 3 people; age is missing for 3. missing='impute' imputes")
     assert found.groups["people"].sum() == 77
 
 
@@ -356,12 +356,12 @@ def test_a_curve_is_adjusted_for():
     [
         (
             {"interact": ["age"]},
-            "interact names 'age', which must be a column that is adjusted for. Add it: --ad",
+            "interact names 'age', which must be a column that is adjusted for. Add it: adjust=['age']",
         ),
         (
             {"adjust": ["age"], "at": {"age": [60]}},
             "at gives values of 'age', but interact does not name it, so the difference is the same at all of its "
-            "values. Add it: --interact age.",
+            "values. Add it: interact=['age'].",
         ),
         (
             {"adjust": ["age"], "interact": ["aeg"]},
@@ -517,7 +517,7 @@ def test_what_groups_are_compared_with_is_said():
     largest = fidm.compare(task, people, by="site", channels=())
     base = largest.groups.sort("people")["group"][-1]
     assert largest.notes[0].startswith(f"Reference: {base}, the largest group")
-    assert largest.notes[0].endswith("reference (--reference) names another.")
+    assert largest.notes[0].endswith("; reference names another.")
     number = fidm.compare(task, people, by="age", channels=())
     assert number.notes[0] == f"1 SD of age is {people.participants['age'].std():.3g}."
 

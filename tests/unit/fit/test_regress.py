@@ -71,7 +71,9 @@ def test_a_comparison_learns_the_same():
 def test_a_column_of_the_episodes_is_sent_to_where_people_are_compared_with_themselves():
     people = cohort()
     visited = replace(people, episodes=people.episodes.with_columns(visit=pl.lit(1)))
-    with pytest.raises(fidm.FitError, match=r"visit is a column of the episodes.*compare STUDY --by visit"):
+    with pytest.raises(
+        fidm.FitError, match=r"visit is a column of the episodes.*fidm.compare\(task, cohort, by='visit'\)"
+    ):
         fidm.Model(task(), regress="age + visit").fit(visited)
 
 

@@ -64,6 +64,34 @@ def test_without_such_a_font_boxes_are_drawn_with_one_warning_that_says_what_to_
     pixels(figure)  # warnings are errors here: matplotlib has none
 
 
+@pytest.mark.parametrize("gone", [False, True], ids=["listed and gone", "not there"])
+@pytest.mark.parametrize("family", ["sans-serif", "Helvetica Neue", "fantasy"])
+def test_matplotlib_is_asked_for_no_font_that_is_not_here(family, gone, monkeypatch, caplog):
+    """It logged "findfont: …" once for every face that is not quite as usual, where no font has Chinese."""
+    manager = font_manager.fontManager
+    chinese = {one.name for one in manager.ttflist if fonts._has_sample(one.name)}
+    lost = [
+        one if one.name not in chinese else replace(one, fname=f"{one.fname}.gone")
+        for one in manager.ttflist
+        if not (gone and one.name in chinese)
+    ]
+    monkeypatch.setattr(manager, "ttflist", lost)
+    monkeypatch.setattr(font_manager, "findSystemFonts", list)
+    monkeypatch.setitem(fonts.rcParams, "font.family", [family])
+    for remembered in (fonts.chinese_families, fonts._letters, manager._findfont_cached):
+        remembered.cache_clear()
+    try:
+        with caplog.at_level("WARNING"):
+            assert fonts.chinese_families() == ()
+            pixels(written("a map"))
+            with pytest.warns(fonts.FontWarning):
+                pixels(written("買菜"))
+    finally:
+        for remembered in (fonts.chinese_families, fonts._letters, manager._findfont_cached):
+            remembered.cache_clear()
+    assert [record.getMessage() for record in caplog.records] == []
+
+
 def test_by_default_python_shows_the_warning_once(no_chinese_font, monkeypatch):
     monkeypatch.setattr(fonts, "__warningregistry__", {}, raising=False)
     with warnings.catch_warnings(record=True) as said:

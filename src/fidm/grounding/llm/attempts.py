@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from fidm.errors import GroundingError
+from fidm.errors import GroundingError, remedy
 from fidm.grounding.base import Context, Segment
 from fidm.grounding.llm.answers import InvalidAnswerError, closed, response_format
 from fidm.grounding.llm.client import (
@@ -206,7 +206,8 @@ class Asker:
                 if len(names) != 1:
                     known = ", ".join(Path(name).name for name in names[:20]) or "none"
                     raise GroundingError(
-                        f"The server has {len(names)} models ({known}). Say which one with model=…",
+                        f"The server has {len(names)} models ({known}). Say which one: "
+                        + remedy("model=NAME.", "model in grounding.toml, or fidm ground --model NAME."),
                         source=self.client.url,
                     )
                 self._model = names[0]

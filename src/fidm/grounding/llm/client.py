@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from fidm.errors import GroundingError
+from fidm.errors import GroundingError, remedy
 from fidm.files import Contents, PrivateFile
 
 if TYPE_CHECKING:
@@ -54,14 +54,15 @@ def check_address(base_url: str, *, allow_remote: bool) -> tuple[str, Literal["l
     if url.scheme not in ("http", "https") or not url.host or url.userinfo or url.query or url.fragment:
         raise GroundingError(
             "The address of a server looks like http://127.0.0.1:8080/v1, without a password or a query. "
-            "Give a key as api_key."
+            + remedy("Give a key as api_key.", f"A key is taken from {API_KEY}.")
         )
     path = url.path.rstrip("/") or "/v1"
     local = is_loopback(url.host)
     if not local and not allow_remote:
         raise GroundingError(
             f"The server {url.host!r} is not on this machine, so what people said would leave it. Use a "
-            "server at 127.0.0.1, or say allow_remote=True if the study's rules permit it; that is recorded.",
+            f"server at 127.0.0.1, or {remedy('say allow_remote=True', 'run fidm ground --allow-remote')} if "
+            "the study's rules permit it; that is recorded.",
             source=str(url),
         )
     return str(url.copy_with(path=path)), "loopback" if local else "remote"
@@ -90,6 +91,9 @@ def is_loopback(host: str) -> bool:
 
 logger = logging.getLogger(__name__)
 
+API_KEY = "FIDM_API_KEY"
+"""The environment variable that holds a server's key; a key on the command line could be seen by others."""
+
 MAX_BODY_BYTES = 16_000_000
 MAX_WAIT_S = 60.0
 FIRST_WAIT_S = 0.5
@@ -114,14 +118,11 @@ THINKING_OFF = {"chat_template_kwargs": {"enable_thinking": False, "thinking": F
 
 
 class UnansweredError(GroundingError):
-    """One call got no answer that can be used; others may.
-
-    ``code`` says why, see :data:`FAILURES`.
-    """
+    """One call got no answer that can be used; others may. ``code`` is why, see :data:`FAILURES`."""
 
     def __init__(self, code: str) -> None:
         self.code = code
-        super().__init__(f"The language model's server gave no answer ({code}).")
+        super().__init__(f"The language model gave no answer: {FAILURES[code]}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +191,7 @@ class ChatClient:
         self.timeout_s, self.retries = timeout_s, retries
         headers = {"Accept": "application/json", "Accept-Encoding": "identity"}
         if api_key and not (api_key.isascii() and api_key.isprintable()):
-            raise GroundingError("The api_key has characters that no key has. Was it copied whole?")
+            raise GroundingError("The API key has characters that no key has. Was it copied whole?")
         if api_key:
             headers["Authorization"] = f"Bearer {api_key}"
         self._http = self._httpx.Client(
@@ -225,7 +226,7 @@ class ChatClient:
             if content is not None:
                 read_reply(found)
         except UnansweredError as error:
-            logger.warning("A call got no answer (%s).", error.code)
+            logger.warning("A call got no answer: %s.", FAILURES[error.code])
             if error.code != "beyond_context" and self._failed(*before) >= MOST_IN_A_ROW:
                 raise GroundingError(
                     f"The language-model server answers no more: {FAILURES[error.code]}, after as much for "
@@ -306,11 +307,12 @@ class ChatClient:
         if 300 <= status < 400:
             what = "The server points to another address, which is not followed. Give the final address."
         else:
+            give = remedy("Give it as api_key", f"Put it into the environment variable {API_KEY}")
             what = {
                 400: "The server does not understand the request. Is it an OpenAI-compatible chat server, "
                 "and can the model chat?",
-                401: "The server wants an API key, or another one. Give it as api_key.",
-                403: "The server refuses access. Give an API key as api_key, or ask whoever runs it.",
+                401: f"The server wants an API key, or another one. {give}.",
+                403: f"The server refuses access. Does it want an API key? {give}, or ask whoever runs it.",
                 404: "The server knows no such address or model. The address usually ends in /v1; name one "
                 "of the server's models.",
                 422: "The server refuses the request. Is it an OpenAI-compatible chat server?",

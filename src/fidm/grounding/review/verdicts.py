@@ -446,8 +446,8 @@ OF_MODELS: Mapping[str, str] = {
 
 MEANINGS: Mapping[str, str] = {
     **{str(code): words for code, words in MEANING.items()},
-    **OF_RULES,
     **OF_MODELS,
+    **OF_RULES,
     **REVIEW_MEANING,
 }
 """All of them: issues of the replay, doubts of the built-in grounders, and those that come from reviews."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from fidm.errors import DataError, Problem, count, few, listed, meant
+from fidm.errors import DataError, Problem, count, few, listed, meant, remedy
 from fidm.io.formats.base import Flaw, Happening, RawFile, RawTurn, clean
 from fidm.io.sheets import SHEETS, TEXTS, read_table, table_columns
 from fidm.talk import ROLES, Mark, Role, Transcript, Turn
@@ -276,10 +276,6 @@ def _agreed(people: Mapping[str, Mapping[str, str]], speakers: set[str]) -> dict
     }
 
 
-WHO_HINT = (
-    'Say who they are: roles={"NAME": "participant", …}, or [speakers] in grounding.toml; "" is a speaker '
-    "without a name."
-)
 NO_SECONDS = "Times are in seconds; are these milliseconds?"
 SLOW_S, SLOWEST = 60.0, 0.5
 """Turns this long on average, with fewer characters per second than that, are in another unit."""
@@ -297,7 +293,11 @@ def _named(turns: list[RawTurn], roles: Mapping[str, Role]) -> tuple[list[Turn],
         found.append(Turn(name, *times, turn.text, role or "other", turn.line, turn.words, turn.marks))
     speakers = list(dict.fromkeys(turn.speaker for turn in found))
     sure = _are_speakers(turns)
-    hint = f"The speakers of the file are {shown_names(speakers, are_names=sure)}. {WHO_HINT}"
+    say = remedy('roles={"NAME": "participant", …}, or [speakers] in', "[speakers] in the study's")
+    hint = (
+        f"The speakers of the file are {shown_names(speakers, are_names=sure)}. Say who they are: {say} "
+        'grounding.toml; "" is a speaker without a name.'
+    )
     if unknown:
         are = " is" if len(unknown) == 1 else "s are"
         what = f"{len(unknown)} speaker{are} not known: {shown_names(list(unknown), are_names=sure)}."

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from fidm.errors import remedy
 from fidm.io.formats.base import (
     BrokenError,
     Flaw,
@@ -167,7 +168,8 @@ def _file(
         missing = [name for name in needed if names[name] not in row and name not in told]
         for name in missing:
             told.add(name)
-            hint = f"Say which it is: columns={{{name!r}: …}}, or [columns] in grounding.toml."
+            say = remedy(f"columns={{{name!r}: …}}, or [columns] in", f"{name} in [columns] of the study's")
+            hint = f"Say which it is: {say} grounding.toml."
             hint = f"{_columns_of(row)} {hint if name == names[name] else ''}".strip()
             file.flaws.append(Flaw(f"{NO_COLUMN} {names[name]!r}.", line or 1, hint))
         absent = [name for name in options.columns if name not in NEEDED and names[name] not in row]
