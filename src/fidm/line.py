@@ -63,14 +63,13 @@ from fidm.grounding.store import (
 from fidm.io.columns import count_reasons, excluded_people
 from fidm.io.study import Study, read_manifest
 from fidm.model.gaps import Gaps, forecast, learners_of, left_out, scripts_used
-from fidm.omissions import Omission
 from fidm.record import plain
 from fidm.registry import GROUNDERS
 from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
-from fidm.types import Progress
+from fidm.types import Omission, Progress
 
 if TYPE_CHECKING:
     from fidm.classify.question import Protocol

@@ -16,7 +16,7 @@ import polars as pl
 
 from fidm.cohort import no_problems
 from fidm.errors import DataError
-from fidm.omissions import Omission
+from fidm.types import Omission
 
 Role = Literal["participant", "assessor", "other"]
 """Who a speaker is in the task; ``other`` is anybody whose talk is not part of the dialog."""

@@ -52,9 +52,9 @@ from fidm.io.formats.base import (
     tidy,
 )
 from fidm.io.formats.checks import KNOWN, Asked, Roles, load_roles, same_talk, transcripts_of
-from fidm.omissions import Omission, omission
 from fidm.registry import FORMATS
 from fidm.talk import Transcript, Transcripts, Turn
+from fidm.types import Omission, omission
 
 logger = logging.getLogger(__name__)
 

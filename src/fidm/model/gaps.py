@@ -12,8 +12,7 @@ from polars import selectors as cs
 from fidm.cohort import ANY_SCRIPT, NO_SCRIPT, PAUSES_INCLUDED, SCRIPT, Cohort
 from fidm.errors import count
 from fidm.model.effort import awaits_review, far_longer, inferred_moves
-from fidm.omissions import Omission, omission
-from fidm.types import Flags
+from fidm.types import Flags, Omission, omission
 
 FEWEST_VALUES = 3
 """Episodes with fewer different measured values may be alike by chance."""

@@ -20,7 +20,6 @@ from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
 from fidm.model.gaps import forecast, left_out, named, say_counted, say_forecast, segment_uses
-from fidm.omissions import Omission, kept_omissions, omission
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence
@@ -42,7 +41,7 @@ from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
-from fidm.types import Values
+from fidm.types import Omission, Values, kept_omissions, omission
 
 NOBODY = (
     "Nobody has audited this grounding. Draw a random sample with fidm audit sample, or judge one in "
