@@ -75,9 +75,11 @@ LINES = (
     "1 turn left out: said by speakers with the role other (P0000002)",
     "1 turn left out: no words (P0000002)",
     "1 turn left out of durations and pauses: no times (P0000002)",
-    "1 participant left out of comparisons by the columns of participants.csv: no row in it (P0000008)",
-    "1 fact left out: the dialogs' files say another age than participants.csv, which counts (P0000001)",
-    "1 episode left out: rows of episodes.csv without a dialog (P0000001)",
+    "1 participant left out of comparisons by columns of the table: no row in the table of participants "
+    "(P0000008)",
+    "1 fact left out: the dialogs' files say another age than the table of participants, which counts "
+    "(P0000001)",
+    "1 episode left out: rows of the table of episodes without a dialog (P0000001)",
     "1 participant has no dialog: X99",
     "no moves were read in dialogs of 1 participant; look at them in fidm review: P0000003",
     "1 participant excluded: moved away (1)",

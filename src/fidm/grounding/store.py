@@ -214,10 +214,9 @@ def unmatched(study: str | Path, grounded: Grounded) -> list[Omission]:
     people = known_participants(study) if "participants" in given else None
     found: list[Omission] = []
     if people is not None:
-        file = given["participants"].name
         lost = ids.filter(~ids.is_in(people["participant"].implode())).to_list()
-        of = f"comparisons by the columns of {file}"
-        found += omission("participant", "no row in it", lost, of=of)
+        of = "comparisons by columns of the table"
+        found += omission("participant", "no row in the table of participants", lost, of=of)
         rows = {row["participant"]: row for row in people.iter_rows(named=True)}
         differ: dict[str, list[str]] = {}
         for dialog in grounded.dialogs:
@@ -226,14 +225,18 @@ def unmatched(study: str | Path, grounded: Grounded) -> list[Omission]:
                 if value and name in own and not _same_fact(own[name], value):
                     differ.setdefault(name, []).append(dialog.transcript.participant)
         for name, who in differ.items():
-            why = f"the dialogs' files say another {name} than {file}, which counts"
+            why = f"the dialogs' files say another {name} than the table of participants, which counts"
             found += omission("fact", why, list(dict.fromkeys(who)))
     table, _ = _given(study, "episodes")
     if "episodes" in given and table is not None and "episode" in table.columns:
         known = table.select("participant", natural(pl.col("episode")))
         alone = known.join(grounded.cohort.episode_keys(), on=["participant", "episode"], how="anti")
-        why = f"rows of {given['episodes'].name} without a dialog"
-        found += omission("episode", why, alone["participant"].to_list(), n=alone.height)
+        found += omission(
+            "episode",
+            "rows of the table of episodes without a dialog",
+            alone["participant"].to_list(),
+            n=alone.height,
+        )
     return found
 
 
