@@ -6,9 +6,10 @@ if it was made by this version, on these tasks, from these data and, where a fit
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
+from fidm.grounding.store import given_tables
 from fidm.io.columns import count_reasons, say_reasons
 from fidm.io.dialogs import read
 from fidm.io.formats.checks import load_roles
@@ -303,7 +305,7 @@ def read_talks(
     them; ``skip_bad`` leaves out dialogs that cannot be read.
     """
     chosen = read_settings(study)
-    place = talks if talks is not None else study / chosen.talks
+    place = talks if talks is not None else Path(os.path.normpath(study / chosen.talks))
     if not place.exists():
         if talks is None:
             return None
@@ -320,7 +322,9 @@ def read_talks(
         if on_progress is None
         else lambda done, of: on_progress("reading dialogs", done, of),
     )
-    return chosen.in_languages(found)
+    own = [os.path.relpath(path, place) for path in given_tables(study).values()]
+    left = [more for one in found.omissions for more in (one.without(own) if one.what == "file" else [one])]
+    return chosen.in_languages(replace(found, omissions=tuple(left)))
 
 
 def lacks_grounding(folder: Path) -> bool:

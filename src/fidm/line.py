@@ -48,6 +48,7 @@ from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.rules.language import better_task, task_fit
 from fidm.grounding.settings import ASKING, GroundingFile, read_settings
+from fidm.grounding.speakers import say_heard
 from fidm.grounding.store import (
     ANSWERS,
     FOLDER,
@@ -108,6 +109,7 @@ class GroundedStudy:
     meant_task: str = ""
     # What was left out when the dialogs were read, and what they and the lab's tables do not share.
     omissions: tuple[Omission, ...] = ()
+    heard: str = ""  # who was heard in the dialogs, by the names of speakers
 
     @property
     def reasons(self) -> Mapping[str, int]:
@@ -278,6 +280,7 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         gaps=gaps,
         meant_task=_meant_task(dialogs, name, chosen.language),
         omissions=(*dialogs.omissions, *unmatched(study, final)),
+        heard=say_heard(dialogs),
     )
 
 

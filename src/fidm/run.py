@@ -65,6 +65,7 @@ class Step:
     outcome: Outcome  # whether there was anything to do
     said: str  # what was done, or why the step was left out
     warnings: tuple[str, ...] = ()  # what a reader must not miss
+    notes: tuple[str, ...] = ()  # what it was made from, in words
 
 
 class Done(NamedTuple):
@@ -73,6 +74,7 @@ class Done(NamedTuple):
     said: str
     wrote: list[Path]
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def run_line(
@@ -201,7 +203,7 @@ class _Line:
             said += f" ({in_effort:,} count in effort, {in_choices:,} can count in action sensitivity)"
         tables = [path for one in TABLES for path in self.folder.glob(f"{one}.parquet")]
         wrote = [self.folder / FOLDER / "provenance.json", *tables]
-        return Done(f"{said}, {review:.1%} marked for review", wrote, found.warnings)
+        return Done(f"{said}, {review:.1%} marked for review", wrote, found.warnings, (found.heard,))
 
     def fit(self) -> Done:
         """Learn what people share, and profile everybody."""
@@ -328,7 +330,8 @@ class _Memory:
         known = self.steps.get(name, {})
         is_same = known.get("made_from") == made_from and not self.again
         if is_same and all(_file_hash(line.folder / path) == old for path, old in known["wrote"].items()):
-            return Step(name, "up to date", known["said"], tuple(known.get("warnings", ())))
+            more = (tuple(known.get(one, ())) for one in ("warnings", "notes"))
+            return Step(name, "up to date", known["said"], *more)
         try:
             done = do()
         except FidmError as error:
@@ -339,11 +342,11 @@ class _Memory:
             line._opened = None
             made_from = _hash(line.inputs(name), line.options(name))  # it names its task in study.toml
         hashes = {path.relative_to(line.folder).as_posix(): _file_hash(path) for path in done.wrote}
-        told = {"said": done.said, "warnings": list(done.warnings)}
+        told = {"said": done.said, "warnings": list(done.warnings), "notes": list(done.notes)}
         self.steps[name] = {"made_from": made_from, "wrote": hashes, **told}
         with whole_file(self.path) as part:
             part.write_text(json.dumps({"schema": SCHEMA, "steps": self.steps}, indent=1) + "\n", "utf-8")
-        return Step(name, "done", done.said, done.warnings)
+        return Step(name, "done", done.said, done.warnings, done.notes)
 
     def wrote(self, name: str, path: Path) -> bool:
         """Whether a file is as the step left it."""

@@ -164,6 +164,10 @@ class Omission:
         of, who = (f" of {self.of}" if self.of else ""), (f" ({few(self.who)})" if self.who else "")
         return f"{count(self.n, self.what)} left out{of}: {self.why}{who}"
 
+    def without(self, who: Collection[str]) -> list[Omission]:
+        """Return the same without some of those concerned; nothing where nobody else is."""
+        return omission(self.what, self.why, [one for one in self.who if one not in who], of=self.of)
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values."""
         return {**asdict(self), "who": list(self.who)}

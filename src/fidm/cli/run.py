@@ -73,6 +73,7 @@ def do_steps(run_with: Callable[[Progress], Iterator[Step]], console: Console | 
                 said = (printable(step.said + more), "dim")
                 line = Text.assemble(MARKS[step.outcome], f" {step.step:<12} ", said)
                 console.print(line, soft_wrap=True)
+                note(console, *step.notes)
                 warn(console, *(one for one in step.warnings if one not in told))
                 told += step.warnings
     return steps

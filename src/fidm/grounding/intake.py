@@ -33,13 +33,12 @@ from fidm.grounding.rules.language import (
 from fidm.grounding.settings import FILE, GroundingFile, read_settings
 from fidm.grounding.speakers import DialogFile, WayWords, dialog_file, told, words_of
 from fidm.io.dialogs import formats, name_pattern, read
-from fidm.io.formats.base import BrokenError, Format, Options, RawFile, files_below, read_file
+from fidm.io.formats.base import RECORDINGS, BrokenError, Format, Options, RawFile, files_below, read_file
 from fidm.io.formats.checks import KNOWN, Roles, who_is
 from fidm.io.formats.table import NO_COLUMN
 from fidm.io.formats.whisper import NO_DIALOG
 from fidm.io.sheets import SHEETS
 from fidm.io.study import TABLES, read_manifest
-from fidm.io.transcribe import RECORDINGS
 from fidm.languages import WORDS, languages_with
 from fidm.talk import Role, Transcript, Transcripts, Turn
 from fidm.tasks.spec import builtin_tasks, read_task

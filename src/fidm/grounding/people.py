@@ -65,7 +65,7 @@ def sheets_in(paths: Iterable[Path]) -> tuple[list[Sheet], dict[Path, str]]:
     found: list[Sheet] = []
     broken: dict[Path, str] = {}
     for path in paths:
-        if path.suffix.casefold() not in (*TEXTS, *SHEETS, ".txt") or path.name.startswith("~$"):
+        if path.suffix.casefold() not in (*TEXTS, *SHEETS, ".txt"):
             continue
         try:
             for i, name in enumerate(sheet_names(path) or [""]):

@@ -164,7 +164,7 @@ class GroundingFile(_Table):
         if not self.languages:
             return dialogs
         found = (replace(one, language=self.languages.get(one.language, one.language)) for one in dialogs)
-        return Transcripts(tuple(found), dialogs.problems)
+        return replace(dialogs, items=tuple(found))
 
     def grounder(
         self, *, cache: Path | None, allow_remote: bool = False, api_key: str | None = None

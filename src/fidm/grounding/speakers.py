@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fidm.grounding.rules.language import DIRECTIONS, Vocabulary, load_language
+from fidm.errors import few
+from fidm.grounding.rules.language import DIRECTIONS, Vocabulary, language_of, load_language
 from fidm.io.formats.base import Format, RawFile, RawTurn
 from fidm.io.formats.checks import Roles, who_is
 from fidm.languages import WORDS, languages_with
-from fidm.talk import Role, Transcript
+from fidm.talk import ROLES, Role, Transcript, Transcripts
 from fidm.tasks.spec import builtin_tasks, read_task
 
 CLEARER, LEAST_WORDS = 1.5, 3
@@ -140,3 +142,28 @@ def told(speakers: Sequence[Speaker], participant: str, *, kept: bool = False) -
         is_known = kept and one.role is not None
         found.append(replace(one, role=one.role if is_known else role, is_guess=not is_known))
     return found
+
+
+def say_heard(dialogs: Transcripts) -> str:
+    """Return who was heard in dialogs, and how: formats, languages, and who is who by the speakers' names.
+
+    Examples
+    --------
+    >>> from fidm.talk import Transcript, Transcripts, Turn
+    >>> turns = (Turn("INV", 0, 1, "and then?", "assessor"), Turn("PAR", 1, 3, "left", "participant"))
+    >>> say_heard(Transcripts((Transcript("P1", turns, format="chat", language="en"),)))
+    'chat 1; en 1; participant PAR 1, assessor INV 1'
+    """
+    names: Counter[tuple[Role, str]] = Counter()
+    for one in dialogs:
+        names.update({(turn.role, turn.speaker or "(no name)") for turn in one})
+    kinds, spoken = (
+        ", ".join(f"{name} {n:,}" for name, n in Counter(some).most_common())
+        for some in ([one.format for one in dialogs], [language_of(one) for one in dialogs])
+    )
+    who = (
+        f"{role} {few(f'{name} {n:,}' for (own, name), n in names.most_common() if own == role)}"
+        for role in ROLES
+        if any(own == role for own, _ in names)
+    )
+    return f"{kinds}; {spoken}; {', '.join(who)}"

@@ -39,6 +39,7 @@ from fidm.errors import DataError, Problem, count, remedy
 from fidm.files import whole_file
 from fidm.io.formats import table
 from fidm.io.formats.base import (
+    RECORDINGS,
     BrokenError,
     Flaw,
     Format,
@@ -219,9 +220,8 @@ def read(
     bad = noted["table"].unique(maintain_order=True).to_list()
     items = tuple(item for name, found in done if name not in bad for item in found)
     odd = _unknown(source, by_suffix)
-    kinds = ", ".join(sorted({Path(name).suffix or "no suffix" for name in odd}))
     omissions = [
-        *omission("file", f"no known format has {kinds}", odd),
+        *omission("file", "in no known format", odd),
         *omission("file", "named in skip of grounding.toml", skipped),
         *omission("file", "problems, listed in grounding/problems.csv", bad),
         *_silent_turns(items),
@@ -230,11 +230,12 @@ def read(
 
 
 def _unknown(source: Source, by_suffix: Mapping[str, Format]) -> list[str]:
-    """The files in a folder whose format is not known."""
+    """The files in a folder whose format is not known; recordings are no surprise beside dialogs."""
     folder = Path(source) if isinstance(source, str | Path) else None
     if folder is None or not folder.is_dir():
         return []
-    odd = [path for path in files_below(folder) if path.suffix.casefold() not in by_suffix]
+    known = (*by_suffix, *RECORDINGS)
+    odd = [path for path in files_below(folder) if path.suffix.casefold() not in known]
     return [path.relative_to(folder).as_posix() for path in odd]
 
 

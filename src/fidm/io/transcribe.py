@@ -22,14 +22,9 @@ from typing import Any, Protocol, runtime_checkable
 from fidm.errors import DataError, Problem
 from fidm.files import whole_file
 from fidm.io.formats import whisper
-from fidm.io.formats.base import BrokenError, Options, RawFile, files_below, read_file
+from fidm.io.formats.base import RECORDINGS, BrokenError, Options, RawFile, files_below, read_file
 from fidm.registry import TRANSCRIBERS
 from fidm.talk import Transcript, Turn
-
-RECORDINGS = (
-    ".wav", ".mp3", ".m4a", ".mp4", ".ogg", ".opus", ".flac", ".webm", ".aac", ".wma", ".aiff", ".amr",
-)  # fmt: skip
-"""Endings of files that hold recordings."""
 
 MADE = "transcribed"
 """What a transcript of ours says of how it was made; files without it are never replaced."""

@@ -447,6 +447,7 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
         f"{count(grounded.cohort.n_steps, 'action')}, read by {found.by}",
         soft_wrap=True,
     )
+    note(console, found.heard)
     if found.reasons:
         told = f"{say_reasons(found.reasons)}; their dialogs are read, and reach no fit"
         console.print(Text(told), style="dim", soft_wrap=True)

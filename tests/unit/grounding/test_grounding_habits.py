@@ -85,4 +85,4 @@ def test_files_nobody_can_read_are_counted(tmp_path, capsys):
     fidm.simulate_talks(fidm.load_task("grocery"), 2, seed=1).write(study / "talks", formats=("csv",))
     (study / "talks" / "P9.docx").write_text("x")
     assert main(["ground", str(study), "--task", "grocery"]) == 0
-    assert "1 file left out: no known format has .docx" in capsys.readouterr().out
+    assert "1 file left out: in no known format" in capsys.readouterr().out

@@ -478,13 +478,22 @@ def find_files(
     return _unique(found, but)
 
 
+NOT_SHOWN = (".", "~$")
+"""How hidden files begin, and those by which office programs hold a document."""
+
+RECORDINGS = (
+    ".wav", ".mp3", ".m4a", ".mp4", ".ogg", ".opus", ".flac", ".webm", ".aac", ".wma", ".aiff", ".amr",
+)  # fmt: skip
+"""Endings of files that hold recordings."""
+
+
 def files_below(folder: Path) -> Iterator[Path]:
     """Give the files in a folder, however deep; not hidden ones, nor those of studies that lie in it."""
     for place, inside, names in os.walk(folder):
         inside[:] = sorted(
             one for one in inside if not one.startswith(".") and not Path(place, one, "study.toml").exists()
         )
-        yield from (Path(place, name) for name in sorted(names) if not name.startswith("."))
+        yield from (Path(place, name) for name in sorted(names) if not name.startswith(NOT_SHOWN))
 
 
 def _files_of(path: Path, suffixes: Sequence[str]) -> list[tuple[Path, str]]:
