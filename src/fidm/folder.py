@@ -152,7 +152,7 @@ class StudyFolder:
         learners, part = self.part()
         alone, channels = "", self.channels or paper_channels()
         try:
-            with named(self.path, learners):
+            with naming_study(self.path, learners):
                 fit, failures = fit_learnable(self.tasks, learners, channels)
         except FitError as error:
             if not one_by_one:
@@ -350,7 +350,7 @@ def require_grounded(folder: Path) -> None:
 
 
 @contextmanager
-def named(folder: Path, learners: Cohort) -> Iterator[None]:
+def naming_study(folder: Path, learners: Cohort) -> Iterator[None]:
     """Name the study from which nothing can be learned, and what is still to be reviewed in it."""
     try:
         yield

@@ -33,7 +33,7 @@ from fidm.fit.regression import Formulas, require_known
 from fidm.folder import (
     StudyFolder,
     choose_part,
-    named,
+    naming_study,
     nobody_left,
     read_talks,
     require_grounded,
@@ -63,7 +63,7 @@ from fidm.grounding.store import (
 )
 from fidm.io.columns import count_reasons, excluded_people
 from fidm.io.study import Study, read_manifest
-from fidm.model.gaps import Gaps, forecast, learners_of, left_out, scripts_used
+from fidm.model.gaps import Gaps, forecast, learners_of, omitted, scripts_used
 from fidm.record import plain
 from fidm.registry import GROUNDERS
 from fidm.talk import Transcripts
@@ -184,7 +184,7 @@ class GroundedStudy:
                 one.to_dict()
                 for one in (
                     *self.omissions,
-                    *left_out(
+                    *omitted(
                         self.grounded.cohort, self.grounded.segments["status"], self.gaps, self.excluded
                     ),
                 )
@@ -517,7 +517,7 @@ def fit_study(
         other = other_way(earlier) if compares else None
     else:
         learners, part = _learners(opened, model, options, skip_bad, on_progress)
-        with named(study, learners):
+        with naming_study(study, learners):
             fitted = model.fit(
                 learners,
                 method=options.method,

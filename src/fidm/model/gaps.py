@@ -276,7 +276,7 @@ FORECAST = {
 """Why actions do not count, in words."""
 
 
-def left_out(
+def omitted(
     cohort: Cohort, status: pl.Series, gaps: Gaps, excluded: pl.DataFrame, *, inferred: float = 0.0
 ) -> list[Omission]:
     """Return which participants, segments and actions are left out of estimates, and why.

@@ -19,7 +19,7 @@ from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
-from fidm.model.gaps import forecast, left_out, named, say_counted, say_forecast, segment_uses
+from fidm.model.gaps import forecast, named, omitted, say_counted, say_forecast, segment_uses
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence
@@ -199,16 +199,16 @@ def overview(opened: Opened) -> dict[str, Any]:
         columns = [text_column("participant"), text_column("reason")]
         rows = opened.excluded.select("participant", "reason").iter_rows()
         tables.append(table("excluded", "Who is excluded, and why", columns, rows))
-    omitted = [
+    omissions = [
         (one.what + ("s" if one.n != 1 else ""), one.why, one.n, one.of or "everything", named(one.who))
         for one in _omissions(opened)
     ]
-    if omitted:
+    if omissions:
         columns = [
             text_column("what"), text_column("why"), column("n", "number"), text_column("of", "left out of"),
             text_column("who"),
         ]  # fmt: skip
-        tables.append(table("left-out", "Left out, and why", columns, omitted))
+        tables.append(table("left-out", "Left out, and why", columns, omissions))
     return section("overview", "Overview", said, tables=tables)
 
 
@@ -225,7 +225,7 @@ def _omissions(opened: Opened) -> list[Omission]:
         pl.Series("status", [], dtype=pl.String) if opened.grounded is None else opened.grounded["status"]
     )
     known = opened.known
-    return found + left_out(known.cohort, status, known.gaps, excluded, inferred=known.fit.inferred)
+    return found + omitted(known.cohort, status, known.gaps, excluded, inferred=known.fit.inferred)
 
 
 def _left_out(opened: Opened) -> list[str]:
