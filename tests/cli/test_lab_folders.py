@@ -72,7 +72,12 @@ def test_chat_with_a_workbook(started, capsys):
     assert "--skip-bad" in said
 
     steps, profile = run(study, capsys, "--skip-bad")
-    assert "1 file left out; see grounding/problems.csv" in steps["ground"]["warnings"]
+    said = " ".join(steps["ground"]["warnings"])
+    assert "1 file left out: problems, listed in grounding/problems.csv (SW019.cha)" in said
+    assert "facts left out: the dialogs' files say another" in said  # Dementia in the header, AD in the table
+    assert "participants.xlsx" not in said
+    assert "2 participants excluded: consent: withdrew (2)" in steps["fit"]["said"]
+    assert steps["ground"]["notes"] == ["chat 7; en 7; participant PAR 7, assessor INV 7, other OTH 3"]
     assert not {"SW011", "SW019"} & set(profile["participant"])  # withdrew; refused
     assert {"SW001", "sw003", "SW007"} <= set(profile["participant"])
 

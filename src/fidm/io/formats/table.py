@@ -61,10 +61,12 @@ CALLED: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What tables call their columns, besides the names that are always known; capitals and units aside."""
 
-USUAL = {*NEEDED, *OPTIONAL, *(name for names in CALLED.values() for name in names)} | {
-    "duration", "file", "id", "line", "time", "turn",
+USUAL = {
+    *NEEDED, *OPTIONAL, "begin", "channel", "duration", "end", "file", "from", "id", "line", "name", "offset",
+    "onset", "start", "start_time", "end_time", "tier", "time", "to", "transcript", "turn", "utterance",
+    "who",
 }  # fmt: skip
-"""Names of columns; where a first row has two of them, it is no row of what was said."""
+"""Names of columns; where a first row has two of them, messages may show it, as nobody said it."""
 
 UNIT = re.compile(r"[ _]*[(\[](s|sec|seconds|ms|msec|milliseconds)[)\]]$|[ _](s|sec|seconds|ms|msec)$")
 """The unit at the end of a column's name."""
@@ -90,7 +92,7 @@ def read_csv(text: str, options: Options) -> RawFile:
 
 def _header(text: str, options: Options) -> tuple[str, int]:
     """What stands between columns, and how many lines of titles stand above their names."""
-    usual = USUAL | set(options.columns.values())
+    usual = {*USUAL, *(name for names in CALLED.values() for name in names), *options.columns.values()}
     for above, line in enumerate(text.split("\n", MOST_TITLES)[:MOST_TITLES]):
         for between in SEPARATORS:
             if sum(_plain(cell.strip(' "\r')) in usual for cell in line.split(between)) >= 2:
