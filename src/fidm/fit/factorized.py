@@ -44,7 +44,7 @@ from fidm.model.effort import Levels, cohort_problems, far_longer, paper_channel
 from fidm.tasks.beliefs import Believes, name_beliefs, own_values, seen_values
 from fidm.tasks.check import task_problems
 from fidm.tasks.model import TaskModel
-from fidm.tasks.pairs import rows_of
+from fidm.tasks.pairs import rows_at
 from fidm.tasks.stack import TaskSet, follow
 from fidm.types import Floats, Integers, Progress, Values, read_only
 
@@ -410,7 +410,7 @@ def learn_sensitivity(
 def _at_chance(choices: Choices) -> list[str]:
     """Say it if most people's η is highest at 0: the likelihood falls there, whatever the lapse rate."""
     rows, place = np.unique(choices.row, return_inverse=True)
-    pairs, offsets = rows_of(choices.offsets, rows)
+    pairs, offsets = rows_at(choices.offsets, rows)
     mean = np.add.reduceat(choices.q[pairs], offsets[:-1]) / np.diff(offsets) if len(rows) else np.zeros(0)
     sizes = np.diff(choices.person_offsets)
     person = np.repeat(np.arange(len(sizes)), sizes)

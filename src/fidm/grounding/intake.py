@@ -23,7 +23,7 @@ import polars as pl
 
 from fidm.errors import DataError, count, few, listed
 from fidm.files import whole_file
-from fidm.grounding.people import People, Sheet, find_people, parts_of, sheets_in
+from fidm.grounding.people import Roster, Sheet, find_people, parts_of, sheets_in
 from fidm.grounding.rules.language import (
     FAR_BETTER,
     FITS,
@@ -31,7 +31,7 @@ from fidm.grounding.rules.language import (
     task_fit,
 )
 from fidm.grounding.settings import FILE, GroundingFile, read_settings
-from fidm.grounding.speakers import DialogFile, WayWords, dialog_file, told, words_of
+from fidm.grounding.speakers import DialogFile, WayWords, dialog_file, split_words, told
 from fidm.io.dialogs import formats, name_pattern, read
 from fidm.io.formats.base import RECORDINGS, BrokenError, Format, Options, RawFile, files_below, read_file
 from fidm.io.formats.checks import KNOWN, Roles, who_is
@@ -63,7 +63,7 @@ class Intake:
     fits: Mapping[str, float]  # how well the words fit each task
     task: str  # empty where it is not clear
     dialogs: Transcripts = field(repr=False)  # as they will be read, with what is wrong in them
-    people: People | None = None
+    people: Roster | None = None
     tables: tuple[Path, ...] = ()  # tables in which nobody of the dialogs was found
     broken: Mapping[Path, str] = field(default_factory=dict)  # why tables cannot be read
 
@@ -480,7 +480,7 @@ SAME = 0.8
 
 
 def _pairs_of_words(raw: RawFile) -> Counter[tuple[str, str]]:
-    words = [word for turn in raw.turns for word in words_of(turn.text.casefold())]
+    words = [word for turn in raw.turns for word in split_words(turn.text.casefold())]
     return Counter(pairwise(words))
 
 

@@ -21,7 +21,7 @@ MOST_GROUPS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class People:
+class Roster:
     """A lab's table of participants, and which of its rows have a dialog."""
 
     table: PeopleTable  # where it is, from the study folder
@@ -81,7 +81,7 @@ def sheets_in(paths: Iterable[Path]) -> tuple[list[Sheet], dict[Path, str]]:
 
 def find_people(
     ids: Sequence[str], study: Path, sheets: Sequence[Sheet]
-) -> tuple[People | None, tuple[Path, ...]]:
+) -> tuple[Roster | None, tuple[Path, ...]]:
     """Return the table that names most of the dialogs' participants, and tables that name nobody of them."""
     named = read_manifest(study).participants
     if named is not None:
@@ -95,7 +95,7 @@ def find_people(
     return best, tuple(one for one in unused if one.suffix != ".txt")
 
 
-def _match(ids: Sequence[str], study: Path, sheet: Sheet, column: str, named: PeopleTable | None) -> People:
+def _match(ids: Sequence[str], study: Path, sheet: Sheet, column: str, named: PeopleTable | None) -> Roster:
     """Which rows of a table have a dialog, if a column holds the ids."""
     given = {} if named is None else dict(named.ids)
     cells = [None if cell is None else _plain(cell) for cell in sheet.table[column]]
@@ -107,7 +107,7 @@ def _match(ids: Sequence[str], study: Path, sheet: Sheet, column: str, named: Pe
     is_out = [any((row[name] or "").strip() in values for name, values in out.items())
               for row in sheet.table.iter_rows(named=True)]  # fmt: skip
     own = os.path.relpath(sheet.path, study).replace(os.sep, "/")
-    return People(
+    return Roster(
         named or PeopleTable(own, column, sheet.name, pairs, out),
         sheet.path,
         len(named_rows),

@@ -107,10 +107,10 @@ def dialog_file(
 
 def _n_words(text: str) -> int:
     """How many words a text has; characters, where it is written without spaces."""
-    return len(words_of(text))
+    return len(split_words(text))
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Return the words of a text, and its Chinese characters."""
     return re.findall(r"[\u3400-\u9fff]|[^\W\u3400-\u9fff]+", text)
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from fidm.errors import DataError
 from fidm.io.formats import whisper
-from fidm.io.formats.base import BrokenError, Options, RawFile, Said, utterances
+from fidm.io.formats.base import BrokenError, Options, Piece, RawFile, utterances
 from fidm.io.transcribe import heard
 from fidm.talk import Transcript
 
@@ -163,7 +163,7 @@ class PocketSphinx:
                     times = (
                         stretch.start_time + frame / 100 for frame in (one.start_frame, one.end_frame + 1)
                     )
-                    words.append(Said(one.word.partition("(")[0], *times))
+                    words.append(Piece(one.word.partition("(")[0], *times))
         return heard(RawFile(utterances(words, spaced=True)), recording, "en")
 
 

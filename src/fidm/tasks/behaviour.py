@@ -19,7 +19,7 @@ from scipy import sparse
 
 from fidm.errors import TaskError, at_least
 from fidm.tasks.model import TaskModel
-from fidm.tasks.pairs import rows_of
+from fidm.tasks.pairs import rows_at
 from fidm.types import Floats, Trace, Values
 
 
@@ -173,10 +173,10 @@ def reachable(task: TaskModel, allowed: NDArray[np.bool_] | None = None) -> Iter
     while len(ring):
         seen[ring] = True
         yield ring
-        pairs = rows_of(task.offsets, ring)[0]
+        pairs = rows_at(task.offsets, ring)[0]
         if allowed is not None:
             pairs = pairs[allowed[pairs]]
-        rows = rows_of(task.successor_offsets, pairs)[0]
+        rows = rows_at(task.successor_offsets, pairs)[0]
         ring = np.unique(task.handover[task.successor[rows]])
         ring = ring[~seen[ring]]
 

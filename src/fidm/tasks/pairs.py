@@ -187,7 +187,7 @@ def _action_names(names: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def rows_of(
+def rows_at(
     offsets: NDArray[np.int64], chosen: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the rows that belong to the chosen groups, side by side, and where each group begins."""

@@ -45,7 +45,7 @@ from scipy.sparse import linalg as sparse_linalg
 
 from fidm.errors import TaskError
 from fidm.tasks.model import TaskModel
-from fidm.tasks.pairs import rows_of
+from fidm.tasks.pairs import rows_at
 from fidm.types import Floats, Integers, Normaliser, Values
 
 DIRECT_WORK = 2e8
@@ -132,8 +132,8 @@ class Layer:
     def cut(cls, task: TaskModel, states: Integers, v: Floats) -> Layer:
         """Cut a layer out of a task whose later layers are solved in ``v``."""
         n = len(states)
-        pairs, offsets = rows_of(task.offsets, states)
-        links, link_offsets = rows_of(task.successor_offsets, pairs)
+        pairs, offsets = rows_at(task.offsets, states)
+        links, link_offsets = rows_at(task.successor_offsets, pairs)
         place = np.full(task.n_states, -1, dtype=np.int64)
         place[states] = np.arange(n)
         column = place[task.successor[links]]
@@ -380,8 +380,8 @@ def _walked_out(layer: Layer, task: TaskModel) -> Floats:
     for _ in range(int(40.0 / (1.0 - task.gamma))):  # beyond that γ^n has made everything too small to see
         if not len(ring):
             break
-        pairs, offsets = rows_of(layer.offsets, ring)
-        links, link_offsets = rows_of(link_begins, pairs)
+        pairs, offsets = rows_at(layer.offsets, ring)
+        links, link_offsets = rows_at(link_begins, pairs)
         future = layer.weight[links] * v[layer.column[links]]
         of_pair = np.repeat(np.arange(len(pairs)), np.diff(link_offsets))
         q = layer.base[pairs] + np.bincount(of_pair, future, minlength=len(pairs))
@@ -391,7 +391,7 @@ def _walked_out(layer: Layer, task: TaskModel) -> Floats:
         ring = ring[open_to]
         if len(ring):
             v[ring] = soft_maximum(q, offsets, task.tau, task.normaliser)
-        before = _different(layer.indices[rows_of(column_begins, ring)[0]], layer.n_states)
+        before = _different(layer.indices[rows_at(column_begins, ring)[0]], layer.n_states)
         ring = before[v[before] == -np.inf]
     v[v == -np.inf] = 0.0
     return v

@@ -211,7 +211,7 @@ def placed_words(text: str, spoken: Sequence[tuple[str, float, float]]) -> tuple
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Said:
+class Piece:
     """A piece of speech with its times, a word or more, before it is part of a turn."""
 
     text: str
@@ -221,7 +221,7 @@ class Said:
     speaker: str = ""
 
 
-def utterances(words: Iterable[Said], *, sentences: bool = False, spaced: bool = False) -> list[RawTurn]:
+def utterances(words: Iterable[Piece], *, sentences: bool = False, spaced: bool = False) -> list[RawTurn]:
     """Join words into utterances: up to a silence of 0.5 s, another speaker or, if wanted, a sentence's end.
 
     Words that begin with a space, as Whisper writes them, are put after each other as they are, so that
@@ -231,7 +231,7 @@ def utterances(words: Iterable[Said], *, sentences: bool = False, spaced: bool =
     led = not spaced and any(word.text[:1].isspace() for word in given)
     between = "" if led or (not spaced and any(map(_unspaced, (word.text for word in given)))) else " "
     found: list[RawTurn] = []
-    open_words: list[Said] = []
+    open_words: list[Piece] = []
     last_s = UNKNOWN_TIME
     for word in given:
         before = open_words[-1] if open_words else None
@@ -251,7 +251,7 @@ def utterances(words: Iterable[Said], *, sentences: bool = False, spaced: bool =
     return found
 
 
-def _utterance(words: Sequence[Said], between: str, *, glue: bool) -> RawTurn:
+def _utterance(words: Sequence[Piece], between: str, *, glue: bool) -> RawTurn:
     text = ""
     placed: list[Word] = []
     for word in words:
@@ -318,7 +318,7 @@ class Tier:
 
     name: str
     kind: str
-    rows: list[Said] = field(default_factory=list, repr=False)
+    rows: list[Piece] = field(default_factory=list, repr=False)
     owner: str = ""
 
     @property
@@ -359,9 +359,9 @@ def turns_of_tiers(tiers: Sequence[Tier]) -> list[RawTurn]:
     return found
 
 
-def _words_inside(rows: Sequence[Said], words: Sequence[Said]) -> list[list[tuple[str, float, float]]]:
+def _words_inside(rows: Sequence[Piece], words: Sequence[Piece]) -> list[list[tuple[str, float, float]]]:
     """The words within each stretch of speech; a word without a time stands where the one before it does."""
-    placed: list[tuple[float, Said]] = []
+    placed: list[tuple[float, Piece]] = []
     now = -math.inf
     for word in words:
         now = now if math.isnan(word.start_s) else word.start_s

@@ -25,8 +25,8 @@ from fidm.io.formats.base import (
     Format,
     Happening,
     Options,
+    Piece,
     RawFile,
-    Said,
     Tier,
     clean,
     has_event,
@@ -153,7 +153,7 @@ def read_text(text: str, options: Options) -> RawFile:
         for first, last, said, line in rows:
             times = document.slots.get(first, UNKNOWN_TIME), document.slots.get(last, UNKNOWN_TIME)
             if holds != "events":
-                tier.rows.append(Said(clean(said), *times, line))
+                tier.rows.append(Piece(clean(said), *times, line))
             elif any(map(math.isnan, times)):
                 file.flaws.append(Flaw("An event has no times.", line, "Align it in ELAN."))
             else:

@@ -24,8 +24,8 @@ from fidm.io.formats.base import (
     Format,
     Happening,
     Options,
+    Piece,
     RawFile,
-    Said,
     Tier,
     clean,
     has_event,
@@ -123,7 +123,7 @@ def _read_tier(tokens: _Tokens, file: RawFile, *, is_interval: bool) -> Tier:
         if said and holds == "events":
             file.events.append(Happening(start, end, line))
         elif is_interval and said.casefold() not in SILENT:
-            tier.rows.append(Said(said, start, end, line))
+            tier.rows.append(Piece(said, start, end, line))
     return tier
 
 

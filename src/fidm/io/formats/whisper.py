@@ -31,9 +31,9 @@ from fidm.io.formats.base import (
     Flaw,
     Format,
     Options,
+    Piece,
     RawFile,
     RawTurn,
-    Said,
     clean,
     is_single,
     marks_from,
@@ -184,7 +184,7 @@ def _joined(turns: list[RawTurn], segments: list[Any]) -> list[RawTurn]:
     raw = [str(segments[turn.line - 1].get("text", "")) for turn in turns]
     led = any(text[:1].isspace() for text in raw)
     said = [
-        Said(text if led else turn.text, turn.start_s, turn.end_s, turn.line, turn.speaker)
+        Piece(text if led else turn.text, turn.start_s, turn.end_s, turn.line, turn.speaker)
         for turn, text in zip(turns, raw, strict=True)
     ]
     return utterances(said, sentences=True)
