@@ -63,7 +63,7 @@ from fidm.grounding.store import (
 )
 from fidm.io.columns import count_reasons, excluded_people
 from fidm.io.study import Study, read_manifest
-from fidm.model.gaps import Gaps, forecast, learners_of, omitted, scripts_used
+from fidm.model.gaps import Gaps, forecast, learners_of, omitted, say_one_speaker, scripts_used
 from fidm.record import plain
 from fidm.registry import GROUNDERS
 from fidm.talk import Transcripts
@@ -127,6 +127,8 @@ class GroundedStudy:
                 f"{self.meant_task}. If it is the wrong one: fidm ground {self.study} --task "
                 f"{self.meant_task}",
             )
+        if alone := self.grounded.provenance.get("one_speaker", 0):
+            found.append(say_one_speaker(alone))
         if answers := self.grounded.provenance.get("answers", {}):
             asked, unanswered = answers["asked"], answers["unanswered"]
             if unanswered:
@@ -253,6 +255,7 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
             )
         also = {"reading": chosen.model_dump(include={"speakers", "roles", "columns", "untimed"}), **answers}
         also["omissions"] = [one.to_dict() for one in dialogs.omissions]
+        also["one_speaker"] = sum(len({turn.speaker for turn in one}) == 1 for one in dialogs)
         grounded = replace(grounded, provenance={**grounded.provenance, **also})
         on_progress("writing", 0, 1)
         write_grounding(study, grounded, tasks=[name], problems=dialogs.problems)

@@ -12,7 +12,7 @@ from rich.prompt import Confirm, Prompt
 from rich.text import Text
 
 from fidm.cli.shared import print_json
-from fidm.errors import count
+from fidm.errors import count, few
 from fidm.present.terminal import note, page, printable, progress_bar, state, table_of, warn
 
 if TYPE_CHECKING:
@@ -138,22 +138,34 @@ def _ask(found: Intake, console: Console) -> Intake:
 
     if not found.task:
         found = replace(found, task=answer("Which task?", list(builtin_tasks())))
+
+    def agrees(question: str) -> bool:
+        return Confirm.ask(Text(printable(question)), default=False, console=console)
+
+    off = [file.name for file in found.files if file.is_off_task]
+    if off and agrees(f"In {few(off)} the participant hardly speaks of the way. Leave that out?"):
+        found = found.without(off)
+    single = [file for file in found.files if file.is_undiarised and file.is_unclear]
+    names = few(file.name for file in single)
+    if single and agrees(f"Speakers are not told apart in {names}. Does nobody but the participant speak?"):
+        found = found.answered({file.name: file.speakers[0].name for file in single})
+    said = {}
     for file in found.files:
-        if file.is_unclear:
-            names = [one.name for one in file.speakers if one.name]
-            who = answer(f"Who is the participant in {file.name}?", names)
-            found = found.answered(file.name, who) if who else found
-    return found
+        if file.is_unclear and not file.is_undiarised:
+            speakers = [one.name for one in file.speakers if one.name]
+            said[file.name] = answer(f"Who is the participant in {file.name}?", speakers)
+    said = {name: who for name, who in said.items() if who}
+    return found.answered(said) if said else found
 
 
 def show(found: Intake, console: Console) -> None:
     """Print what was found."""
-    kinds, spoken = (
+    written_as, spoken = (
         ", ".join(f"{name} {n:,}" for name, n in Counter(some).most_common())
         for some in ([file.format for file in found.files], [file.language for file in found.files])
     )
     console.print(f"[bold]{count(len(found.files), 'file')}[/] of dialogs in {found.talks}", soft_wrap=True)
-    state(console, f"formats:  {kinds}", f"language: {spoken}")
+    state(console, f"formats:  {written_as}", f"language: {spoken}")
     console.print(_by_file(found) if len(found.files) <= MOST_FILES else _by_speaker(found))
     fits = sorted(((fit, name) for name, fit in found.fits.items() if fit), reverse=True)
     named = ", ".join(f"{name} {fit:.0%}" for fit, name in fits)
@@ -172,11 +184,12 @@ def show(found: Intake, console: Console) -> None:
         told = ", ".join(f"{name} ({n:,})" for name, n in facts.items())
         note(console, f"the files themselves say of participants: {told}")
     warn(console, *found.warnings())
-    for row in found.bad.head(MOST_FILES).iter_rows(named=True):
-        warn(console, f"{row['table']}: {row['problem']} {row['hint']}".strip())
-    more_problems = found.bad.height - MOST_FILES
-    if more_problems > 0:
-        warn(console, f"{more_problems:,} more problems; all with --json")
+    kinds = found.bad.group_by("table", "problem", "hint", maintain_order=True).len()
+    for row in kinds.head(MOST_FILES).iter_rows(named=True):
+        times = f" ({row['len']:,} times)" if row["len"] > 1 else ""
+        warn(console, f"{row['table']}: {row['problem']}{times} {row['hint']}".strip())
+    if kinds.height > MOST_FILES:
+        warn(console, f"{kinds.height - MOST_FILES:,} more problems; all with --json")
 
 
 HEADER = ("speaker", "role", "turns", "words", "minutes", "of the way")

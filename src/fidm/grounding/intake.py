@@ -21,7 +21,7 @@ from typing import Any
 
 import polars as pl
 
-from fidm.errors import DataError, count, few, listed
+from fidm.errors import DataError, Problem, count, few, listed
 from fidm.files import whole_file
 from fidm.grounding.people import Roster, Sheet, find_people, parts_of, sheets_in
 from fidm.grounding.rules.language import (
@@ -33,8 +33,17 @@ from fidm.grounding.rules.language import (
 from fidm.grounding.settings import FILE, GroundingFile, read_settings
 from fidm.grounding.speakers import DialogFile, WayWords, dialog_file, split_words, told
 from fidm.io.dialogs import formats, name_pattern, read
-from fidm.io.formats.base import RECORDINGS, BrokenError, Format, Options, RawFile, files_below, read_file
-from fidm.io.formats.checks import KNOWN, Roles, who_is
+from fidm.io.formats.base import (
+    RECORDINGS,
+    BrokenError,
+    Flaw,
+    Format,
+    Options,
+    RawFile,
+    files_below,
+    read_file,
+)
+from fidm.io.formats.checks import KNOWN, NO_TIMES, Roles, who_is
 from fidm.io.formats.table import NO_COLUMN
 from fidm.io.formats.whisper import NO_DIALOG
 from fidm.io.sheets import SHEETS
@@ -76,7 +85,21 @@ class Intake:
     def questions(self) -> list[str]:
         """Return what only the user can say, each with what to do; empty where the study is ready."""
         found = []
-        unclear = [file.name for file in self.files if file.is_unclear]
+        single = [file.name for file in self.files if file.is_undiarised and file.is_unclear]
+        if single:
+            found.append(
+                f"{count(len(single), 'file')} not told apart by speaker: {few(single)}. A recogniser with "
+                "diarisation, such as WhisperX, tells them apart. If only the participant speaks, say so in "
+                f"{self.study / ROLES_FILE}."
+            )
+        off = [file for file in self.files if file.is_off_task]
+        if off:
+            said = few(file.name for file in off)
+            found.append(
+                f"{count(len(off), 'file')} in which the participant hardly speaks of the way: {said}. If "
+                f"that is another task, name them in skip in {self.study / FILE}."
+            )
+        unclear = [file.name for file in self.files if file.is_unclear and not file.is_undiarised]
         if unclear:
             found.append(
                 f"Who is the participant is not clear in {count(len(unclear), 'file')}: {few(unclear)}. "
@@ -117,12 +140,11 @@ class Intake:
             f"Dialogs whose language is said to be {said} are taken for {meant}. Check [languages] in {FILE}."
             for said, meant in self.chosen.languages.items()
         ]
-        single = [file.name for file in self.files if file.is_undiarised]
-        if single:
+        untimed = sum(not turn.is_timed for one in self.dialogs for turn in one)
+        if untimed:
             found.append(
-                f"{count(len(single), 'file')} not told apart by speaker: {few(single)}. If the assessor "
-                "speaks in them too, those words count as the participant's. A recogniser with diarisation, "
-                "such as WhisperX, tells speakers apart."
+                f"{count(untimed, 'turn')} without times: they are read, but their segments have no duration "
+                "and no pauses."
             )
         several = sum(n > 1 for n in Counter(one.participant for one in self.dialogs).values())
         if several and self.names != "file":
@@ -189,10 +211,18 @@ class Intake:
         }
         return Roles(by_file=by_file)
 
-    def answered(self, file: str, participant: str) -> Intake:
-        """Return the same with the participant of a file said by the user; everybody else is an assessor."""
+    def without(self, names: Iterable[str]) -> Intake:
+        """Return the same without some files, which will be skipped."""
+        gone = set(names)
+        files = tuple(one for one in self.files if one.name not in gone)
+        return _read(replace(self, files=files, skip=tuple(sorted({*self.skip, *gone}))))
+
+    def answered(self, participants: Mapping[str, str]) -> Intake:
+        """Return the same with the participants of files said by the user; everybody else is an assessor."""
         files = tuple(
-            replace(one, speakers=tuple(told(one.speakers, participant))) if one.name == file else one
+            replace(one, speakers=tuple(told(one.speakers, participants[one.name])))
+            if one.name in participants
+            else one
             for one in self.files
         )
         return _read(replace(self, files=files))
@@ -288,6 +318,8 @@ class Intake:
             f'names = {_quoted(self.names)}  # "file": P001.cha; "folder": P001/visit1.cha',
             f'# language = "en"  # if it is not what the files say; found: {spoken}',
         ]
+        if self.chosen.untimed == "keep":
+            lines += ['untimed = "keep"  # turns without times are read, without duration and pauses']
         if self.skip:
             lines += ["", "# Files among the dialogs that are none."]
             lines += ["skip = [", *(f"    {_quoted(name)}," for name in self.skip), "]"]
@@ -356,13 +388,7 @@ def look_at(
     copies = _copies(found, kinds)
     found = {path: raw for path, raw in found.items() if path not in copies}
     if not found:
-        heard = sum(path.suffix.casefold() in RECORDINGS for path in below)
-        remedy = "Put them into it, or name the folder they are in."
-        if any(path.stem == "steps" for path in below):
-            remedy = f"It has a table of steps, so it is a study already: fidm run {place}"
-        elif heard:
-            remedy = f"It has {count(heard, 'recording')}: fidm transcribe {place} makes transcripts of them."
-        raise DataError(f"has no dialogs ({', '.join(kinds)}). {remedy}", source=str(place))
+        raise _no_dialogs(place, below, skip, kinds)
     talks = sure or Path(os.path.commonpath([path.parent for path in found]))
     home = home or (place if talks != place else place / STUDY)
     named = list(read_manifest(home).tasks)
@@ -417,15 +443,18 @@ def look_at(
 
 
 def _read(made: Intake) -> Intake:
-    """The same with the dialogs read as they will be."""
+    """The same with the dialogs read as they will be; turns without times are kept where there are some."""
     dialogs = read(
         made.talks,
         names=made.names,
         roles=made.roles(),
         columns=made.chosen.columns or None,
         skip=made.skip,
+        untimed=made.chosen.untimed,
         strict=False,
     )
+    if made.chosen.untimed == "problem" and (dialogs.problems["problem"] == NO_TIMES).any():
+        return _read(replace(made, chosen=made.chosen.model_copy(update={"untimed": "keep"})))
     return replace(made, dialogs=made.chosen.in_languages(dialogs))
 
 
@@ -498,24 +527,43 @@ def _called(paths: Sequence[Path], sheets: Sequence[Sheet]) -> str:
         ids = [parts_of(who) for who, _ in people(names)]
         return max((sum(one in column for one in ids) for column in columns), default=0)
 
+    def is_unique(names: str) -> bool:
+        return ("", "") not in people(names) and len(set(people(names))) == len(paths)
+
     def is_usual(names: str) -> bool:
         """Whether parts return: several people, who have the same few episodes."""
-        fitting = people(names)
-        who, episodes = Counter(one for one, _ in fitting), Counter(one for _, one in fitting)
-        return (
-            ("", "") not in fitting
-            and len(set(fitting)) == len(paths)
-            and 1 < len(who) < len(paths)
-            and 2 * len(episodes) <= len(paths)
-        )
+        who, episodes = (Counter(some) for some in zip(*people(names), strict=True))
+        return is_unique(names) and 1 < len(who) < len(paths) and 2 * len(episodes) <= len(paths)
 
     apart = [f"{{participant}}{sign}{{episode}}" for sign in "_- ."]
-    best = max(["file", "folder", *apart], key=named)
-    if named(best) > named("file") and len(set(people(best))) == len(paths):
+    folders = ["folder", "{participant}/{episode}/{any}", "{participant}/{any}"]
+    unique = [one for one in ("file", *folders, *apart) if is_unique(one)]
+    best = max(unique, key=named, default="file")
+    if named(best) > named("file") or not is_unique("file"):
         return best
-    if len(set(people("file"))) < len(paths):
-        return "folder" if len(set(people("folder"))) == len(paths) else "file"
     return "file" if named("file") else next(filter(is_usual, apart), "file")
+
+
+def _no_dialogs(
+    place: Path, below: Sequence[Path], others: Mapping[Path, Flaw], kinds: Mapping[str, Format]
+) -> DataError:
+    """The error of a folder without dialogs: what is in it instead, and what to do."""
+    suffixes = Counter(path.suffix.casefold() or "no suffix" for path in below)
+    there = ", ".join(f"{n:,} {suffix}" for suffix, n in suffixes.most_common())
+    remedy = (
+        f"It has {there or 'no files'}. Export transcripts as SubRip, WebVTT, or a table with start, end, "
+        "speaker and text; most tools can."
+    )
+    if any(path.stem == "steps" for path in below):
+        remedy = f"It has a table of steps, so it is a study already: fidm run {place}"
+    elif suffixes.keys() & set(RECORDINGS):
+        remedy += f" Recordings are transcribed by: fidm transcribe {place}"
+    problems = [
+        Problem(flaw.what, path.relative_to(place).as_posix(), flaw.line, flaw.hint)
+        for path, flaw in others.items()
+    ]
+    said = f"has no dialogs ({', '.join(kinds)}). {remedy}"
+    return DataError(said, source=str(place), problems=problems)
 
 
 def _home(place: Path) -> Path | None:
@@ -528,10 +576,10 @@ def _home(place: Path) -> Path | None:
 
 def _sorted_out(
     paths: Iterable[Path], kinds: Mapping[str, Format], chosen: GroundingFile
-) -> tuple[dict[Path, RawFile], list[Path]]:
-    """The files that are dialogs, and those with the suffix of dialogs that are none."""
+) -> tuple[dict[Path, RawFile], dict[Path, Flaw]]:
+    """The files that are dialogs, and why others with the suffix of dialogs are none."""
     found: dict[Path, RawFile] = {}
-    others: list[Path] = []
+    others: dict[Path, Flaw] = {}
     speakers = frozenset(KNOWN) | {"", *(name.casefold() for name in chosen.speakers)}
     for path in paths:
         kind = kinds.get(path.suffix.casefold())
@@ -541,8 +589,9 @@ def _sorted_out(
             raw = kind.read_text(read_file(path, quiet=True), Options(chosen.columns, speakers))
         except BrokenError as broken:
             raw = RawFile(flaws=[broken.flaw])  # told again when all dialogs are read
-        if any(flaw.what.startswith((NO_COLUMN, NO_DIALOG)) for flaw in raw.flaws):
-            others.append(path)
+        odd = next((flaw for flaw in raw.flaws if flaw.what.startswith((NO_COLUMN, NO_DIALOG))), None)
+        if odd is not None:
+            others[path] = odd
         else:
             found[path] = raw
     return found, others

@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from fidm.errors import DataError, count, few
+from fidm.io.formats.base import RECORDINGS
 from fidm.io.sheets import SHEETS, TEXTS, read_table, sheet_names, table_columns
 from fidm.io.study import PeopleTable, read_manifest
 
@@ -169,10 +170,17 @@ def same_people(rows: Iterable[str], dialogs: Iterable[str]) -> dict[str, str]:
     return found
 
 
+NOT_OF_NAMES = (".transcript", ".cha", ".eaf", ".textgrid", ".srt", ".vtt", *RECORDINGS)
+ENDINGS = rf"({'|'.join(map(re.escape, NOT_OF_NAMES))})+$"
+"""What tables that list recordings or transcripts write after a name."""
+
+
 def parts_of(name: str) -> tuple[str, ...]:
-    """The letters and the numbers of a name, without zeros before a number."""
+    """Return the letters and the numbers of a name, without zeros before a number; endings of files aside."""
+    plain = unicodedata.normalize("NFKC", name).casefold()
+    plain = re.sub(ENDINGS, "", re.sub(r"(?<=\d)\.0$", "", plain))
     return tuple(part.lstrip("0") or "0" if part.isdigit() else part for part in
-                 re.findall(r"\d+|[^\W\d_]+", name.casefold()))  # fmt: skip
+                 re.findall(r"\d+|[^\W\d_]+", plain))  # fmt: skip
 
 
 def _equal(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -189,7 +197,15 @@ def _holds(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 def _alike(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
     """Whether two names are the same where the letters o, i and l stand for digits."""
     first, second = (parts_of("".join(name).translate(DIGITS)) for name in (one, other))
-    return first == second
+    return first == second or (as_date(one) == as_date(other) and len(one) > 1)
+
+
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+def as_date(name: tuple[str, ...]) -> list[str]:
+    """Return what a spreadsheet keeps of a name that it takes for a date: 3-4 becomes 04-Mar."""
+    return sorted(str(MONTHS.index(part) + 1) if part in MONTHS else part for part in name)
 
 
 DIGITS = str.maketrans("oil", "011")

@@ -19,6 +19,9 @@ from fidm.tasks.spec import builtin_tasks, read_task
 CLEARER, LEAST_WORDS = 1.5, 3
 """Who says so many times more words of the way than others, and at least so many, is the participant."""
 
+FEWEST_WORDS, SHARE = 8, 0.05
+"""Where the participant says fewer words of the way, and a smaller share, it may be about something else."""
+
 OF_THE_WAY = frozenset((*DIRECTIONS, "AHEAD", "TURN", "BACK"))
 """Classes of words that say where somebody goes; assessors, too, name goods and say "go on"."""
 
@@ -46,6 +49,13 @@ class DialogFile:
     language: str
     speakers: tuple[Speaker, ...]
     is_undiarised: bool  # whether all is said by one speaker whom nothing calls the participant
+
+    @property
+    def is_off_task(self) -> bool:
+        """Whether the participant hardly speaks of the way, so that it may be about something else."""
+        tested = [one for one in self.speakers if one.role == "participant"]
+        way, words = sum(one.way_words for one in tested), sum(one.words for one in tested)
+        return not self.is_unclear and way < FEWEST_WORDS and way < SHARE * words
 
     @property
     def is_guessed(self) -> bool:
@@ -116,30 +126,32 @@ def split_words(text: str) -> list[str]:
 
 
 def _guessed(speakers: list[Speaker], *, ask_all: bool) -> list[Speaker]:
-    """The speakers with the participant found by who speaks of the way; without, where that is not clear."""
-    open_ones = [one for one in speakers if ask_all or one.role is None]
+    """The speakers with the participant found by who speaks of the way; without, where that is not clear.
+
+    ``other`` is what files call somebody of whom they know no more, so that may be the participant, too.
+    """
     known = [one for one in speakers if one.role == "participant" and not ask_all]
     if known:
         return told(speakers, known[0].name, kept=True)
-    ranked = sorted(open_ones, key=lambda one: one.way_words, reverse=True)
+    maybe = [one for one in speakers if ask_all or one.role != "assessor"]
+    ranked = sorted(maybe, key=lambda one: one.way_words, reverse=True)
     if not ranked:
         return [replace(one, role=None) for one in speakers]
     most, next_most = ranked[0], ranked[1].way_words if len(ranked) > 1 else 0
-    is_clear = len(speakers) == 1 or most.way_words >= max(LEAST_WORDS, CLEARER * next_most)
-    if not is_clear:
-        return [replace(one, role=None if one in open_ones else one.role) for one in speakers]
-    return told(speakers, most.name, kept=not ask_all)
+    if len(speakers) > 1 and most.way_words >= max(LEAST_WORDS, CLEARER * next_most):
+        return told(speakers, most.name, kept=not ask_all)
+    return [replace(one, role=None if one in maybe else one.role) for one in speakers]
 
 
 def told(speakers: Sequence[Speaker], participant: str, *, kept: bool = False) -> list[Speaker]:
-    """The speakers with one as the participant, and who speaks most of the others as the assessor."""
+    """Return the speakers with one as the participant, and who speaks most of the others as the assessor."""
     others = [one for one in speakers if one.name != participant and not (kept and one.role)]
     has_assessor = kept and any(one.role == "assessor" for one in speakers)
     asks = None if has_assessor else max(others, key=lambda one: one.turns, default=None)
     found = []
     for one in speakers:
         role: Role = "participant" if one.name == participant else "assessor" if one is asks else "other"
-        is_known = kept and one.role is not None
+        is_known = one.role == role or (kept and one.role is not None and role != "participant")
         found.append(replace(one, role=one.role if is_known else role, is_guess=not is_known))
     return found
 

@@ -300,6 +300,20 @@ def omitted(
     return found
 
 
+def say_one_speaker(n: int) -> str:
+    """Return what dialogs of one speaker alone mean: whose words they may hold.
+
+    Examples
+    --------
+    >>> say_one_speaker(1)[:45]
+    '1 dialog has one speaker alone: if the assess'
+    """
+    return (
+        f"{count(n, 'dialog has', 'dialogs have')} one speaker alone: if the assessor's words are in "
+        "the same turns, they count as the participant's"
+    )
+
+
 def say_forecast(found: Mapping[str, int]) -> str:
     """Return a forecast in words.
 

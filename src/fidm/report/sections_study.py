@@ -19,7 +19,7 @@ from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
 from fidm.io.columns import count_reasons, say_reasons
-from fidm.model.gaps import forecast, named, omitted, say_counted, say_forecast, segment_uses
+from fidm.model.gaps import forecast, named, omitted, say_counted, say_forecast, say_one_speaker, segment_uses
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence
@@ -423,6 +423,8 @@ def grounding_section(opened: Opened) -> dict[str, Any]:
     audits, told = audit_tables(opened)
     counted = say_forecast(forecast(opened.known.cohort, inferred=opened.known.fit.inferred))
     said += [f"{counted}.", *_inferred_words(opened), EFFORT_COUNTS, *told]
+    if alone := (opened.provenance or {}).get("one_speaker", 0):
+        said.append(f"{say_one_speaker(alone)}.")
     tables += audits
     if (opened.folder / FOLDER / "problems.csv").is_file():
         tables += _problem_table(opened)

@@ -100,18 +100,59 @@ def test_two_who_speak_of_the_way_alike_are_a_question(tmp_path):
     assert "roles.csv" in question
     roles = pl.read_csv(found.study / "roles.csv", infer_schema=False)
     assert roles.filter(pl.col("file") == "P1.json")["role"].to_list() == ["", ""]
-    answered = found.answered("P1.json", "SPEAKER_01")
+    answered = found.answered({"P1.json": "SPEAKER_01"})
     assert answered.questions() == []
     assert len(answered.dialogs) == 2
 
 
-def test_files_without_speakers_are_one_person_and_warned_about(tmp_path):
+def test_files_without_speakers_are_a_question(tmp_path):
     for n in range(2):
         whisper(tmp_path / f"P{n}.json", talk(n))
     found, settings = study_of(tmp_path)
-    assert settings["speakers"] == {"": "participant"}
-    assert "2 files not told apart by speaker" in " ".join(found.warnings())
-    assert len(found.dialogs) == 2
+    assert settings["roles"] == "roles.csv"
+    (question,) = found.questions()
+    assert "2 files not told apart by speaker" in question
+    alone = found.answered({"P0.json": "", "P1.json": ""})
+    assert alone.questions() == []
+    assert len(alone.dialogs) == 2
+
+
+def test_other_tasks_of_the_same_people_are_a_question(tmp_path):
+    cookies = "the boy is on a stool and he is taking a cookie from the jar while the sink is running over"
+    for n in (1, 2, 3):
+        table(tmp_path / f"{n}_route.csv", talk(n))
+        table(tmp_path / f"{n}_picture.csv", [(who, a, b, f"{cookies} {n}") for who, a, b, _ in talk(n)])
+    found, _ = study_of(tmp_path)
+    (question,) = found.questions()
+    assert "3 files in which the participant hardly speaks of the way: 1_picture.csv" in question
+    left = found.without(one.name for one in found.files if one.is_off_task)
+    assert left.questions() == []
+    assert len(left.dialogs) == 3
+    assert left.skip == ("1_picture.csv", "2_picture.csv", "3_picture.csv")
+
+
+def test_names_of_people_before_what_they_say(tmp_path):
+    for n in (1, 2):
+        names = {"E": "Dr. Lee", "T": f"Ann O’Neill {n}"}
+        cues = [f"00:00:{a:06.3f} --> 00:00:{b:06.3f}\n{names[who]}: {said}\n" for who, a, b, said in talk(n)]
+        (tmp_path / f"GMT2023041{n}.vtt").write_text("WEBVTT\n\n" + "\n".join(cues), "utf-8")
+    found, settings = study_of(tmp_path)
+    assert settings["speakers"] == {
+        "Dr. Lee": "assessor",
+        "Ann O’Neill 1": "participant",
+        "Ann O’Neill 2": "participant",
+    }
+    assert not any("Dr. Lee" in turn.text for one in found.dialogs for turn in one)
+
+
+def test_who_is_called_adult_may_be_the_participant(tmp_path):
+    head = "@UTF8\n@Begin\n@Languages:\teng\n@Participants:\tSUB Adult, RES Investigator\n"
+    said = [f"*{'SUB' if who == 'T' else 'RES'}:\t{text} . \x15{int(1000 * a)}_{int(1000 * b)}\x15"
+            for who, a, b, text in talk()]  # fmt: skip
+    (tmp_path / "P1.cha").write_text(head + "\n".join(said) + "\n@End\n")
+    found = look_at(tmp_path)
+    assert found.questions() == []
+    assert found.dialogs[0].turns[1].role == "participant"
 
 
 def test_what_a_recogniser_writes_side_by_side_is_one_talk(tmp_path):
@@ -219,12 +260,19 @@ def test_visits_are_told_by_names_of_files(tmp_path):
     assert "3 participants have several dialogs" in " ".join(found.warnings())
 
 
-def test_folders_of_people_hold_their_visits(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("{}/{}.csv", "folder"),
+        ("{}/{}/transcript.csv", "{participant}/{episode}/{any}"),
+    ],
+)
+def test_folders_of_people_hold_their_visits(tmp_path, name, names):
     for n in (1, 2):
         for visit in ("visit1", "visit2"):
-            table(tmp_path / f"P{n}" / f"{visit}.csv", talk(n + 4 * (visit == "visit2")))
+            table(tmp_path / name.format(f"P{n}", visit), talk(n + 4 * (visit == "visit2")))
     found, settings = study_of(tmp_path)
-    assert settings["names"] == "folder"
+    assert settings["names"] == names
     assert found.ids == ("P1", "P2")
 
 
@@ -247,7 +295,7 @@ def test_an_empty_folder_and_one_without_dialogs_say_what_is_needed(tmp_path):
     with pytest.raises(DataError, match="has no dialogs"):
         look_at(tmp_path)
     (tmp_path / "P1.WAV").write_bytes(b"x")
-    with pytest.raises(DataError, match="It has 1 recording: fidm transcribe"):
+    with pytest.raises(DataError, match="Recordings are transcribed by: fidm transcribe"):
         look_at(tmp_path)
     with pytest.raises(DataError, match="is not a folder"):
         look_at(tmp_path / "nowhere")

@@ -535,7 +535,7 @@ def _unique(files: list[tuple[Path, str]], but: Sequence[Path]) -> list[tuple[Pa
 
 
 def read_file(path: Path, *, quiet: bool = False) -> str:
-    """Return the text of a file: UTF-8, UTF-16 with its mark, or Windows-1252, which is logged."""
+    """Return the text of a file: UTF-8, UTF-16 with its mark, or Windows-1252 or Big5, which is logged."""
     try:
         if not path.exists():
             raise BrokenError("There is no such file.")
@@ -553,14 +553,15 @@ def read_file(path: Path, *, quiet: bool = False) -> str:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "input error"
         raise BrokenError(f"cannot be read: {reason}.") from None
     text, encoding = decoded(data)
-    if encoding == "cp1252" and not quiet:
+    if encoding in GUESSED and not quiet:
         logger.warning(
-            "%s is not UTF-8 and was read as Windows-1252 (Latin letters). Check its accented letters, "
-            "and save it as UTF-8.",
-            path,
+            "%s is not UTF-8 and was read as %s. Check it, and save it as UTF-8.", path, GUESSED[encoding]
         )
     return text
 
+
+GUESSED = {"cp1252": "Windows-1252 (Latin letters)", "big5hkscs": "Big5 (Chinese characters)"}
+"""Encodings that no mark tells, in words."""
 
 CUT = ("breaks off in the middle of a character.", "Was it copied whole?")
 
@@ -581,10 +582,10 @@ def decoded(data: bytes) -> tuple[str, str]:
             line = data.count(b"\n", 0, error.start) + 1
             if error.reason == "unexpected end of data" and error.start >= len(data) - 4:
                 raise BrokenError(CUT[0], line, CUT[1]) from None
-            if not _is_western(data):
+            encoding = "cp1252" if _is_western(data) else "big5hkscs"
+            if encoding == "big5hkscs" and not _is_big5(data):
                 what = f"is not UTF-8 text; it looks like {_looks_like(data)}."
                 raise BrokenError(what, line, "Save it as UTF-8.") from None
-            encoding = "cp1252"
             text = data.decode(encoding)
     if "\x00" in text:
         looks = "UTF-16" if text.count("\x00") > len(text) // 4 else "something else than text"
@@ -618,6 +619,19 @@ def _is_western(data: bytes) -> bool:
     if sum(map(len, high)) > len(letters):
         return False
     return alone >= ALONE * len(high) or not any(_decodes(data, name) for name in ("big5hkscs", "gb18030"))
+
+
+CHINESE, SURELY = re.compile("[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]"), 20
+"""Usual characters of Chinese text, and how many of them tell an encoding."""
+
+
+def _is_big5(data: bytes) -> bool:
+    """Whether bytes that are not UTF-8 are surely Chinese, as Windows writes it in Hong Kong and Taiwan."""
+    if b"\x00" in data or _decodes(data, "gb2312") or not _decodes(data, "big5hkscs"):
+        return False
+    wide = [sign for sign in data.decode("big5hkscs") if not sign.isascii()]
+    usual = sum(CHINESE.match(sign) is not None for sign in wide)
+    return usual >= SURELY and usual >= ALONE * len(wide)
 
 
 def _looks_like(data: bytes) -> str:

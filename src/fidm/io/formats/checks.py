@@ -210,6 +210,8 @@ def _are_speakers(turns: list[RawTurn]) -> bool:
     return 2 * len(names) <= len(turns) and len(texts) > len(names) and min(names.values(), default=0) >= 2
 
 
+NO_TIMES = "The turn has no times."
+
 LONGEST_S = 24 * 3600.0
 """No dialog lasts longer; times beyond are in the wrong unit."""
 
@@ -321,7 +323,7 @@ def _wrong_times(turns: list[RawTurn], untimed: str, *, in_order: bool) -> Itera
         known = [time for time in (start, end) if not math.isnan(time)]
         is_open = turn.ends_open and not math.isnan(start)
         if len(known) < 2 and untimed == "problem" and not is_open:
-            yield Flaw("The turn has no times.", line, 'Turns without times pass with untimed = "keep".')
+            yield Flaw(NO_TIMES, line, 'Turns without times pass with untimed = "keep".')
         if any(time < 0 for time in known):
             yield Flaw("A time is negative.", line)
         elif any(time > LONGEST_S for time in known):

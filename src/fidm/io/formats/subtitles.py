@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,11 +50,37 @@ def split_prefix(text: str, known: frozenset[str]) -> tuple[str, str]:
     bracketed, plain = match.groups()
     name = bracketed or plain
     is_code = CODE.fullmatch(name) is not None and name == name.upper()
-    if bracketed and match.group().endswith("]") and not is_code:
+    if bracketed and match.group().endswith("]") and not is_code and name.casefold() not in known:
         return "", text
     if not bracketed and not is_code and name.casefold() not in known:
         return "", text
     return clean(name), text[match.end() :].strip()
+
+
+MOST_SPEAKERS, OFTEN = 8, 0.5
+"""At most so many names, of which each returns, stand before at least so many of the texts of a file."""
+
+
+def names_before(texts: Sequence[str], known: frozenset[str]) -> frozenset[str]:
+    """Return speakers that are known, and those who stand before most texts of a file.
+
+    Examples
+    --------
+    >>> sorted(names_before(["Dr. Lee: and then?", "Ann: left", "Dr. Lee: yes", "Ann: so: up"], frozenset()))
+    ['ann', 'dr. lee']
+    """
+    found = Counter(
+        name.strip().casefold()
+        for match in map(PREFIX.match, texts)
+        if match is not None and len((name := match[1] or match[2]).split()) <= MOST_WORDS
+    )
+    names = {name: n for name, n in found.items() if n > 1}
+    is_usual = len(names) <= MOST_SPEAKERS and sum(names.values()) >= OFTEN * len(texts)
+    return known.union(names) if is_usual else known
+
+
+MOST_WORDS = 4
+"""A name has at most so many words."""
 
 
 def prefix_of(speaker: str) -> str:
@@ -112,11 +139,12 @@ def read_srt(text: str, options: Options) -> RawFile:
     if len(read) != len(blocks):
         raise BrokenError(SRT_BROKEN)
     file = RawFile()
-    for (line, _), one in zip(blocks, read, strict=True):
-        shown = [SRT_TAG.sub("", part) for part in one.line.split("\n")]
-        if not one_speaker(shown, options.speakers):
+    shown = [[SRT_TAG.sub("", part) for part in one.line.split("\n")] for one in read]
+    known = names_before([clean(" ".join(parts)) for parts in shown], options.speakers)
+    for (line, _), one, parts in zip(blocks, read, shown, strict=True):
+        if not one_speaker(parts, known):
             file.flaws.append(two_speakers("subtitle", line))
-        speaker, said = split_prefix(clean(" ".join(shown)), options.speakers)
+        speaker, said = split_prefix(clean(" ".join(parts)), known)
         start, end = one.time_marks
         file.turns.append(RawTurn(speaker, start / 1000, end / 1000, said, line))
     return file
@@ -197,16 +225,17 @@ def read_vtt(text: str, options: Options) -> RawFile:
         raise BrokenError(VTT_BROKEN, None, "There must be an empty line between cues.")
     said_language = LANGUAGE.search(text.split("\n\n", 1)[0])
     file = RawFile(language=said_language.group(1) if said_language else "")
-    for (line, _), cue in zip(lines, cues, strict=True):
+    parts = [[html.unescape(VTT_TAG.sub("", part)) for part in cue.raw_text.split("\n")] for cue in cues]
+    known = names_before([clean(" ".join(shown)) for shown in parts], options.speakers)
+    for (line, _), cue, shown in zip(lines, cues, parts, strict=True):
         voices = VOICE.findall(cue.raw_text)
-        shown = [html.unescape(VTT_TAG.sub("", part)) for part in cue.raw_text.split("\n")]
-        if len(set(voices)) > 1 or (not voices and not one_speaker(shown, options.speakers)):
+        if len(set(voices)) > 1 or (not voices and not one_speaker(shown, known)):
             file.flaws.append(two_speakers("cue", line))
         said = clean(" ".join(shown))
         if voices:
             speaker = clean(html.unescape(voices[0]))
         else:
-            speaker, said = split_prefix(said, options.speakers)
+            speaker, said = split_prefix(said, known)
         file.turns.append(RawTurn(speaker, from_clock(cue.start), from_clock(cue.end), said, line))
     return file
 
