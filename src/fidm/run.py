@@ -330,8 +330,7 @@ class _Memory:
         known = self.steps.get(name, {})
         is_same = known.get("made_from") == made_from and not self.again
         if is_same and all(_file_hash(line.folder / path) == old for path, old in known["wrote"].items()):
-            more = (tuple(known.get(one, ())) for one in ("warnings", "notes"))
-            return Step(name, "up to date", known["said"], *more)
+            return Step(name, "up to date", known["said"], tuple(known.get("warnings", ())))
         try:
             done = do()
         except FidmError as error:
@@ -342,7 +341,7 @@ class _Memory:
             line._opened = None
             made_from = _hash(line.inputs(name), line.options(name))  # it names its task in study.toml
         hashes = {path.relative_to(line.folder).as_posix(): _file_hash(path) for path in done.wrote}
-        told = {"said": done.said, "warnings": list(done.warnings), "notes": list(done.notes)}
+        told = {"said": done.said, "warnings": list(done.warnings)}
         self.steps[name] = {"made_from": made_from, "wrote": hashes, **told}
         with whole_file(self.path) as part:
             part.write_text(json.dumps({"schema": SCHEMA, "steps": self.steps}, indent=1) + "\n", "utf-8")

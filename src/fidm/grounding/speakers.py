@@ -173,9 +173,13 @@ def say_heard(dialogs: Transcripts) -> str:
         ", ".join(f"{name} {n:,}" for name, n in Counter(some).most_common())
         for some in ([one.format for one in dialogs], [language_of(one) for one in dialogs])
     )
-    who = (
-        f"{role} {few(f'{name} {n:,}' for (own, name), n in names.most_common() if own == role)}"
-        for role in ROLES
-        if any(own == role for own, _ in names)
-    )
+    who = []
+    for role in ROLES:
+        own = [f"{name} {n:,}" for (one, name), n in names.most_common() if one == role]
+        shown = few(own) if len(own) <= MOST_NAMES else f"{len(own):,} names"
+        who += [f"{role} {shown}"] if own else []
     return f"{kinds}; {spoken}; {', '.join(who)}"
+
+
+MOST_NAMES = 4
+"""With more names than that speakers have names of their own, which are counted."""

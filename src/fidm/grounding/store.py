@@ -224,6 +224,8 @@ def unmatched(study: str | Path, grounded: Grounded) -> list[Omission]:
             for name, value in dialog.transcript.about.items():
                 if value and name in own and not _same_fact(own[name], value):
                     differ.setdefault(name, []).append(dialog.transcript.participant)
+        rows_of_people, _ = _given(study, "participants")
+        found += [] if rows_of_people is None else _differing(rows_of_people)
         for name, who in differ.items():
             why = f"the dialogs' files say another {name} than the table of participants, which counts"
             found += omission("fact", why, list(dict.fromkeys(who)))
@@ -276,9 +278,41 @@ def known_participants(study: str | Path) -> pl.DataFrame | None:
     if people is None:
         return None
     twice = people["participant"].filter(people["participant"].is_duplicated()).unique(maintain_order=True)
-    if len(twice):
+    if len(twice) and read_manifest(Path(study)).participants is None:
         raise DataError(f"names a participant twice: {few(twice)}. Keep one row for each.", source=source)
-    return people.select("participant", pl.exclude("participant"))
+    return _one_row_each(people).select("participant", pl.exclude("participant"))
+
+
+def _one_row_each(people: pl.DataFrame) -> pl.DataFrame:
+    """A lab's table with a row for each participant: a row for each visit, say, in what these agree on.
+
+    What they differ in is missing, except that whoever is excluded in one row is excluded.
+    """
+    facts = [name for name in people.columns if name != "participant"]
+    agreed = [
+        pl.when((pl.col(name).drop_nulls().n_unique() <= 1) | (name == EXCLUDED))
+        .then(pl.col(name).drop_nulls().first())
+        .alias(name)
+        for name in facts
+    ]
+    return people.group_by("participant", maintain_order=True).agg(agreed)
+
+
+def _differing(people: pl.DataFrame) -> list[Omission]:
+    """What a lab's table says differently in several rows of a participant."""
+    facts = [name for name in people.columns if name not in ("participant", EXCLUDED)]
+    times = people.group_by("participant", maintain_order=True).agg(
+        pl.col(name).drop_nulls().n_unique() for name in facts
+    )
+    return [
+        one
+        for name in facts
+        for one in omission(
+            "fact",
+            f"the table of participants has rows that differ in {name}",
+            times.filter(pl.col(name) > 1)["participant"].to_list(),
+        )
+    ]
 
 
 def given_tables(study: str | Path) -> dict[str, Path]:

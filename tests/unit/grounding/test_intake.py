@@ -276,6 +276,30 @@ def test_folders_of_people_hold_their_visits(tmp_path, name, names):
     assert found.ids == ("P1", "P2")
 
 
+def test_a_table_with_a_row_for_each_visit_gives_what_its_rows_agree_on(tmp_path):
+    from fidm.grounding.store import known_participants
+
+    for n in (1, 2, 3):
+        for visit in ("T1", "T2"):
+            table(tmp_path / f"P{n}_{visit}.csv", talk(n + 4 * (visit == "T2")))
+    rows = [
+        f"P{n},{visit},{70 + n + (n == 2 and visit == 'T2')},g{n % 2},"
+        for n in (1, 2, 3)
+        for visit in ("T1", "T2")
+    ]
+    rows[5] += "withdrew"
+    (tmp_path / "visits.csv").write_text("\n".join(["pid,visit,age,group,note", *rows]))
+    found, _ = study_of(tmp_path)
+    people = known_participants(found.study)
+    assert people is not None
+    assert people.select("participant", "visit", "age", "group").rows() == [
+        ("P1", None, 71, "g1"),
+        ("P2", None, None, "g0"),
+        ("P3", None, 73, "g1"),
+    ]
+    assert people["excluded"].to_list() == [None, None, "note: withdrew"]
+
+
 def test_numbers_and_missing_looking_ids_stay_names(tmp_path):
     for n, name in enumerate(("NA", "007", "12")):
         table(tmp_path / "talks" / f"{name}.csv", talk(n))

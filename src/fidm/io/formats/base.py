@@ -553,12 +553,16 @@ def read_file(path: Path, *, quiet: bool = False) -> str:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "input error"
         raise BrokenError(f"cannot be read: {reason}.") from None
     text, encoding = decoded(data)
-    if encoding in GUESSED and not quiet:
+    if encoding in GUESSED and not quiet and path not in _told:
+        _told.add(path)
         logger.warning(
             "%s is not UTF-8 and was read as %s. Check it, and save it as UTF-8.", path, GUESSED[encoding]
         )
     return text
 
+
+_told: set[Path] = set()
+"""Files of which it was said already that their encoding is a guess."""
 
 GUESSED = {"cp1252": "Windows-1252 (Latin letters)", "big5hkscs": "Big5 (Chinese characters)"}
 """Encodings that no mark tells, in words."""
