@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -27,6 +26,7 @@ from fidm.grounding.people import Roster, Sheet, find_people, parts_of, sheets_i
 from fidm.grounding.rules.language import (
     FAR_BETTER,
     FITS,
+    is_cantonese,
     language_of,
     task_fit,
 )
@@ -535,7 +535,7 @@ def _called(paths: Sequence[Path], sheets: Sequence[Sheet]) -> str:
         who, episodes = (Counter(some) for some in zip(*people(names), strict=True))
         return is_unique(names) and 1 < len(who) < len(paths) and 2 * len(episodes) <= len(paths)
 
-    apart = [f"{{participant}}{sign}{{episode}}" for sign in "_- ."]
+    apart = [f"{who}{sign}{{episode}}" for sign in "_- ." for who in ("{participant}", "{id}")]
     folders = ["folder", "{participant}/{episode}/{any}", "{participant}/{any}"]
     unique = [one for one in ("file", *folders, *apart) if is_unique(one)]
     best = max(unique, key=named, default="file")
@@ -616,10 +616,6 @@ def _talk(path: Path, raw: RawFile, chosen: GroundingFile) -> Transcript:
     return replace(talk, language=language_of(talk))
 
 
-CANTONESE, SPOKEN = re.compile("[唔喺嘅咗啲嗰冇佢係哋畀俾咁噉]"), 0.02
-"""Characters that are Cantonese alone, and the share of them from which on a text is."""
-
-
 def _meant_languages(talks: Iterable[Transcript]) -> dict[str, str]:
     """What languages that cannot be read are meant as; empty where that cannot be known.
 
@@ -629,10 +625,7 @@ def _meant_languages(talks: Iterable[Transcript]) -> dict[str, str]:
     for talk in talks:
         if talk.language not in known and not Path(talk.language).is_file():
             by_said.setdefault(talk.language, []).append("".join(turn.text for turn in talk))
-    return {
-        said: "yue" if all(len(CANTONESE.findall(text)) > SPOKEN * len(text) for text in texts) else ""
-        for said, texts in by_said.items()
-    }
+    return {said: "yue" if all(map(is_cantonese, texts)) else "" for said, texts in by_said.items()}
 
 
 def _clear(fits: Mapping[str, float], n_dialogs: int) -> str:

@@ -124,16 +124,17 @@ def _match(ids: Sequence[str], study: Path, sheet: Sheet, column: str, named: Pe
 OUT = re.compile(
     r"withdr[ae]w\w*|exclu\w+|declined|refused|drop(ped)?[ -]?out|ineligible|退出|撤回", re.IGNORECASE
 )
-NO_CONSENT = re.compile(r"no|n|false|0", re.IGNORECASE)
+OUT_COLUMN = re.compile(r"exclu|withdr|drop.?out", re.IGNORECASE)
+YES, NO = re.compile(r"yes|y|true|1|x", re.IGNORECASE), re.compile(r"no|n|false|0", re.IGNORECASE)
 
 
 def _withdrawn(table: pl.DataFrame) -> dict[str, tuple[str, ...]]:
     """Values by column that say somebody takes no part; a column ``excluded`` says it already."""
     found = {}
     for column in table:
-        says_no = "consent" in column.name.casefold()
+        says = NO if "consent" in column.name.casefold() else YES if OUT_COLUMN.search(column.name) else None
         values = column.drop_nulls().str.strip_chars().unique().sort().to_list()
-        out = [one for one in values if OUT.fullmatch(one) or (says_no and NO_CONSENT.fullmatch(one))]
+        out = [one for one in values if OUT.fullmatch(one) or (says is not None and says.fullmatch(one))]
         if out and column.name.casefold() != "excluded":
             found[column.name] = tuple(out)
     return found

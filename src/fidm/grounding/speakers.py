@@ -16,11 +16,12 @@ from fidm.languages import WORDS, languages_with
 from fidm.talk import ROLES, Role, Transcript, Transcripts
 from fidm.tasks.spec import builtin_tasks, read_task
 
-CLEARER, LEAST_WORDS = 1.5, 3
-"""Who says so many times more words of the way than others, and at least so many, is the participant."""
+CLEARER, MORE, LEAST_WORDS = 1.5, 1.2, 3
+"""Who says so many times more words of the way than others that are no echo, so many times more of them all,
+and at least so many, is the participant."""
 
-FEWEST_WORDS, SHARE = 8, 0.05
-"""Where the participant says fewer words of the way, and a smaller share, it may be about something else."""
+FEWEST_WORDS = 8
+"""Where the participant says fewer words of the way, it may be about something else."""
 
 OF_THE_WAY = frozenset((*DIRECTIONS, "AHEAD", "TURN", "BACK"))
 """Classes of words that say where somebody goes; assessors, too, name goods and say "go on"."""
@@ -36,7 +37,8 @@ class Speaker:
     turns: int
     words: int  # or characters, in languages without spaces
     seconds: float
-    way_words: int  # words of the way: directions, places of the task, going and getting
+    way_words: int  # words of the way: directions, straight on, turning
+    new_words: int  # of these, the ones that are no echo of what another said just before
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +55,8 @@ class DialogFile:
     @property
     def is_off_task(self) -> bool:
         """Whether the participant hardly speaks of the way, so that it may be about something else."""
-        tested = [one for one in self.speakers if one.role == "participant"]
-        way, words = sum(one.way_words for one in tested), sum(one.words for one in tested)
-        return not self.is_unclear and way < FEWEST_WORDS and way < SHARE * words
+        way = sum(one.way_words for one in self.speakers if one.role == "participant")
+        return not self.is_unclear and way < FEWEST_WORDS
 
     @property
     def is_guessed(self) -> bool:
@@ -69,29 +70,46 @@ class DialogFile:
 
 
 class WayWords:
-    """Counts words of the way in the languages that can be read."""
+    """Finds words of the way in the languages that can be read."""
 
     def __init__(self, task: str) -> None:
         self._spec = read_task(task if task in builtin_tasks() else Path(task))
         self._known: dict[str, Vocabulary | None] = {}
 
-    def count(self, text: str, language: str) -> int:
-        """Return how many there are in a text; none in a language that cannot be read."""
+    def find(self, text: str, language: str) -> list[str]:
+        """Return the classes of those in a text; none in a language that cannot be read."""
         if language not in self._known:
             is_known = language in languages_with(WORDS) or Path(language).is_file()
             self._known[language] = Vocabulary(load_language(language), self._spec) if is_known else None
         words = self._known[language]
-        return 0 if words is None else sum(token.kind in OF_THE_WAY for token in words.tokens(text))
+        return [] if words is None else [one.kind for one in words.tokens(text) if one.kind in OF_THE_WAY]
+
+    def count(self, turns: Sequence[RawTurn], language: str) -> tuple[Counter[str], Counter[str]]:
+        """Return how many each speaker says, and how many of them are no echo of another just before."""
+        found, new = Counter[str](), Counter[str]()
+        before: list[tuple[str, set[str]]] = []
+        for turn in turns:
+            said = self.find(turn.text, language)
+            heard = {one for who, some in before[-ECHO:] if who != turn.speaker for one in some}
+            found[turn.speaker] += len(said)
+            new[turn.speaker] += sum(one not in heard for one in said)
+            before.append((turn.speaker, set(said)))
+        return found, new
+
+
+ECHO = 3
+"""Within so many turns a word of the way may be repeated after somebody else, as some assessors do."""
 
 
 def dialog_file(
     path: Path, raw: RawFile, kind: Format, talk: Transcript, given: Roles, words: WayWords, talks: Path
 ) -> DialogFile:
-    """A file with its speakers, and the roles that they have or would be given."""
+    """Return a file with its speakers, and the roles that they have or would be given."""
     said = given.of(path)
     turns: dict[str, list[RawTurn]] = {}
     for turn in raw.turns:
         turns.setdefault(turn.speaker, []).append(turn)
+    way, new = words.count(raw.turns, talk.language)
     speakers = [
         Speaker(
             name,
@@ -100,19 +118,31 @@ def dialog_file(
             len(own),
             sum(_n_words(turn.text) for turn in own),
             sum(max(0.0, turn.end_s - turn.start_s) for turn in own if turn.end_s >= turn.start_s),
-            sum(words.count(turn.text, talk.language) for turn in own),
+            way[name],
+            new[name],
         )
         for name, own in turns.items()
     ]
     single = len(speakers) == 1 and who_is(raw.turns[0], {})[1] is None
-    is_said = any(name.casefold() in said for name in turns)
-    tested = [one for one in speakers if one.role == "participant"]
-    both = len(tested) > 1 and not is_said and all(one.role != "assessor" for one in speakers)
-    if both or any(one.role is None for one in speakers) or (speakers and not tested):
-        speakers = _guessed(speakers, ask_all=both)
+    if not any(name.casefold() in said for name in turns):
+        speakers = _with_roles(speakers)
+    elif any(one.role is None for one in speakers):
+        speakers = _guessed(speakers, ask_all=False)
     return DialogFile(
         path, path.relative_to(talks).as_posix(), kind.name, talk.language, tuple(speakers), single
     )
+
+
+def _with_roles(speakers: list[Speaker]) -> list[Speaker]:
+    """The speakers of a file of which nobody said who is who; without roles where words contradict it."""
+    tested = [one for one in speakers if one.role == "participant"]
+    has_assessor = any(one.role == "assessor" for one in speakers)
+    most = max((one.way_words for one in speakers), default=0)
+    if len(tested) == 1 and most >= max(LEAST_WORDS, CLEARER * tested[0].way_words):
+        return [replace(one, role=None) for one in speakers]
+    if any(one.role is None for one in speakers) or (len(speakers) > 1 and not (tested and has_assessor)):
+        return _guessed(speakers, ask_all=len(tested) > 1 and not has_assessor)
+    return speakers
 
 
 def _n_words(text: str) -> int:
@@ -134,24 +164,26 @@ def _guessed(speakers: list[Speaker], *, ask_all: bool) -> list[Speaker]:
     if known:
         return told(speakers, known[0].name, kept=True)
     maybe = [one for one in speakers if ask_all or one.role != "assessor"]
-    ranked = sorted(maybe, key=lambda one: one.way_words, reverse=True)
+    ranked = sorted(maybe, key=lambda one: one.new_words, reverse=True)
     if not ranked:
         return [replace(one, role=None) for one in speakers]
-    most, next_most = ranked[0], ranked[1].way_words if len(ranked) > 1 else 0
-    if len(speakers) > 1 and most.way_words >= max(LEAST_WORDS, CLEARER * next_most):
+    most, others = ranked[0], ranked[1:]
+    is_clear = most.new_words >= max(LEAST_WORDS, *(CLEARER * one.new_words for one in others), 0)
+    agrees = all(most.way_words >= MORE * one.way_words for one in others)
+    if len(speakers) > 1 and is_clear and agrees:
         return told(speakers, most.name, kept=not ask_all)
     return [replace(one, role=None if one in maybe else one.role) for one in speakers]
 
 
 def told(speakers: Sequence[Speaker], participant: str, *, kept: bool = False) -> list[Speaker]:
     """Return the speakers with one as the participant, and who speaks most of the others as the assessor."""
-    others = [one for one in speakers if one.name != participant and not (kept and one.role)]
+    others = [one for one in speakers if one.name != participant]
     has_assessor = kept and any(one.role == "assessor" for one in speakers)
     asks = None if has_assessor else max(others, key=lambda one: one.turns, default=None)
     found = []
     for one in speakers:
         role: Role = "participant" if one.name == participant else "assessor" if one is asks else "other"
-        is_known = one.role == role or (kept and one.role is not None and role != "participant")
+        is_known = one.role == role or (kept and one.role is not None and role == "other")
         found.append(replace(one, role=one.role if is_known else role, is_guess=not is_known))
     return found
 

@@ -121,8 +121,8 @@ def read(
     names : str
         What files are called: ``"file"`` after their participant; ``"folder"``, they lie in a folder that is
         and are called after the episode, ``P001/visit1.cha``; or a pattern, ``"{participant}_{episode}"`` for
-        ``P001_visit1.cha``. ``{any}`` is what does not matter. Files that say it themselves are not
-        concerned.
+        ``P001_visit1.cha``. ``{any}`` is what does not matter; ``{id}`` is a participant up to
+        the first sign. Files that say it themselves are not concerned.
     roles : mapping or path, optional
         Who the speakers are, such as ``{"SPEAKER_00": "participant", "SPEAKER_01": "assessor"}``, or the
         path of a TOML or JSON file with that, or of a table (CSV, Excel, …) with the columns ``speaker`` and
@@ -208,7 +208,9 @@ def read(
                 found = [_placed(item, path, pattern) for item in found]
         except BrokenError as broken:
             found, flaws = [], [(name_of(), broken.flaw)]
-        problems += [(name, who, flaw) for who, flaw in flaws]
+        problems += [
+            (name, _short(who, path, pattern) if names != "file" else who, flaw) for who, flaw in flaws
+        ]
         done.append((name, found))
         if on_progress is not None:
             on_progress(number, len(files))
@@ -311,7 +313,13 @@ def _participant(path: Path, given: str | Callable[[Path], str] | None) -> str:
 NAMES = {"file": "{participant}", "folder": "{participant}/{episode}"}
 """Usual patterns of what files are called, by name."""
 
-PARTS = {"{participant}": "(?P<participant>[^/]+)", "{episode}": "(?P<episode>[^/]+)", "{any}": "[^/]*"}
+PARTS = {
+    "{participant}": "(?P<participant>[^/]+)",
+    "{id}": "(?P<participant>[^/]+?)",
+    "{episode}": "(?P<episode>[^/]+)",
+    "{any}": "[^/]*",
+}
+"""What the parts of a pattern find; the participant is as long as possible, or, as ``{id}``, as short."""
 
 
 @cache
@@ -320,12 +328,22 @@ def name_pattern(names: str) -> re.Pattern[str]:
     pattern = NAMES.get(names, names)
     parts = re.split(r"(\{\w+\})", pattern)
     named = [part for part in parts if part in PARTS]
-    if named.count("{participant}") != 1 or named.count("{episode}") > 1 or "}{" in pattern:
+    if (
+        sum(one in ("{participant}", "{id}") for one in named) != 1
+        or named.count("{episode}") > 1
+        or "}{" in pattern
+    ):
         raise DataError(
             f"names is {names!r}. It must be 'file', 'folder', or a pattern with {{participant}}, and with "
             "{episode} and {any} where names have such parts, as in '{participant}_{episode}'."
         )
     return re.compile("(?:.*/)?" + "".join(PARTS.get(part) or re.escape(part) for part in parts), re.DOTALL)
+
+
+def _short(who: str, path: Path, pattern: re.Pattern[str]) -> str:
+    """The participant after whom a file is called, where the file names nobody."""
+    found = pattern.fullmatch(path.with_suffix("").as_posix()) if who == _own_name(path) else None
+    return who if found is None else clean(found["participant"])
 
 
 def _own_name(path: Path) -> str:

@@ -13,9 +13,9 @@ from fidm.grounding.people import same_people
 from fidm.io.dialogs import read
 
 WAY = (
-    "I go up two squares to the vegetables and take the vegetables",
-    "then left along the aisle to the meat, and I buy the meat there",
-    "now down to the eggs, take eggs, then right to the tofu",
+    "I go up two squares, then left one and up again to the vegetables and take the vegetables",
+    "then left along the aisle and straight ahead to the meat, and I buy the meat there",
+    "now down to the eggs, take eggs, then right and right again to the tofu",
     "the seasoning is next, past the snacks and the cans, and I go to the bakery",
     "then I walk down past the household things to the checkout and pay",
 )

@@ -415,13 +415,31 @@ def parse_language(text: str, *, source: str = "language") -> Language:
     )
 
 
+CANTONESE, SPOKEN = re.compile("[唔喺嘅咗啲嗰冇佢係哋畀俾咁噉嚟攞]"), 0.02
+"""Characters that are Cantonese alone, and the share of them from which on a text is."""
+
+MANDARIN = re.compile("[这這那哪们們吗嗎怎么麼沒没的]")
+"""Characters that are Mandarin, or written Chinese, in their place."""
+
+
+def is_cantonese(text: str) -> bool:
+    """Return whether a text in Chinese characters is surely Cantonese."""
+    return len(CANTONESE.findall(text)) > SPOKEN * len(text)
+
+
+def is_mandarin(text: str) -> bool:
+    """Return whether a text in Chinese characters is rather Mandarin than Cantonese."""
+    found = len(MANDARIN.findall(text))
+    return found > SPOKEN * len(text) and found > len(CANTONESE.findall(text))
+
+
 def language_of(transcript: Transcript, said: str = "") -> str:
     """Return the language to read a dialog in: the one said, the file's own, or the one of its script."""
     said = said or transcript.language
     if not said:
         letters = "".join(turn.text for turn in transcript.turns if turn.role == "participant")
         wide = sum(1 for letter in letters if "\u3400" <= letter <= "\u9fff" or letter >= "\U00020000")
-        return "yue" if 3 * wide > len(letters) else "en"
+        return "en" if 3 * wide <= len(letters) else "zh" if is_mandarin(letters) else "yue"
     small = said.lower().replace("_", "-")
     return language_called(small) or said
 

@@ -79,6 +79,11 @@ def names_before(texts: Sequence[str], known: frozenset[str]) -> frozenset[str]:
     return known.union(names) if is_usual else known
 
 
+def _going_on(file: RawFile, known: frozenset[str], options: Options) -> str:
+    """Who goes on in a subtitle without a name, where names stand before most of them; empty elsewhere."""
+    return file.turns[-1].speaker if file.turns and known != options.speakers else ""
+
+
 MOST_WORDS = 4
 """A name has at most so many words."""
 
@@ -145,6 +150,7 @@ def read_srt(text: str, options: Options) -> RawFile:
         if not one_speaker(parts, known):
             file.flaws.append(two_speakers("subtitle", line))
         speaker, said = split_prefix(clean(" ".join(parts)), known)
+        speaker = speaker or _going_on(file, known, options)
         start, end = one.time_marks
         file.turns.append(RawTurn(speaker, start / 1000, end / 1000, said, line))
     return file
@@ -236,6 +242,7 @@ def read_vtt(text: str, options: Options) -> RawFile:
             speaker = clean(html.unescape(voices[0]))
         else:
             speaker, said = split_prefix(said, known)
+            speaker = speaker or _going_on(file, known, options)
         file.turns.append(RawTurn(speaker, from_clock(cue.start), from_clock(cue.end), said, line))
     return file
 

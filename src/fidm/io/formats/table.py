@@ -42,7 +42,7 @@ WRITTEN = ("participant", "episode", "language", "speaker", "role", "start_s", "
 
 CALLED: Mapping[str, tuple[str, ...]] = {
     "speaker": (
-        "who", "speaker_id", "speaker_name", "speaker_label", "tier", "channel", "name",
+        "who", "spk", "spkr", "speaker_id", "speaker_name", "speaker_label", "tier", "channel", "name",
         "sprecher", "sprecherin", "locuteur", "hablante", "說話者", "说话者", "說話人", "说话人", "講者",
     ),
     "start_s": (
@@ -54,10 +54,12 @@ CALLED: Mapping[str, tuple[str, ...]] = {
         "ende", "bis", "fin", "結束", "结束", "結束時間", "结束时间",
     ),
     "text": (
-        "utterance", "transcript", "transcription", "words", "content", "said", "sentence",
+        "utterance", "utt", "transcript", "transcription", "words", "content", "said", "sentence",
         "äußerung", "äusserung", "transkript", "texte", "texto", "內容", "内容", "文字", "說話內容", "逐字稿",
     ),
-    "participant": ("participant_id", "subject", "subject_id", "pid", "參加者", "参加者", "受試者"),
+    "participant": (
+        "participant_id", "pt", "ppt", "subject", "subject_id", "pid", "參加者", "参加者", "受試者",
+    ),
 }  # fmt: skip
 """What tables call their columns, besides the names that are always known; capitals and units aside."""
 
