@@ -311,9 +311,9 @@ def test_columns_of_a_table_can_be_named(tmp_path: Path) -> None:
     study = study_of(tmp_path / "study", people("en"), "csv")
     for file in (study / "talks").iterdir():
         head, _, rest = file.read_text("utf-8").partition("\n")
-        file.write_text(head.replace("text", "utterance") + "\n" + rest, "utf-8")
+        file.write_text(head.replace("text", "heard") + "\n" + rest, "utf-8")
     assert main(["ground", str(study)]) == 2
-    (study / "grounding.toml").write_text('[columns]\ntext = "utterance"\n', "utf-8")
+    (study / "grounding.toml").write_text('[columns]\ntext = "heard"\n', "utf-8")
     assert main(["ground", str(study)]) == 0
 
 

@@ -274,7 +274,7 @@ def test_a_name_is_looked_up_where_hugging_face_puts_it(
     with pytest.raises(DataError) as caught:
         find_encoder(name)
     assert f"hf download {name}" in str(caught.value)
-    assert "--encoder bert=FOLDER" in str(caught.value)
+    assert "encoders={'bert': FOLDER}" in str(caught.value)
     place = tmp_path / "hub" / "models--google-bert--bert-base-chinese"
     snapshot = place / "snapshots" / "0123abc"
     snapshot.mkdir(parents=True)
@@ -288,7 +288,7 @@ def test_a_name_is_looked_up_where_hugging_face_puts_it(
     (snapshot / "model.safetensors").symlink_to(tmp_path / "gone")
     with pytest.raises(DataError, match=f"only in part. Fetch it again: hf download {name}"):
         find_encoder(name)
-    with pytest.raises(DataError, match="NAME=FOLDER"):
+    with pytest.raises(DataError, match="'NAME': FOLDER"):
         find_encoder("somebody/something")
     monkeypatch.setattr("fidm.classify.encoder.has_extra", lambda: False)
     with pytest.raises(DataError, match=r"hf download a/b \(after: pip install 'fidm\[language\]'\)"):

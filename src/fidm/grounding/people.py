@@ -153,7 +153,7 @@ def same_people(rows: Iterable[str], dialogs: Iterable[str]) -> dict[str, str]:
 
     Examples
     --------
-    >>> same_people(["S01", "S02", "S11"], ["s1", "S-2_visit1", "S1 1"])
+    >>> same_people(["S01", "S02", "S3"], ["s1", "S-2_visit1", "S3a", "S3b"])
     {'S01': 's1', 'S02': 'S-2_visit1'}
     """
     left = {row: parts_of(row) for row in rows}

@@ -391,6 +391,48 @@ def test_the_assessor_is_found_where_the_participant_is_known(tmp_path):
     assert {turn.role for turn in found.dialogs[0]} == {"assessor", "participant"}
 
 
+def test_an_assessor_who_repeats_everything_is_no_participant(tmp_path):
+    turns = []
+    for i, way in enumerate(WAY):
+        time = 20.0 * i
+        turns += [("E", time, time + 1, ASKED[i]), ("T", time + 2, time + 6, way)]
+        turns += [("E", time + 7 + k, time + 7.9 + k, f"okay, so {way}") for k in (0, 1)]
+    whisper(tmp_path / "P1.json", turns, names={"E": "SPEAKER_00", "T": "SPEAKER_01"})
+    found = look_at(tmp_path)
+    speakers = {one.name: one for one in found.files[0].speakers}
+    assert speakers["SPEAKER_00"].way_words > speakers["SPEAKER_01"].way_words
+    assert speakers["SPEAKER_00"].new_words == 0
+    assert "Who is the participant is not clear in 1 file" in " ".join(found.questions())
+
+
+def test_roles_that_the_words_contradict_are_a_question(tmp_path):
+    table(tmp_path / "P1.csv", talk(1), names={"E": "PAR", "T": "INV"})
+    table(tmp_path / "P2.csv", talk(2))
+    found = look_at(tmp_path)
+    assert "Who is the participant is not clear in 1 file: P1.csv" in " ".join(found.questions())
+    assert found.answered({"P1.csv": "INV"}).questions() == []
+
+
+def test_a_column_exclude_is_followed_and_told(tmp_path):
+    for n in range(1, 4):
+        table(tmp_path / f"P{n}.csv", talk(n))
+    (tmp_path / "people.tsv").write_text(
+        "id\texclude\treason\nP1\tno\t\nP2\tYes\twithdrew consent\nP3\tNo \texclude gaze\n"
+    )
+    found, _ = study_of(tmp_path)
+    assert found.people is not None
+    assert found.people.table.excluded == {"exclude": ("Yes",)}
+    assert found.people.left_out == ("P2",)
+
+
+def test_mandarin_is_not_read_as_cantonese(tmp_path):
+    said = "往左走两格，到蔬菜那边，我们没有买这个的，然后怎么走，向下走到肉类那里，再去付钱吗"
+    turns = [(who, a, b, said if who == "T" else "然后呢") for who, a, b, _ in talk()]
+    table(tmp_path / "P1.csv", turns)
+    found = look_at(tmp_path, task="grocery")
+    assert "1 file in a language that cannot be read (zh): P1.csv" in " ".join(found.questions())
+
+
 def test_same_people_needs_exactly_one_candidate():
     assert same_people(["S1", "S01"], ["S001"]) == {}
     assert same_people(["1"], ["P1", "Q1"]) == {}

@@ -109,6 +109,7 @@ FAILURES: Mapping[str, str] = {
     "garbage": "the server answered something that is no answer",
     "too_large": "the server’s answer was too large",
     "beyond_context": "the question is longer than the context of the language model’s server",
+    "pending": "the question was put, and no answer is there yet",
 }
 """Why one call got no answer, in words."""
 

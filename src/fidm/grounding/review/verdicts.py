@@ -440,7 +440,6 @@ OF_MODELS: Mapping[str, str] = {
     "wrong_form": "its answer is not in the form that was asked for",
     "unknown_place": "its answer names a place that the task does not have",
     **FAILURES,
-    "pending": "the question was put, and no answer is there yet",
 }
 """What the doubts of language models mean, and what may stand beside ``no_answer``."""
 

@@ -278,7 +278,7 @@ def _agreed(people: Mapping[str, Mapping[str, str]], speakers: set[str]) -> dict
     }
 
 
-NO_SECONDS = "Times are in seconds; are these milliseconds?"
+NO_SECONDS = "Times are in seconds; are these milliseconds? In a table, call the columns start_ms and end_ms."
 SLOW_S, SLOWEST = 60.0, 0.5
 """Turns this long on average, with fewer characters per second than that, are in another unit."""
 
