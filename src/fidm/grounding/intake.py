@@ -384,7 +384,12 @@ def look_at(
     below = list(files_below(place))
     sure = known or (place / TALKS if (place / TALKS).is_dir() else None)
     sure = None if sure is None else Path(os.path.normpath(sure))
-    found, skip = _sorted_out(below if sure is None else list(files_below(sure)), kinds, chosen)
+    among = (
+        [one for one in files_below(sure) if one.relative_to(sure).as_posix() not in chosen.skip]
+        if sure
+        else below
+    )
+    found, skip = _sorted_out(among, kinds, chosen, on_progress=on_progress)
     copies = _copies(found, kinds)
     found = {path: raw for path, raw in found.items() if path not in copies}
     if not found:
@@ -392,19 +397,11 @@ def look_at(
     talks = sure or Path(os.path.commonpath([path.parent for path in found]))
     home = home or (place if talks != place else place / STUDY)
     named = list(read_manifest(home).tasks)
-    raws = {}
-    for i, (path, raw) in enumerate(found.items()):
-        raws[path] = raw
-        if on_progress is not None:
-            on_progress("looking at dialogs", i + 1, len(found))
-    spoken = {path: _talk(path, raw, chosen) for path, raw in raws.items()}
-    meant = _meant_languages(spoken.values())
-    chosen = chosen.model_copy(
-        update={"languages": {**chosen.languages, **{k: v for k, v in meant.items() if v}}}
-    )
+    spoken = {path: _talk(path, raw, chosen) for path, raw in found.items()}
+    meant = {said: known for said, known in _meant_languages(spoken.values()).items() if known}
+    chosen = chosen.model_copy(update={"languages": {**chosen.languages, **meant}})
     spoken = {
-        path: replace(talk, language=meant.get(talk.language) or talk.language)
-        for path, talk in spoken.items()
+        path: replace(talk, language=meant.get(talk.language, talk.language)) for path, talk in spoken.items()
     }
     tasks = list(dict.fromkeys([*([task] if task else named), *builtin_tasks()]))
     fits = task_fit(list(spoken.values()), tasks)
@@ -413,7 +410,7 @@ def look_at(
     given = chosen.who_is_who(home)
     files = tuple(
         dialog_file(path, raw, kinds[path.suffix.casefold()], spoken[path], given, words, talks)
-        for path, raw in raws.items()
+        for path, raw in found.items()
     )
     tables = dict.fromkeys([*below, *_given(home)])
     sheets, broken = sheets_in(path for path in tables if path not in found and path not in copies)
@@ -487,7 +484,7 @@ def _copies(found: Mapping[Path, RawFile], kinds: Mapping[str, Format]) -> dict[
             if len(turn.text) >= TELLING and turn.start_s > 0:
                 alike.setdefault((turn.start_s, turn.text), []).append(path)
     copies: dict[Path, Path] = {}
-    for group in {tuple(sorted(set(paths), key=worth)) for paths in alike.values()}:
+    for group in dict.fromkeys(tuple(sorted(set(paths), key=worth)) for paths in alike.values()):
         for path in group[1:]:
             if path not in copies and _same_words(found[group[0]], found[path]):
                 copies[path] = group[0]
@@ -575,13 +572,19 @@ def _home(place: Path) -> Path | None:
 
 
 def _sorted_out(
-    paths: Iterable[Path], kinds: Mapping[str, Format], chosen: GroundingFile
+    paths: Sequence[Path],
+    kinds: Mapping[str, Format],
+    chosen: GroundingFile,
+    *,
+    on_progress: Progress | None,
 ) -> tuple[dict[Path, RawFile], dict[Path, Flaw]]:
     """The files that are dialogs, and why others with the suffix of dialogs are none."""
     found: dict[Path, RawFile] = {}
     others: dict[Path, Flaw] = {}
     speakers = frozenset(KNOWN) | {"", *(name.casefold() for name in chosen.speakers)}
-    for path in paths:
+    for i, path in enumerate(paths):
+        if on_progress is not None:
+            on_progress("looking at files", i, len(paths))
         kind = kinds.get(path.suffix.casefold())
         if kind is None:
             continue

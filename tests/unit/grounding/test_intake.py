@@ -129,6 +129,9 @@ def test_other_tasks_of_the_same_people_are_a_question(tmp_path):
     assert left.questions() == []
     assert len(left.dialogs) == 3
     assert left.skip == ("1_picture.csv", "2_picture.csv", "3_picture.csv")
+    settings = found.study / "grounding.toml"
+    settings.write_text(f"{settings.read_text('utf-8')}\nskip = {json.dumps(left.skip)}\n", "utf-8")
+    assert look_at(tmp_path).questions() == []  # as the user said
 
 
 def test_names_of_people_before_what_they_say(tmp_path):
