@@ -31,7 +31,7 @@ def long_talk(n_turns: int) -> Transcript:
             "PAR" if n % 2 else "INV",
             n * step,
             (n + 1) * step,
-            f"{TEXT} {n}",
+            f"{TEXT} {n + 1}",
             "participant" if n % 2 else "assessor",
         )
         for n in range(n_turns)

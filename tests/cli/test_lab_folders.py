@@ -69,6 +69,7 @@ def test_chat_with_a_workbook(started, capsys):
     said = " ".join(steps["ground"]["warnings"])
     assert "2 turns left out of durations and pauses: no times (SW019)" in said
     assert "facts left out: the dialogs' files say another" in said  # Dementia in the header, AD in the table
+    assert "say another age than the table of participants, which counts (SW008)" in said
     assert "participants.xlsx" not in said
     assert "2 participants excluded: consent: withdrew (2)" in steps["fit"]["said"]
     assert steps["ground"]["notes"] == ["chat 8; en 8; participant PAR 8, assessor INV 8, other OTH 4"]

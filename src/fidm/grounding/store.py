@@ -129,7 +129,6 @@ def write_grounding(
     folder = private_folder(study)
     people, told = known_participants(study), grounded.cohort.participants
     cohort = _with_everybody(_with_conditions(grounded.cohort, study), people)
-    own = ["participant"] if people is None else people.columns
     wrong = grounded.checks if problems is None else pl.concat([problems, grounded.checks])
     gone = ["problems.csv", *([] if keep_proposals else [PROPOSALS, PROPOSED_MOVES, PROPOSED])]
     gone = [f"{FOLDER}/{name}" for name in gone]
@@ -147,7 +146,7 @@ def write_grounding(
             "n_steps": cohort.n_steps,
             "n_segments": grounded.segments.height,
             "given": hash_given(study),
-            "facts": [name for name in told.columns if name not in own],
+            "facts": _only_told(told, people),
             "unmatched": [one.to_dict() for one in unmatched(study, grounded)],
         }
         text = json.dumps(provenance, indent=2, ensure_ascii=False, default=str)
@@ -188,6 +187,12 @@ def _with_conditions(cohort: Cohort, study: str | Path) -> Cohort:
     return replace(cohort, episodes=pl.concat([cohort.episodes, own.drop(keys)], how="horizontal"))
 
 
+def _only_told(told: pl.DataFrame, people: pl.DataFrame | None) -> list[str]:
+    """What only the dialogs' files say of participants; capitals in the names of columns aside."""
+    own = {"participant", *(() if people is None else (name.casefold() for name in people.columns))}
+    return [name for name in told.columns if name.casefold() not in own]
+
+
 def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
     """The cohort with the columns of a table of participants, and the people of whom there is no dialog.
 
@@ -195,7 +200,7 @@ def _with_everybody(cohort: Cohort, people: pl.DataFrame | None) -> Cohort:
     """
     if people is None:
         return cohort
-    own = cohort.participants.select("participant", pl.exclude(people.columns))
+    own = cohort.participants.select("participant", *_only_told(cohort.participants, people))
     joined = own.join(people, on="participant", how="left", maintain_order="left")
     cohort = one_script(cohort.with_participants(joined.select(*people.columns, pl.exclude(people.columns))))
     absent = people.join(own, on="participant", how="anti")
@@ -220,9 +225,11 @@ def unmatched(study: str | Path, grounded: Grounded) -> list[Omission]:
         rows = {row["participant"]: row for row in people.iter_rows(named=True)}
         differ: dict[str, list[str]] = {}
         for dialog in grounded.dialogs:
-            own = rows.get(dialog.transcript.participant, {})
+            own = {
+                name.casefold(): cell for name, cell in rows.get(dialog.transcript.participant, {}).items()
+            }
             for name, value in dialog.transcript.about.items():
-                if value and name in own and not _same_fact(own[name], value):
+                if value and own.get(name) is not None and not _same_fact(name, own[name], value):
                     differ.setdefault(name, []).append(dialog.transcript.participant)
         rows_of_people, _ = _given(study, "participants")
         found += [] if rows_of_people is None else _differing(rows_of_people)
@@ -242,10 +249,10 @@ def unmatched(study: str | Path, grounded: Grounded) -> list[Omission]:
     return found
 
 
-def _same_fact(one: object, other: str) -> bool:
-    """Whether a cell of a table says what a dialog's file says."""
+def _same_fact(name: str, one: object, other: str) -> bool:
+    """Whether a cell of a table says what a dialog's file says; ages may be in whole years."""
     try:
-        return float(str(one)) == float(other)
+        return abs(float(str(one)) - float(other)) < (1 if name == "age" else 1e-9)
     except ValueError:
         return str(one).strip().casefold() == other.strip().casefold()
 
