@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
-from fidm.errors import DataError
-from fidm.types import Integers, Trace, read_only
+from fidm.errors import DataError, few, meant, one_of, remedy
+from fidm.types import Integers, Skip, Trace, read_only
 
 PAUSES_INCLUDED = "pauses_included"
 """The column of segments that says whether durations include pauses inside utterances."""
@@ -315,6 +315,45 @@ class Cohort:
             raise DataError("participants must have one row for each person of the cohort, and no other.")
         return replace(self, participants=order)
 
+    def with_episodes(self, episodes: Any) -> Cohort:
+        """Return the same people with these columns about their episodes; the table names each episode once.
+
+        Parameters
+        ----------
+        episodes : DataFrame
+            ``participant``, ``episode`` (may be left out where everybody has one), and any columns: the block
+            of a trial, its condition, the visit.
+
+        Examples
+        --------
+        >>> import fidm, polars as pl
+        >>> segments = pl.DataFrame({"participant": ["A", "A"], "episode": [1, 2], "segment": [1, 1]})
+        >>> blocks = pl.DataFrame({"participant": ["A", "A"], "episode": [1, 2], "block": ["early", "late"]})
+        >>> fidm.Cohort.from_segments(segments).with_episodes(blocks).where(block="late").n_segments
+        1
+        """
+        given, keys = as_frame(episodes, "episodes"), ["participant", "episode"]
+        if "participant" not in given.columns:
+            raise DataError("episodes need the column 'participant'.")
+        if "episode" not in given.columns:
+            given = given.with_columns(episode=pl.lit("1"))
+        given = given.with_columns(pl.col(keys).cast(pl.String)).drop("task", strict=False)
+        own = self.episode_keys().select(keys)
+        twice = given.filter(pl.struct(keys).is_duplicated()).select(keys).unique(maintain_order=True)
+        strange, lost = (one.join(other, on=keys, how="anti") for one, other in ((given, own), (own, given)))
+        wrong = (("names twice", twice), ("names, though nobody has them,", strange), ("lacks", lost))
+        problems = [
+            f"{what} {few(f'{who}, {name}' for who, name in rows.select(keys).iter_rows())}"
+            for what, rows in wrong
+            if rows.height
+        ]
+        if problems:
+            raise DataError(
+                f"The table of episodes must name each episode once; it {'; it '.join(problems)}."
+            )
+        joined = own.join(given, on=keys, how="left", maintain_order="left").drop(keys)
+        return replace(self, episodes=self.episodes.drop(joined.columns, strict=False).hstack(joined))
+
     def with_problems(self, problems: pl.DataFrame) -> Cohort:
         """Return the same people with this table of what was wrong with others."""
         return replace(self, problems=problems)
@@ -456,6 +495,94 @@ class Cohort:
             self, participants=people, episode_offsets=np.arange(self.n_episodes + 1, dtype=np.int64)
         )
 
+    def where(self, *conditions: pl.Expr, **values: Any) -> Cohort:
+        """Return the same people with the episodes of which something holds.
+
+        People who have no such episode stay, with nothing observed, so that profiles of parts of a study have
+        the same rows.
+
+        Parameters
+        ----------
+        *conditions : polars expression
+            Conditions on columns of the episodes, ``participant``, ``episode`` and ``task`` among them.
+        **values
+            The value a column must have, or several of which it must have one. Texts and numbers that are
+            written alike are the same. A missing value equals nothing: ask ``pl.col("block").is_null()``.
+
+        Examples
+        --------
+        >>> import fidm, polars as pl
+        >>> segments = pl.DataFrame(
+        ...     {"participant": ["A", "A", "B"], "episode": [1, 2, 1], "segment": [1, 1, 1]}
+        ... )
+        >>> cohort = fidm.Cohort.from_segments(segments)
+        >>> first = cohort.where(episode=1)
+        >>> len(first), first.n_episodes
+        (2, 2)
+        >>> cohort.where(pl.col("episode").cast(pl.Int64) > 1).n_episodes
+        1
+        """
+        owner = self.episode_owner()
+        table = self.episodes.with_columns(participant=self.ids.gather(owner))
+        unknown = [name for name in values if name not in table.columns]
+        if unknown:
+            raise DataError(f"Episodes have no column {unknown[0]!r}. {meant(unknown, table.columns)}")
+        asked = [*conditions, pl.lit(True)]
+        for name, value in values.items():
+            several = (
+                list(value) if isinstance(value, list | tuple | set | frozenset | pl.Series) else [value]
+            )
+            kind = table.schema[name]
+            given = map(str, several) if kind == pl.String else several
+            asked.append(pl.col(name).is_in(pl.Series(given, dtype=kind, strict=False).implode()))
+        try:
+            rows = table.with_row_index("_row").filter(*asked)["_row"]
+        except pl.exceptions.PolarsError as error:
+            raise DataError(f"This cannot be asked of episodes: {str(error).splitlines()[0]}") from None
+        episodes = np.asarray(rows, dtype=np.int64)
+        offsets = offsets_of(np.bincount(owner[episodes], minlength=len(self)))
+        return self._of(self.participants, episodes, offsets).with_problems(self.problems)
+
+    def up_to(self, kept: ArrayLike) -> Cohort:
+        """Return the episodes up to a step each, [E]; all of it where that is its length, nothing at -1.
+
+        Of an episode that is cut, the segment in which the cut falls and later ones are left out, since they
+        cost what the moves that are gone did; all of them where steps do not say to which they belong. People
+        all of whose episodes are left out are left out.
+        """
+        n, whole = np.asarray(kept, dtype=np.int64), np.diff(self.step_offsets)
+        if n.shape != whole.shape or (n > whole).any() or (n < -1).any():
+            raise DataError(
+                f"kept must hold {self.n_episodes} numbers of steps, from -1 to the episode's own."
+            )
+        step = np.arange(self.n_steps) - np.repeat(self.step_offsets[:-1], whole)
+        stays = step < np.repeat(n, whole)
+        of_segment = np.repeat(np.arange(self.n_episodes), np.diff(self.segment_offsets))
+        row = np.arange(self.n_segments) - self.segment_offsets[of_segment]
+        last = np.where(n == whole, np.iinfo(np.int32).max, -1)  # the first segment that is left out
+        segment = self.segment
+        if segment is not None:
+            inside = np.flatnonzero(stays & (np.repeat(n, whole) < np.repeat(whole, whole)))
+            np.maximum.at(last, np.repeat(np.arange(self.n_episodes), whole)[inside], segment[inside])
+            segment = np.where(segment < np.repeat(last, whole), segment, -1).astype(np.int32)
+        said = row < last[of_segment]
+        end_state = np.where(n == whole, self.end_state, UNKNOWN_STATE).astype(np.int32)
+        own = {**self._steps(stays), "segment": None if segment is None else segment[stays]}
+        cut = replace(
+            self,
+            step_offsets=offsets_of(np.maximum(n, 0)),
+            end_state=end_state,
+            segments=self.segments.filter(pl.Series(said, dtype=pl.Boolean)),
+            segment_offsets=offsets_of(np.bincount(of_segment[said], minlength=self.n_episodes)),
+            **own,
+        )
+        owner = self.episode_owner()
+        episodes = np.flatnonzero(n >= 0)
+        left = np.bincount(owner[episodes], minlength=len(self))
+        there = np.flatnonzero((left > 0) | (np.diff(self.episode_offsets) == 0))
+        counts = offsets_of(left[there])
+        return cut._of(self.participants[there], episodes, counts).with_problems(self.problems)
+
     def select(self, participants: Sequence[str]) -> Cohort:
         """Return these people, in the order given."""
         participants = [participants] if isinstance(participants, str) else participants
@@ -475,11 +602,14 @@ class Cohort:
         chosen = everyone[rows]
         if chosen.ndim != 1:
             chosen = np.atleast_1d(chosen).reshape(-1)
-        episodes, episode_offsets = gather(self.episode_offsets, chosen)
+        return self._of(self.participants[chosen], *gather(self.episode_offsets, chosen))
+
+    def _of(self, participants: pl.DataFrame, episodes: Integers, episode_offsets: Integers) -> Cohort:
+        """These people, with these episodes."""
         steps, step_offsets = gather(self.step_offsets, episodes)
         segments, segment_offsets = gather(self.segment_offsets, episodes)
         return Cohort(
-            participants=self.participants[chosen],
+            participants=participants,
             episodes=self.episodes[episodes],
             episode_offsets=episode_offsets,
             step_offsets=step_offsets,
@@ -558,6 +688,14 @@ class Cohort:
 
     def __deepcopy__(self, memo: Any) -> Cohort:
         return self  # nothing in it can change
+
+
+def require_skip(skip: str, strict: bool) -> None:
+    """Raise unless an option says what is left out, and something is."""
+    one_of("skip", skip, get_args(Skip))
+    if strict and skip != "participant":
+        leave_out = remedy("strict=False", "--skip-bad")
+        raise DataError(f"skip is {skip!r}, but nothing is left out without {leave_out}.")
 
 
 def offsets_of(counts: ArrayLike) -> Integers:

@@ -140,6 +140,9 @@ class RunOptions:
         The same seed gives the same numbers.
     skip_bad
         Leave out dialogs and participants whose data have problems, instead of refusing the study.
+    skip
+        What is left out where data have problems: the participant, the episode, or the rest of the episode
+        ("episode" and "rest" imply --skip-bad).
     again
         Do every step again, even if it is up to date.
     workers
@@ -150,5 +153,6 @@ class RunOptions:
     normal: str = NORMAL
     seed: int = 1
     skip_bad: bool = False
+    skip: Literal["participant", "episode", "rest"] = "participant"
     again: bool = False
     workers: int | None = None

@@ -31,7 +31,7 @@ from fidm.fit.fitted import Fit, hash_fit, load_fit
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.settings import read_settings
 from fidm.grounding.store import given_tables
-from fidm.io.columns import count_reasons, say_reasons
+from fidm.io.columns import count_reasons, n_without, say_reasons
 from fidm.io.dialogs import read
 from fidm.io.formats.checks import load_roles
 from fidm.io.study import Study
@@ -43,10 +43,19 @@ from fidm.simulate.twin import SIMULATION
 from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
-from fidm.types import Progress
+from fidm.types import Progress, SkipBad
 
 RESULTS = "results"
 """The folder of a study that experiments write to."""
+
+
+def checked_parts(
+    study: Study, model: Model, skip_bad: SkipBad, only: pl.Series | None = None
+) -> Iterator[Cohort]:
+    """Read a study part by part, and check each against the tasks and the channels."""
+    strict, skip = not skip_bad, skip_bad if isinstance(skip_bad, str) else "participant"
+    for batch in study.batches(tasks=model.tasks.tasks, strict=strict, skip=skip, only=only):
+        yield model.check(batch, strict=strict, skip=skip)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,13 +77,14 @@ class StudyFolder:
         path: str | Path,
         *,
         task: Sequence[str] = (),
-        skip_bad: bool = False,
+        skip_bad: SkipBad = False,
         on_progress: Progress | None = None,
     ) -> StudyFolder:
         """Open a study.
 
         ``task`` names tasks or their files, by default those that study.toml names. ``skip_bad`` leaves out
-        people whose data have problems, instead of refusing the study.
+        people whose data have problems, instead of refusing the study; ``"episode"`` and ``"rest"`` only the
+        episodes, or what follows in them.
         """
         folder = Path(path)
         require_grounded(folder)
@@ -82,8 +92,8 @@ class StudyFolder:
         study = Study(folder)
         tasks = study_tasks(study, task)
         channels = study_channels(study)
-        model, strict = Model(tasks, channels=channels), not skip_bad
-        parts = [model.check(batch, strict=strict) for batch in study.batches(tasks=tasks, strict=strict)]
+        model = Model(tasks, channels=channels)
+        parts = list(checked_parts(study, model, skip_bad))
         cohort = parts[0] if len(parts) == 1 else Cohort.concat(parts)
         if not len(cohort):
             raise nobody_left(study, cohort.problems)
@@ -98,7 +108,7 @@ class StudyFolder:
     @property
     def n_left_out(self) -> int:
         """How many people were left out because of problems in their data."""
-        return self.cohort.problems["participant"].n_unique()
+        return n_without(self.cohort.problems, self.cohort.ids)[0]
 
     @property
     def is_simulated(self) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ from fidm.fit.profile import Profile
 from fidm.fit.regression import Formulas, require_known
 from fidm.folder import (
     StudyFolder,
+    checked_parts,
     choose_part,
     naming_study,
     nobody_left,
@@ -41,9 +43,17 @@ from fidm.folder import (
     study_tasks,
 )
 from fidm.grounding.dialog import Waiting
+from fidm.grounding.evaluate import Evaluation, evaluate, known_audited, known_phrasings
 from fidm.grounding.ground import NOTHING_SAID, Grounded, ground, one_script
-from fidm.grounding.llm.client import API_KEY
-from fidm.grounding.review.apply import Applied, apply_review, bring_up_to_date
+from fidm.grounding.llm.client import API_KEY, FAILURES
+from fidm.grounding.people import require_reached
+from fidm.grounding.review.apply import (
+    Applied,
+    apply_review,
+    bring_up_to_date,
+    read_proposed,
+    reviewed_examples,
+)
 from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.rules.language import better_task, task_fit
@@ -61,7 +71,7 @@ from fidm.grounding.store import (
     unmatched,
     write_grounding,
 )
-from fidm.io.columns import count_reasons, excluded_people
+from fidm.io.columns import count_reasons, excluded_people, n_without, say_without
 from fidm.io.study import Study, read_manifest
 from fidm.model.gaps import Gaps, forecast, learners_of, omitted, say_one_speaker, scripts_used
 from fidm.record import plain
@@ -70,7 +80,7 @@ from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
-from fidm.types import Omission, Progress
+from fidm.types import Omission, Progress, SkipBad
 
 if TYPE_CHECKING:
     from fidm.classify.question import Protocol
@@ -99,7 +109,8 @@ class GroundedStudy:
     by: str  # who read them
     problems: pl.DataFrame  # what was wrong with dialogs that were left out
     excluded: pl.DataFrame  # ``participant`` and ``reason`` of everybody who takes no part
-    agreement: Mapping[str, int] | None  # how often rules and model agreed, where both were asked
+    # How often rules and model agreed, with the share's interval, where both were asked.
+    agreement: Mapping[str, Any] | None
     applied: Applied | None  # what became of reviewers' decisions, where there are any
     was_interrupted: bool  # whether tables were put back that an earlier, interrupted run had moved away
     gaps: Gaps = field(
@@ -110,6 +121,8 @@ class GroundedStudy:
     # What was left out when the dialogs were read, and what they and the lab's tables do not share.
     omissions: tuple[Omission, ...] = ()
     heard: str = ""  # who was heard in the dialogs, by the names of speakers
+    # How many reviewed segments a language model could be shown as examples; None where it was shown none.
+    n_examples: int | None = None
 
     @property
     def reasons(self) -> Mapping[str, int]:
@@ -132,8 +145,14 @@ class GroundedStudy:
         if answers := self.grounded.provenance.get("answers", {}):
             asked, unanswered = answers["asked"], answers["unanswered"]
             if unanswered:
-                again = "To ask for what the server did not answer: fidm ground again"
-                found.append(f"{say_unanswered(asked, unanswered)}. {again}")
+                again = ". To ask for what the server did not answer: fidm ground again"
+                is_failed = not FAILURES.keys().isdisjoint(unanswered)  # unusable answers are kept, too
+                found.append(f"{say_unanswered(asked, unanswered)}{again if is_failed else ''}")
+        if self.n_examples == 0:
+            found.append(
+                "No segment of this study is reviewed yet, so the language model was shown the template's "
+                f"examples alone. Review some: fidm review {self.study}; then ground again."
+            )
         if self.grounded.provenance.get("allow_remote"):
             found.append("A server on another machine was allowed.")
         if self.by != "rules":
@@ -144,9 +163,14 @@ class GroundedStudy:
             found.append("some decisions do not hold any more, or differ; see fidm review")
         return tuple(found)
 
+    def frames(self) -> dict[str, int]:
+        """Return in how many dialogs directions are not meant as is usual, by whose they are."""
+        return dict(sorted(Counter(one.frame for one in self.grounded.dialogs if one.frame).items()))
+
     def doubts(self) -> pl.DataFrame:
         """Return how often each doubt was had, the most frequent first."""
-        doubts = self.grounded.segments.select(pl.col("doubts").str.split(" ").explode().alias("doubt"))
+        waiting = self.grounded.segments.filter(pl.col("status") == "needs_review")
+        doubts = waiting.select(pl.col("doubts").str.split(" ").explode().alias("doubt"))
         counted = doubts.filter(pl.col("doubt") != "").group_by("doubt").len()
         return counted.sort("len", "doubt", descending=[True, False])
 
@@ -193,6 +217,7 @@ class GroundedStudy:
             ],
             "segments": self.grounded.segments.height,
             "shares": self.grounded.shares(),
+            "frames": self.frames(),
             "doubts": dict(self.doubts().iter_rows()),
             "steps": self.grounded.cohort.n_steps,
             "forecast": forecast(self.grounded.cohort),
@@ -233,9 +258,16 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
             why = "; ".join(map(str, dialogs.omissions))
             said = f"has no dialog that can be used: {why}. Repair the files, and run fidm ground again."
             raise DataError(said, source=str(place))
+        ids = [] if people is None else people["participant"].to_list()
+        named = [dialog.participant for dialog in dialogs]
+        require_reached(excluded["participant"].to_list(), ids, named, source=str(study))
         cache = private_folder(study) / ANSWERS if chosen.by in ASKING else None
         key = os.environ.get(API_KEY)
-        grounder = chosen.grounder(cache=cache, allow_remote=options.allow_remote, api_key=key)
+        shows_reviewed = chosen.by in ASKING and chosen.llm.examples == "reviewed"
+        reviewed = reviewed_examples(study, loaded) if shows_reviewed else ()
+        grounder = chosen.grounder(
+            cache=cache, allow_remote=options.allow_remote, api_key=key, reviewed=reviewed
+        )
         try:
             grounded = ground(
                 dialogs,
@@ -245,7 +277,6 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
                 workers=chosen.llm.workers if chosen.by in ASKING else 1,
                 on_progress=on_progress,
             )
-            agreement = _agreement(grounder)
         finally:
             grounder.close()
         answers = _answered(grounder, chosen.llm.endpoint, has_moves=grounded.cohort.n_steps > 0)
@@ -277,14 +308,59 @@ def ground_study(study: Path, options: GroundOptions, *, on_progress: Progress =
         by=chosen.by,
         problems=dialogs.problems,
         excluded=excluded,
-        agreement=agreement,
+        agreement=grounded.provenance.get("agreement"),
         applied=applied,
         was_interrupted=was_interrupted,
         gaps=gaps,
         meant_task=_meant_task(dialogs, name, chosen.language),
         omissions=(*dialogs.omissions, *unmatched(study, final)),
         heard=say_heard(dialogs),
+        n_examples=len(reviewed) if shows_reviewed else None,
     )
+
+
+def evaluate_grounder(
+    study: Path, sheet: Path, options: GroundOptions, *, on_progress: Progress = silent
+) -> Evaluation:
+    """Measure a study's grounder on audited segments or phrasings; nothing of the study changes.
+
+    Parameters
+    ----------
+    study
+        The study, whose grounding.toml says who reads.
+    sheet
+        A judged sheet of ``fidm audit sample``, or a file of phrasings (``.jsonl``).
+    options
+        What is said instead of grounding.toml; options about the dialogs themselves are refused.
+    """
+    if not study.is_dir():
+        raise DataError("is not a folder.", source=str(study))
+    for name in ("talks", "task", "roles", "skip_bad"):
+        if getattr(options, name):
+            option = name.replace("_", "-")
+            raise DataError(f"--{option} is about reading dialogs, and --evaluate reads none. Leave it out.")
+    chosen = _with_options(read_settings(study), options)
+    shows_reviewed = chosen.by in ASKING and chosen.llm.examples == "reviewed"
+    if sheet.suffix == ".jsonl":
+        known = known_phrasings(sheet, language=chosen.language or "en")
+        is_reviewed = shows_reviewed and has_grounding(study)
+        task = load_task(_dialogs_task(study, None)) if is_reviewed else None
+    else:
+        require_grounded(study)
+        grounded = read_proposed(study)
+        task = grounded.terrain.task
+        known = known_audited(sheet, grounded, language=chosen.language, context_turns=chosen.context_turns)
+    grounder = chosen.grounder(
+        cache=None,
+        allow_remote=options.allow_remote,
+        api_key=os.environ.get(API_KEY),
+        reviewed=reviewed_examples(study, task) if shows_reviewed and task is not None else (),
+    )
+    try:
+        workers = chosen.llm.workers if chosen.by in ASKING else 1
+        return evaluate(grounder, known, sheet=sheet, workers=workers, on_progress=on_progress)
+    finally:
+        grounder.close()
 
 
 def _nothing_read(n_dialogs: int, meant_task: str) -> str:
@@ -371,16 +447,6 @@ def _dialogs_task(study: Path, task: str | None) -> str | Path:
     )
 
 
-def _agreement(grounder: Any) -> dict[str, int] | None:
-    """How often rules and model agreed, where both were asked."""
-    found = getattr(grounder, "agreement", None)
-    if found is None:
-        return None
-    counts = found()
-    return {"asked": counts.n_asked, "agreed": counts.n_agreed, "unanswered": counts.n_unanswered,
-            "checked": counts.n_checked, "confirmed": counts.n_confirmed}  # fmt: skip
-
-
 # ---------------------------------------------------------------------- fit
 
 
@@ -411,10 +477,9 @@ class FittedStudy:
         """What a reader must not miss."""
         found = [*self.fit.warnings, *self.gaps]
         if self.problems.height:
-            left_out = count(self.problems["participant"].n_unique(), "participant")
             found.append(
-                f"{left_out} left out for {count(self.problems.height, 'problem')}, listed in "
-                f"{self.folder / 'problems.csv'}"
+                f"{say_without(self.problems, self.profile.participants)} left out for "
+                f"{count(self.problems.height, 'problem')}, listed in {self.folder / 'problems.csv'}"
             )
         return tuple(found)
 
@@ -442,7 +507,7 @@ class FittedStudy:
         """Return a summary and the whole fit as plain values."""
         return {
             "participants": len(self.profile),
-            "left_out": self.problems["participant"].n_unique(),
+            "left_out": n_without(self.problems, self.profile.participants)[0],
             "excluded": dict(self.reasons),
             "review": self.reviewed,
             "learned_from": {
@@ -476,7 +541,7 @@ def fit_study(
     options: FitOptions,
     *,
     task: tuple[str, ...] = (),
-    skip_bad: bool = False,
+    skip_bad: SkipBad = False,
     on_progress: Progress = silent,
 ) -> FittedStudy:
     """Learn what people share, estimate everybody, and write both, as ``fidm fit`` does; part by part."""
@@ -588,7 +653,7 @@ def _learned(profile: Profile, people: pl.Series) -> dict[str, int]:
 
 
 def _learners(
-    study: Study, model: Model, options: FitOptions, skip_bad: bool, on_progress: Progress
+    study: Study, model: Model, options: FitOptions, skip_bad: SkipBad, on_progress: Progress
 ) -> tuple[Cohort, str]:
     """The people to learn from: those of the training part, at most so many of them."""
     people = study.participants()
@@ -600,7 +665,7 @@ def _learners(
     # Of a large study only the learners' rows are read here; the others' are checked when they are profiled.
     some = ids if len(ids) < people.height and study.n_parts > 1 else None
     parts, problems = [], []
-    for done, batch in enumerate(_checked(study, model, skip_bad or some is not None, only=some)):
+    for done, batch in enumerate(checked_parts(study, model, skip_bad or some is not None, only=some)):
         on_progress("reading", done, study.n_parts)
         problems.append(batch.problems)
         rows = np.flatnonzero(batch.ids.is_in(ids.implode()).to_numpy())
@@ -608,7 +673,7 @@ def _learners(
             parts.append(batch if len(rows) == len(batch) else batch[rows])
     wrong = pl.concat(problems)
     if wrong.height and not skip_bad:
-        for _ in _checked(study, model, skip_bad=False):  # raises, with everything that is wrong
+        for _ in checked_parts(study, model, skip_bad=False):  # raises, with everything that is wrong
             pass
     if not parts:
         raise nobody_left(study, wrong)
@@ -616,22 +681,17 @@ def _learners(
     return learners_of(learners, part)
 
 
-def _checked(study: Study, model: Model, skip_bad: bool, only: pl.Series | None = None) -> Iterator[Cohort]:
-    for batch in study.batches(tasks=model.tasks.tasks, strict=not skip_bad, only=only):
-        yield model.check(batch, strict=not skip_bad)
-
-
 def _profiles(
     fitted: Fit,
     other: Fit | str | None,
     study: Study,
     model: Model,
-    skip_bad: bool,
+    skip_bad: SkipBad,
     workers: int | None,
     on_progress: Progress,
 ) -> tuple[Profile, Profile | None, pl.DataFrame, Gaps]:
     found, others, problems, gaps = [], [], [], Gaps()
-    for done, batch in enumerate(_checked(study, model, skip_bad)):
+    for done, batch in enumerate(checked_parts(study, model, skip_bad)):
         on_progress("profiles", done, study.n_parts)
         problems.append(batch.problems)
         gaps += Gaps.of(batch, columns=[channel.column for channel in fitted.channels])
@@ -707,7 +767,7 @@ def classify_study(
     talks: Path | None = None,
     roles: Path | None = None,
     no_language: bool = False,
-    skip_bad: bool = False,
+    skip_bad: SkipBad = False,
     on_progress: Progress = silent,
 ) -> ClassifiedStudy:
     """Classify the status of a study's people, as ``fidm classify`` does, with what they said in dialogs."""
@@ -733,7 +793,7 @@ def classify_study(
     texts, n_unread = Texts(), 0
     if present:
         dialogs = read_talks(
-            opened.path, talks=talks, roles=roles, skip_bad=skip_bad, on_progress=on_progress
+            opened.path, talks=talks, roles=roles, skip_bad=bool(skip_bad), on_progress=on_progress
         )
         if dialogs is not None:
             texts, n_unread = participant_texts(dialogs), dialogs.problems["table"].n_unique()

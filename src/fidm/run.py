@@ -49,7 +49,7 @@ from fidm.present.summary import write_summary
 from fidm.registry import LANGUAGES, SEAMS
 from fidm.report.report import NAME, write_report
 from fidm.tasks.spec import builtin_tasks, builtin_text
-from fidm.types import Progress
+from fidm.types import Progress, leave_out
 
 STATE = "run.json"
 SCHEMA = 2
@@ -105,7 +105,7 @@ class _Line:
         self.folder, self.results = folder, folder / RESULTS
         self.label, self.normal, self.seed = options.label, options.normal, options.seed
         self.workers = cpu_count() if options.workers is None else options.workers
-        self.skip_bad, self.on_progress = options.skip_bad, on_progress
+        self.skip_bad, self.on_progress = leave_out(options.skip_bad, options.skip), on_progress
         self._opened: StudyFolder | None = None
 
     @property
@@ -139,8 +139,10 @@ class _Line:
         is_grounded = (self.folder / GROUNDED).is_file()
         tables = [path for path in found if not is_grounded or path not in given]
         if name == "ground":
-            roles = [self.folder / one for one in [read_settings(self.folder).roles] if one]
-            return [*study, *given, self.folder / "grounding.toml", *roles, self._talks()]
+            settings = read_settings(self.folder)
+            named = [self.folder / settings.roles] if settings.roles else []
+            named += [Path(settings.rules.words)] if settings.rules.words else []
+            return [*study, *given, self.folder / "grounding.toml", *named, self._talks()]
         channels = make_channels(read_manifest(self.folder).channels, source=str(self.folder / "study.toml"))
         tables += [Path(inspect.getfile(type(one))) for one in channels]  # a class may be the study's own
         if name in ("fit", "compare"):
@@ -193,7 +195,7 @@ class _Line:
 
     def ground(self) -> Done:
         """Ground the dialogs."""
-        options = GroundOptions(skip_bad=self.skip_bad)
+        options = GroundOptions(skip_bad=bool(self.skip_bad))
         found = ground_study(self.folder, options, on_progress=self.on_progress)
         review = found.grounded.shares().get("needs_review", 0.0)
         uses, total = segment_uses(found.grounded.cohort), found.grounded.segments.height

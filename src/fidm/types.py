@@ -21,6 +21,18 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+Skip = Literal["participant", "episode", "rest"]
+"""What is left out where a row is wrong: the person, the episode, or what follows in the episode."""
+
+SkipBad = bool | Skip
+"""Whether anything is left out where a row is wrong, and what; True leaves out the person."""
+
+
+def leave_out(skip_bad: bool, skip: Skip) -> SkipBad:
+    """Return what is left out where a row is wrong, from the two options that say so."""
+    return skip_bad if skip == "participant" else skip
+
+
 Progress = Callable[[str, int, int], None]
 """Is told what is being done, how much of it is done, and of how much."""
 

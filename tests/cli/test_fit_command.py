@@ -204,6 +204,36 @@ def test_bad_people_are_refused_or_skipped(study, cohort, capsys):
     assert pl.read_csv(study / "problems.csv").height == 2
 
 
+@pytest.mark.parametrize("skip", ["episode", "rest"])
+def test_episodes_are_skipped_alone(tmp_path, skip, capsys):
+    tasks = [fidm.load_task("errands"), fidm.load_task("grocery_small")]
+    trials = fidm.simulate_cohort(tasks, 12, seed=3)
+    study = tmp_path / "study"
+    fidm.write_cohort(trials, study, tasks=["errands", "grocery_small"])
+    steps = pl.read_parquet(study / "steps.parquet")
+    wrong = (
+        (pl.col("step") == 9)
+        & pl.col("participant").is_in(["P0000002", "P0000005"])
+        & (pl.col("episode") == "2")
+    )
+    both = (pl.col("step") == 1) & (pl.col("participant") == "P0000007")
+    cell = pl.when(wrong | both).then(pl.lit(-7)).otherwise(pl.col("action")).cast(pl.Int32)
+    steps.with_columns(action=cell).write_parquet(study / "steps.parquet")
+    assert main(["fit", str(study)]) == 2
+    capsys.readouterr()
+    assert main(["fit", str(study), "--skip", skip, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["participants"], found["left_out"]) == (11, 1)
+    assert main(["fit", str(study), "--skip", skip]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 participant, and episodes of 2 others left out for 4 problems" in said
+    profile = pl.read_parquet(study / "profile.parquet")
+    assert profile["participant"].to_list() == [who for who in trials.ids if who != "P0000007"]
+    assert main(["report", str(study), "--skip", skip, "--no-classify", "--json"]) == 0
+    page = (study / "report.html").read_text("utf-8")
+    assert "1 participant, and episodes of 2 others left out because of problems in their data." in page
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -58,7 +58,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_network")
-@pytest.mark.parametrize("language", ["en", "yue"])
+@pytest.mark.parametrize("language", ["en", "yue", "zh"])
 @pytest.mark.parametrize("format", FORMATS)
 def test_from_simulated_people_to_a_fit_in_every_format(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], format: str, language: str
@@ -279,6 +279,27 @@ def test_settings_are_read_and_options_come_first(tmp_path: Path, capsys: pytest
     said = capsys.readouterr().err
     assert "by" in said
     assert "what" in said
+
+
+def test_romanised_cantonese_is_refused_with_every_file_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = study_of(tmp_path / "study", people("yue"), "csv")
+    first, second, *_ = sorted((study / "talks").iterdir())
+    for file in (first, second):
+        table = pl.read_csv(file, infer_schema=False)
+        own = pl.col("speaker") == "PAR"
+        text = pl.when(own).then(pl.lit("zyun2 zo2 haang4 loeng5 gaak3")).otherwise(pl.col("text"))
+        table.with_columns(text=text).write_csv(file)
+    assert main(["ground", str(study)]) == 2
+    said = capsys.readouterr().err
+    assert "2 of 8 dialogs are in romanised Chinese" in " ".join(said.split())
+    assert first.name in said
+    assert second.name in said
+    assert "characters are needed" in " ".join(said.split())
+    assert "[speakers] in grounding.toml" in " ".join(said.split())
+    assert "zyun2" not in said
+    assert not (study / "steps.parquet").exists()
 
 
 def test_a_language_file_in_the_study_is_found_from_anywhere(

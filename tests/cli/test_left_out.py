@@ -159,7 +159,7 @@ def test_a_study_of_doubts_alone_names_itself_and_the_review(
     (tmp_path / "talks").mkdir()
     (tmp_path / "study.toml").write_text('schema = 1\ntasks = ["grocery"]\n', "utf-8")
     for name in ("p1", "p2", "p3"):
-        turns = "speaker,start_s,end_s,text\nPAR,0,1,go left a bit\nINV,2,3,okay\n"
+        turns = "speaker,start_s,end_s,text\nPAR,0,1,go left\nINV,2,3,okay\n"
         (tmp_path / "talks" / f"{name}.csv").write_text(turns, "utf-8")
     assert main(["ground", str(tmp_path)]) == 0
     capsys.readouterr()
@@ -181,3 +181,22 @@ def test_what_files_say_of_people_is_known_without_a_table_and_may_be_corrected(
         assert "no row" not in capsys.readouterr().out
         people = pl.read_parquet(odd / "participants.parquet")
         assert people.filter(participant="P0000001")["age"].to_list() == [float(age) + 0.25]
+
+
+@pytest.mark.parametrize("row", ["p0000002", "P-2", "P 0000002.cha"])
+def test_an_exclusion_that_reaches_nobody_stops(
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], row: str
+) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(made / "talks", study / "talks")
+    (study / "study.toml").write_text('schema = 1\ntasks = ["errands"]\n', "utf-8")
+    people = f"participant,excluded\nP0000001,\n{row},withdrew consent\nP0000009,never came\n"
+    (study / "participants.csv").write_text(people, "utf-8")
+    assert main(["ground", str(study)]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{row} is excluded, and P0000002, probably the same person, is not" in said
+    assert "[participants.ids]" in said
+    assert "never came" not in said
+    assert not (study / "steps.parquet").exists()
+    (study / "participants.csv").write_text(people.replace(row, "P0000002"), "utf-8")
+    assert main(["ground", str(study)]) == 0

@@ -190,7 +190,7 @@ SAID = {
     "D01": ["it is cold today, is it not", "she has two lovely children now", "I used to live in a town"],
     "C01": ["right one, then up three, then right two, and I visit the bank", "left two, up three, left one"],
     "C02": ["right one, then up three", "right two, and I visit the bank", "left two, up three"],
-    "C03": ["right one, then up three", "right one", "right one, and I visit the bank"],
+    "C03": ["right one, then up three", "go right one", "right one, and I visit the bank"],
     "C04": ["right one, left one, right one, up three", "right two, and I visit the bank", "left two"],
     "C05": ["right one, then up nine, then up nine"],
 }
@@ -356,12 +356,14 @@ def test_an_auc_of_few_people_is_not_printed_alone():
 def test_doubts_are_words_on_every_page(study, capsys):
     table = pl.read_parquet(study / "grounding" / "segments.parquet")
     had = {code for codes in table["doubts"] for code in codes.split()}
+    waiting = table.filter(pl.col("status") == "needs_review")["doubts"].str.split(" ").explode()
+    (most,) = waiting.mode().sort()[:1]
     assert {code for code in had if "_" in code} <= set(MEANINGS)
     capsys.readouterr()
     for verb in (["ground"], ["evidence"], ["audit", "sample"]):
         assert main([*verb, str(study)]) == 0
     said = capsys.readouterr().out
-    assert MEANINGS[next(iter(had))] in said
+    assert MEANINGS[most] in said
     pages = [said, *((study / name).read_text("utf-8") for name in ("report.json", "grounding/audit-1.csv"))]
     codes = [code for code in MEANINGS if "_" in code]
     assert [code for page in pages for code in codes if code in page] == []

@@ -53,6 +53,17 @@ def test_nothing_is_written_before_somebody_agrees(lab, capsys, monkeypatch):
     assert (lab / "study" / "study.toml").is_file()
 
 
+def test_romanised_chinese_is_asked_about_with_every_file_named(lab, capsys):
+    for n, said in ((1, "zyun2 zo2 haang4 loeng5 gaak3"), (2, "maai5 joek6 haang4 soeng5 heoi3")):
+        rows = [f"INV,{9 * i},{9 * i + 1},okay\nPAR,{9 * i + 2},{9 * i + 5},{said}" for i in range(4)]
+        (lab / f"Y{n}.csv").write_text("\n".join(["speaker,start_s,end_s,text", *rows]), "utf-8")
+    main(["start", str(lab), "--yes"])
+    said = " ".join("".join(capsys.readouterr()).split())
+    assert "2 files in romanised Chinese" in said
+    assert "Y1.csv, Y2.csv. Where there is a tier of characters" in said
+    assert "zyun2" not in said
+
+
 def test_the_next_step_names_the_groups(lab, capsys):
     assert main(["start", str(lab), "--yes"]) == 0
     said = capsys.readouterr().out

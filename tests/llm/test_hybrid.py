@@ -14,6 +14,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Grounder, Proposal, Reading, Segment
 from fidm.grounding.hybrid import Agreement, Hybrid
 from fidm.grounding.route.program import parse_program, write_program
+from fidm.stats import wilson
 
 
 @dataclass
@@ -44,11 +45,36 @@ def both(rules: Stub, model: Stub, **options) -> tuple[Proposal, Hybrid]:
     return hybrid.ground(segment(), context()), hybrid
 
 
-def test_confident_rules_are_followed_alone() -> None:
+def test_confident_rules_are_checked_in_full_unless_told_otherwise() -> None:
+    found, hybrid = both(Stub("rules"), Stub("llm", "GOTO meat"))
+    assert (found.grounder, found.doubts, write_program(found.program)) == (
+        "rules",
+        ("disagree",),
+        "MOVE up 3",
+    )
+    assert hybrid.agreement() == Agreement(n_checked=1)
     model = Stub("llm", "GOTO meat")
-    found, hybrid = both(Stub("rules"), model)
+    found, hybrid = both(Stub("rules"), model, check_share=0.0)
     assert (found.grounder, found.doubts, model.asked) == ("rules", (), [])
     assert hybrid.agreement() == Agreement()
+
+
+def test_the_model_is_not_asked_where_rules_are_sure_that_nothing_was_said() -> None:
+    model = Stub("llm", "GOTO meat")
+    found, hybrid = both(Stub("rules", "NONE"), model)
+    assert (found.doubts, model.asked, hybrid.agreement()) == ((), [], Agreement())
+
+
+def test_agreement_is_a_share_of_what_both_read() -> None:
+    found = Agreement(n_asked=14, n_agreed=5, n_unanswered=2, n_silent=4, n_checked=20, n_confirmed=19)
+    assert (found.n_both, found.n_same) == (28, 24)
+    whole = found.to_dict()
+    assert {name: whole[name] for name in ("asked", "agreed", "unanswered", "silent", "checked", "confirmed")} == {
+        "asked": 14, "agreed": 5, "unanswered": 2, "silent": 4, "checked": 20, "confirmed": 19,
+    }  # fmt: skip
+    assert whole["share"] == 24 / 28
+    assert (whole["low"], whole["high"]) == wilson(24, 28)
+    assert Agreement().to_dict()["share"] is None
 
 
 def test_agreement_of_moves_clears_doubts() -> None:
@@ -67,7 +93,23 @@ def test_walks_that_a_shelf_stops_agree_only_if_the_same_was_said() -> None:
 def test_a_model_that_doubts_itself_is_no_witness(doubt: str) -> None:
     found, hybrid = both(Stub("rules", "NONE", ("unread",)), Stub("llm", "NONE", (doubt,)))
     assert found.doubts == ("unread", doubt)
-    assert hybrid.agreement() == Agreement(n_asked=1)
+    assert hybrid.agreement() == Agreement(n_asked=1, n_silent=1)
+
+
+@pytest.mark.parametrize(
+    ("heard", "model", "left"),
+    [
+        (("unsure",), (), ()),  # the rules heard nothing, and were not sure of it
+        (("set_aside",), (), ("set_aside",)),  # they heard something: two silences are no proof
+        (("unsure", "unknown_words"), (), ("unsure", "unknown_words")),
+        (("unsure",), ("missed",), ("unsure", "missed")),
+    ],
+)
+def test_two_silences(heard: tuple[str, ...], model: tuple[str, ...], left: tuple[str, ...]) -> None:
+    found, hybrid = both(Stub("rules", "NONE", heard), Stub("llm", "NONE", model))
+    assert (write_program(found.program), found.doubts) == ("NONE", left)
+    assert hybrid.agreement() == Agreement(n_asked=1, n_silent=1)
+    assert hybrid.agreement().n_both == 0
 
 
 def test_disagreement_keeps_both_readings() -> None:
@@ -75,13 +117,13 @@ def test_disagreement_keeps_both_readings() -> None:
     assert found.doubts == ("unread", "unquoted", "disagree")
     assert [(write_program(r.program), r.probability) for r in found.readings] == [
         ("MOVE up 3", 0.5),
-        ("MOVE up 2", 0.5),
+        ("MOVE up 2", 0.25),
     ]
     assert found.grounder == "rules"
     assert hybrid.agreement() == Agreement(n_asked=1)
     found, _ = both(Stub("rules", doubts=("unread",)), Stub("llm", "MOVE up 2"), model_weight=0.7)
     assert (found.grounder, write_program(found.program)) == ("llm", "MOVE up 2")
-    found, _ = both(Stub("rules", "NONE", ("unread",)), Stub("llm", "MOVE up 2"))
+    found, _ = both(Stub("rules", "NONE", ("unread",)), Stub("llm", "MOVE up 2"), model_weight=0.7)
     assert (found.grounder, write_program(found.program)) == ("llm", "MOVE up 2")
 
 
@@ -118,6 +160,7 @@ def test_provenance_settings_and_closing() -> None:
     hybrid: Grounder = Hybrid(rules, model)
     assert hybrid.name == "hybrid"
     assert hybrid.provenance()["rules"] == {"grounder": "rules"}
+    assert (hybrid.provenance()["check_share"], hybrid.provenance()["agreement"]["both"]) == (1.0, 0)
     hybrid.close()
     assert rules.closed
     assert model.closed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from llm_dialogs import terrain
@@ -41,7 +42,9 @@ def test_every_instruction_of_the_language_can_be_answered(form: AnswerForm) -> 
         fields |= {"end": True} if one.to_end else {}
         fields |= {"place": one.place} if one.place else {}
         steps.append(step(one.op, **fields))
-    assert write_program(form.read(answer(*steps), "go").program) == text
+    said = " then ".join(f"step {i}" for i in range(len(steps)))
+    steps = [{**one, "words": f"step {i}"} for i, one in enumerate(steps)]
+    assert write_program(form.read(answer(*steps), said).program) == text
 
 
 def test_the_schema_gives_each_instruction_exactly_its_own_fields(form: AnswerForm) -> None:
@@ -107,6 +110,11 @@ def test_length_and_tokens_are_sized_together() -> None:
         (answer(step("GOTO", place=["meat"])), "unknown_place"),
         (answer(*[step("ALONG")] * 65), "too_long"),
         (" " * 100_001, "too_long"),
+        ('{"instructions":[' + " " * 200 + "]}", "loop"),
+        ('{"instructions":[{"words":"go' + "\\n" * 3 + "\n" * 200 + '"', "loop"),
+        (answer(*[step("MOVE", way="up", squares=1)] * 3), "loop"),
+        (answer(*[step("GOTO", place="meat"), step("BUY", place="meat")] * 3), "loop"),
+        (answer(*[step("TURN", "nobody said so", way="left")] * 3), "loop"),
     ],
 )
 def test_wrong_answers_have_a_code_and_no_text(form: AnswerForm, text: str, code: str) -> None:
@@ -141,7 +149,78 @@ def test_a_label_of_two_sections_means_neither(form: AnswerForm) -> None:
 
 def test_empty_and_full_answers(form: AnswerForm) -> None:
     assert write_program(form.read('{"instructions":[]}', "hm").program) == "NONE"
-    assert form.read(answer(*[step("ALONG")] * 16), "go").is_full
+    said = " ".join(f"go {i}" for i in range(8))
+    assert form.read(answer(*[step("ALONG", f"go {i}") for i in range(8)]), said).is_full
+    assert not form.read(answer(*[step("ALONG", f"go {i}") for i in range(7)]), said).is_full
+
+
+@pytest.mark.parametrize(
+    ("said", "steps", "program", "doubts"),
+    [
+        # What has no effect the second time counts once, whatever it quotes.
+        ("get the meat", [step("BUY", "get", place="meat"), step("BUY", "the meat", place="meat")],
+         "BUY meat", ()),
+        ("get the meat", [step("BUY", "get the meat", place="meat")] * 5, "BUY meat", ()),
+        ("pay", [step("PAY", "pay"), step("PAY", "I pay now")], "PAY", ()),
+        # Twice said is twice meant, unless it is the same thing taken.
+        ("left, left", [step("MOVE", "left", way="left", squares=1)] * 2, "MOVE left 1; MOVE left 1", ()),
+        ("left, left, left", [step("MOVE", "left", way="left", squares=1)] * 3,
+         "MOVE left 1; MOVE left 1; MOVE left 1", ()),
+        ("meat, then eggs, then meat",
+         [step("BUY", "meat", place="meat"), step("BUY", "eggs", place="egg_tofu"),
+          step("BUY", "meat", place="meat")], "BUY meat; BUY egg_tofu; BUY meat", ()),
+        # Nobody said so.
+        ("go up three", [step("MOVE", "go up three", way="up", squares=3), step("PAY", "I pay")],
+         "MOVE up 3", ("unquoted",)),
+        ("hm", [step("PAY", "I pay")], "NONE", ("unquoted",)),
+        ("hm", [step("PAY", "")], "NONE", ("unquoted",)),
+        # The words are used up.
+        ("go down two", [step("MOVE", "go down two", way="down", squares=2),
+                         step("MOVE", "go down two", way="left", place="seasoning")],
+         "MOVE down 2", ("requoted",)),
+        ("go down two", [step("MOVE", "go down two", way="down", squares=2),
+                         step("MOVE", "two", way="left", squares=2)], "MOVE down 2", ("requoted",)),
+        ("go down two", [step("MOVE", "go down two", way="down", squares=2)] * 2, "MOVE down 2", ("requoted",)),
+        ("get the meat", [step("BUY", "get the meat", place="meat"),
+                          step("GOTO", "get the meat", place="meat")], "BUY meat", ("requoted",)),
+        ("get the meat", [step("BUY", "get the meat", place="meat"),
+                          step("BUY", "get the meat", place="drinks")], "BUY meat", ("requoted",)),
+        # One stretch of words, two instructions that follow from each other.
+        ("get the meat", [step("GOTO", "get the meat", place="meat"),
+                          step("BUY", "get the meat", place="meat")], "GOTO meat; BUY meat", ()),
+        ("up to the meat and take some", [step("MOVE", "up to the meat and take some", way="up", place="meat"),
+                                          step("BUY", "take some", place="meat")],
+         "MOVE up to meat; BUY meat", ()),
+        ("turn left and go two", [step("TURN", "turn left and go two", way="left"),
+                                  step("MOVE", "turn left and go two", way="ahead", squares=2)],
+         "TURN left; MOVE ahead 2", ()),
+        ("pay and leave", [step("GOTO", "pay and leave", place="FINISH"), step("PAY", "pay and leave"),
+                           step("LEAVE", "pay and leave")], "GOTO FINISH; PAY; LEAVE", ()),
+        # Only what comes directly before is followed from.
+        ("turn left, stop", [step("TURN", "turn left", way="left"), step("ALONG", "stop"),
+                             step("MOVE", "turn left", way="ahead", squares=1)],
+         "TURN left; ALONG", ("requoted",)),
+        # A longer quote that begins with used words says something of its own.
+        ("up two and left one", [step("MOVE", "up two", way="up", squares=2),
+                                 step("MOVE", "up two and left one", way="left", squares=1)],
+         "MOVE up 2; MOVE left 1", ()),
+    ],
+)  # fmt: skip
+def test_every_instruction_needs_words_of_its_own(
+    form: AnswerForm, said: str, steps: list[dict], program: str, doubts: tuple[str, ...]
+) -> None:
+    found = form.read(answer(*steps), said)
+    assert (write_program(found.program), found.doubts) == (program, doubts)
+
+
+def test_the_default_room_is_one_more_than_anybody_was_found_to_need(form: AnswerForm) -> None:
+    """So that a loop is short, and an answer as long as the longest meaning is not called full."""
+    longest = 0
+    for path in (Path(__file__).parents[1] / "data" / "phrasings").glob("development*.jsonl"):
+        for line in path.read_text("utf-8").splitlines():
+            longest = max(longest, json.loads(line)["program"].count(";") + 1)
+    assert longest < form.most == form.schema["properties"]["instructions"]["maxItems"]
+    assert form.max_tokens < 500
 
 
 def test_single_moves_become_a_program() -> None:
@@ -169,7 +248,4 @@ def test_spans_follow_one_another(form: AnswerForm) -> None:
     said = "up one then up one"
     found = form.read(answer(*[step("MOVE", "up one", way="up", squares=1)] * 2), said)
     assert [one.span for one in found.program] == [(0, 6), (12, 18)]
-    assert found.is_quoted
-    missing = form.read(answer(step("MOVE", "down five", way="up", squares=1)), said)
-    assert not missing.is_quoted
-    assert missing.program[0].probability == 0.5
+    assert found.doubts == ()

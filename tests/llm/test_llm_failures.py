@@ -19,6 +19,8 @@ from fidm.errors import GroundingError
 from fidm.grounding.llm import client
 from fidm.grounding.llm.grounder import LanguageModel
 
+LEFT_ONE = UP_THREE.replace("up", "left").replace("three", "one").replace("3", "1")
+
 N = 12
 """Segments of the study, in two dialogs."""
 
@@ -108,7 +110,7 @@ def test_some_failures_are_counted_and_marked(
     study: Callable[..., Path], capsys: pytest.CaptureFixture[str], by: str
 ) -> None:
     folder = study(by)
-    with Failing(answer=UP_THREE.replace("up", "left").replace("3", "1")) as server:
+    with Failing(answer=LEFT_ONE) as server:
         assert main(["ground", str(folder), "--endpoint", server.url]) == 0
         said = capsys.readouterr().out
         n = len([i for i in range(len(server.requests)) if i % 3 == 2])

@@ -50,7 +50,7 @@ def test_a_plain_answer_and_what_was_sent() -> None:
     form = body["response_format"]
     assert form["type"] == "json_schema"
     assert form["json_schema"]["strict"] is True
-    assert (body["model"], body["temperature"], body["max_tokens"]) == ("fake-model", 0.0, 816)
+    assert (body["model"], body["temperature"], body["max_tokens"]) == ("fake-model", 0.0, 432)
     assert body["chat_template_kwargs"] == {"enable_thinking": False, "thinking": False}
 
 
@@ -112,7 +112,7 @@ def test_answers_among_the_thoughts_are_read(field: str) -> None:
 def test_a_cut_answer_is_asked_for_once_more_with_more_room() -> None:
     with FakeServer("length", "ok") as server:
         assert ground(server).is_confident
-        assert [body["max_tokens"] for body in server.requests] == [816, 1632]
+        assert [body["max_tokens"] for body in server.requests] == [432, 864]
     with FakeServer("length") as server:
         assert ground(server).doubts == ("no_answer", "cut_off")
         assert len(server.requests) == 2
@@ -168,6 +168,22 @@ def test_an_answer_that_does_not_fit_the_map_gets_a_second_try() -> None:
         assert ground(server, retries=0).doubts == ("blocked",)
 
 
+def test_a_second_try_of_which_nothing_is_left_does_not_replace_the_first() -> None:
+    unsaid = steps({"words": "blocked", "op": "MOVE", "way": "up", "squares": 1})
+    with FakeServer(answer=lambda _, number: [BLOCKED, unsaid][number]) as server:
+        found = ground(server)
+    assert (write_program(found.program), found.doubts) == ("MOVE right 9", ("blocked",))
+
+
+def test_an_answer_that_goes_round_in_circles_is_no_reading() -> None:
+    circles = steps(*[{"op": "MOVE", "way": way, "squares": 1} for way in ("up", "down") * 4])
+    with FakeServer(answer=lambda _, number: [circles, UP_THREE][number]) as server:
+        assert ground(server).is_confident
+        assert json.loads(server.requests[1]["messages"][-1]["content"]) == {"problems": ["loop"]}
+    with FakeServer(answer=circles) as server:
+        assert ground(server).doubts == ("no_answer", "loop")
+
+
 def test_a_distance_nobody_mentioned_is_no_reason_to_ask_again() -> None:
     with FakeServer(answer=steps({"op": "MOVE", "way": "up"})) as server:
         assert ground(server).doubts == ("guessed_distance",)
@@ -181,10 +197,12 @@ def test_a_distance_nobody_mentioned_is_no_reason_to_ask_again() -> None:
         ('{"instructions":[]}', "the meat, please", ("missed",)),
         ('{"instructions":[]}', "hmm, wait", ()),
         (UP_THREE, "hmm, wait", ("unquoted",)),
+        (UP_THREE, "let's go up now", ("unquoted", "missed")),
+        (steps({"op": "MOVE", "way": "up", "squares": 1}, {"op": "PAY"}), "up three", ("requoted",)),
         (
-            steps(*[{"op": "MOVE", "way": way, "squares": 1} for way in ("up", "down") * 8]),
-            "up three",
-            ("full",),
+            steps(*[{"op": "MOVE", "way": way, "words": way} for way in ("up", "down") * 4]),
+            " ".join(["up down"] * 4),
+            ("guessed_distance", "full"),
         ),
     ],
 )

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import fidm
+from fidm.errors import DataError
 from fidm.files import WRITING
 from fidm.grounding.store import known_participants
 from fidm.io.study import Study, StudyWriter
@@ -766,3 +767,187 @@ def test_what_looks_like_an_id_stays_text(tmp_path):
     assert people["card"].to_list() == ["12345678901234567890"] * 3
     known = known_participants(tmp_path / "study")
     assert known.select(people.columns).equals(people)
+
+
+def trials():
+    """Three people with four, two and one trials of two tasks."""
+    segments = pl.DataFrame(
+        {
+            "participant": ["A"] * 4 + ["B"] * 2 + ["C"],
+            "episode": [1, 2, 3, 4, 1, 2, 1],
+            "segment": [1] * 7,
+            "words": [5, 6, 7, 8, 3, 4, 9],
+        }
+    )
+    return fidm.Cohort.from_segments(segments)
+
+
+def blocks(**more):
+    keys = {"participant": ["B", "B", "A", "A", "A", "A", "C"], "episode": [2, 1, 1, 2, 3, 4, 1]}
+    return pl.DataFrame(
+        {**keys, "block": [2, 1, 1, 1, 2, 2, None], "late": [True, False] * 3 + [None], **more}
+    )
+
+
+def test_episodes_are_chosen_by_what_is_known_of_them():
+    cohort = trials().with_episodes(blocks())
+    assert cohort.episodes["block"].to_list() == [1, 1, 2, 2, 1, 2, None]
+    late = cohort.where(block=2)
+    assert late.ids.to_list() == ["A", "B", "C"]
+    assert late.episode_keys()["episode"].to_list() == ["3", "4", "2"]
+    assert late.segment_table()["words"].to_list() == [7, 8, 4]
+    assert cohort.where(episode=[1, "2"], participant="A").n_episodes == 2
+    assert cohort.where(late=True).n_episodes == cohort.where(pl.col("late")).n_episodes == 3
+    assert cohort.where(pl.col("block").is_null()).segment_table()["words"].to_list() == [9]
+    assert cohort.where(block=3).n_episodes == 0
+    assert cohort.where().episode_keys().equals(cohort.episode_keys())
+
+
+def test_parts_of_a_study_hold_every_step_once():
+    tasks = [fidm.load_task("errands"), fidm.load_task("grocery_small")]
+    both = fidm.simulate_cohort(tasks, 12, seed=2)
+    parts = [both.where(task=name) for name in both.tasks]
+    assert [part.tasks for part in parts] == [(name,) for name in both.tasks]
+    assert sum(part.n_steps for part in parts) == both.n_steps
+    assert sum(part.n_segments for part in parts) == both.n_segments
+    fit = fidm.Model(tasks).fit(both)
+    assert all(fit.profile(part).participants.equals(fit.profile(both).participants) for part in parts)
+    one, other = (fit.profile(part).n[:, 0] for part in parts)
+    assert (one + other == fit.profile(both).n[:, 0]).all()
+
+
+def test_a_table_of_episodes_names_each_once():
+    with pytest.raises(DataError, match="lacks C, 1"):
+        trials().with_episodes(blocks()[:6])
+    with pytest.raises(DataError, match="names twice B, 2; it names, though nobody has them, D, 1"):
+        odd = blocks()[:1].with_columns(participant=pl.lit("D"), episode=pl.lit(1, pl.Int64))
+        trials().with_episodes(pl.concat([blocks(), blocks()[:1], odd]))
+    with pytest.raises(DataError, match="column 'participant'"):
+        trials().with_episodes(pl.DataFrame({"episode": [1]}))
+
+
+def test_what_cannot_be_asked_of_episodes_says_so():
+    with pytest.raises(DataError, match="no column 'blok'"):
+        trials().with_episodes(blocks()).where(blok=1)
+    with pytest.raises(DataError, match="cannot be asked"):
+        trials().where(pl.col("nothing") > 1)
+
+
+@functools.cache
+def errands():
+    return fidm.load_task("errands")
+
+
+def trial_tables():
+    """Steps and segments of eight people with three episodes each."""
+    tables = tables_of(fidm.simulate_cohort(errands(), 24, seed=5))
+    number = pl.col("participant").str.slice(1).cast(pl.Int64) - 1
+    keys = {"participant": pl.format("P{}", number // 3 + 1), "episode": pl.format("{}", number % 3 + 1)}
+    tables = {name: table.with_columns(**keys) for name, table in tables.items()}
+    people = tables["participants"].select("participant").unique(maintain_order=True)
+    return {**tables, "participants": people}
+
+
+def spoilt(tables, wrong):
+    """The tables with something wrong in these places, and for "steps" at the step of that number."""
+    steps, segments = tables["steps"], tables["segments"]
+    for who, episode, what, number in wrong:
+        here = (pl.col("participant") == who) & (pl.col("episode") == episode)
+        match what:
+            case "action" | "state":
+                cell = pl.when(here & (pl.col("step") == number)).then(-7).otherwise(pl.col(what)).alias(what)
+                steps = steps.with_columns(cell.cast(pl.Int32))
+            case "missing":
+                steps = steps.filter(~(here & (pl.col("step") == number)))
+            case "moves":
+                one = here & (pl.col("segment") == str(number))
+                segments = segments.with_columns(
+                    n_moves=pl.when(one).then(-1).otherwise(pl.col("n_moves")).cast(pl.Int64)
+                )
+    return {**tables, "steps": steps, "segments": segments}
+
+
+WRONG = [("P2", "1", "action", 9), ("P3", "2", "state", 6), ("P5", "3", "missing", 11), ("P6", "1", "moves", 2),
+         ("P7", "1", "action", 1), ("P7", "2", "action", 4), ("P7", "3", "action", 4)]  # fmt: skip
+
+
+def of(tables, **options):
+    return fidm.make_cohort(**tables, tasks=errands(), **options)
+
+
+def lengths(cohort):
+    return dict(
+        zip(
+            cohort.episode_keys().select("participant", "episode").rows(),
+            np.diff(cohort.step_offsets),
+            strict=True,
+        )
+    )
+
+
+@pytest.mark.parametrize("wrong", [WRONG, WRONG[:1], WRONG[2:4]])
+def test_episodes_are_left_out_alone(wrong):
+    whole, tables = of(trial_tables()), spoilt(trial_tables(), wrong)
+    with pytest.raises(DataError, match="problem"):
+        of(tables)
+    found = of(tables, strict=False, skip="episode")
+    bad = {(who, episode) for who, episode, _, _ in wrong}
+    assert lengths(found) == {key: n for key, n in lengths(whole).items() if key not in bad}
+    assert found.problems.equals(of(tables, strict=False).problems)
+    assert found.ids.to_list() == [who for who in whole.ids if {(who, e) for e in "123"} - bad]
+    assert fidm.Model(errands()).check(found) is found
+    kept = whole.where(
+        ~pl.struct("participant", "episode").is_in([{"participant": p, "episode": e} for p, e in bad])
+    )
+    assert found.segment_table().equals(kept.select(found.ids.to_list()).segment_table())
+
+
+@pytest.mark.parametrize("wrong", [WRONG, WRONG[:1], WRONG[2:4]])
+def test_episodes_are_cut_before_what_is_wrong(wrong):
+    whole, tables = of(trial_tables()), spoilt(trial_tables(), wrong)
+    found, before = of(tables, strict=False, skip="rest"), lengths(whole)
+    first = {(who, episode): 0 if what == "moves" else n - 1 for who, episode, what, n in wrong}
+    for key, n in lengths(found).items():
+        assert n == before[key] if key not in first else 0 < n <= first[key]
+        assert key not in first or n >= first[key] - 1  # the step before may be in doubt, too
+    assert {key for key in before if key not in lengths(found)} == {key for key, n in first.items() if n == 0}
+    assert fidm.Model(errands()).check(found) is found
+    said, full = (one.segment_table().select("participant", "episode", "segment") for one in (found, whole))
+    assert said.join(full, on=said.columns, how="anti").height == 0
+    for who, episode in first:  # no segment costs what moves did that are gone
+        moves = found.where(participant=who, episode=episode)
+        assert moves.segments["n_moves"].sum() <= moves.n_steps
+
+
+def test_what_is_skipped_has_to_be_skipped():
+    with pytest.raises(DataError, match="nothing is left out without strict=False"):
+        of(trial_tables(), skip="episode")
+    with pytest.raises(DataError, match="skip is 'trial'"):
+        of(trial_tables(), strict=False, skip="trial")
+    for skip in ("participant", "episode", "rest"):
+        sound = of(trial_tables(), strict=False, skip=skip)
+        assert sound.segment_table().equals(of(trial_tables()).segment_table())
+
+
+def test_segments_a_channel_cannot_use_take_their_episode():
+    zero = (pl.col("participant") == "P4") & (pl.col("episode") == "2") & (pl.col("segment") == "1")
+    read = of(trial_tables())
+    read = read.with_segments(
+        read.segment_table().with_columns(duration_s=pl.when(~zero).then(pl.col("duration_s")).otherwise(0.0))
+    )
+    model = fidm.Model(errands())
+    with pytest.raises(DataError, match="duration_s is 0"):
+        model.check(read)
+    kept = model.check(read, strict=False, skip="episode")
+    assert set(lengths(read)) - set(lengths(kept)) == {("P4", "2")}
+    assert len(model.check(read, strict=False)) == len(read) - 1
+
+
+def test_a_study_leaves_out_episodes(tmp_path):
+    for name, table in spoilt(trial_tables(), WRONG).items():
+        table.write_csv(tmp_path / f"{name}.csv")
+    (tmp_path / "study.toml").write_text('schema = 1\ntasks = ["errands"]\n')
+    found = fidm.read_cohort(tmp_path, strict=False, skip="episode")
+    assert lengths(found) == lengths(of(spoilt(trial_tables(), WRONG), strict=False, skip="episode"))
+    with pytest.raises(DataError, match="without strict=False"):
+        fidm.read_cohort(tmp_path, skip="rest")

@@ -45,7 +45,7 @@ BUILT_IN = [
     (FORMATS, ("chat", "elan", "textgrid", "srt", "vtt", "whisper", "csv", "jsonl")),
     (GROUNDERS, ("rules", "llm", "hybrid")),
     (TRANSCRIBERS, ("faster-whisper", "whisper.cpp", "pocketsphinx")),
-    (LANGUAGES, ("en", "yue")),
+    (LANGUAGES, ("en", "yue", "zh")),
     (TASKS, ("errands", "grocery", "grocery_small")),
     (DATASETS, STUDIES),
     (REANALYSES, STUDIES),

@@ -15,7 +15,7 @@ STRANGE = "go up two squares <script>alert(1)</script> 𠮷野 \u202eשלום"
 """Said in one of the dialogs: markup, letters beyond the first plane, and text from right to left."""
 
 SAID = {
-    "P1": ["go left one square and up two squares", "go up a bit", "go to the meat and take it"],
+    "P1": ["go left one square and up two squares", "go up", "go to the meat and take it"],
     "P2": ["go left one square", STRANGE, "I go to the vegetables"],
     "P3": ["go left two squares, no wait, three squares", "then up to the seasoning"],
 }

@@ -131,7 +131,7 @@ def classify(
             talks=talks,
             roles=roles,
             no_language=no_language,
-            skip_bad=reading.skip_bad,
+            skip_bad=reading.leave_out,
             on_progress=bars.step,
         )
         bars.step("writing", 0, 1)

@@ -36,7 +36,9 @@ def fit(
     from fidm.present.study import show_fitted
 
     with progress_bar() as bars:
-        found = fit_study(study, options, task=reading.task, skip_bad=reading.skip_bad, on_progress=bars.step)
+        found = fit_study(
+            study, options, task=reading.task, skip_bad=reading.leave_out, on_progress=bars.step
+        )
     say_notes(found.notes)
     if json:
         print_json(found.to_dict())

@@ -49,6 +49,7 @@ VERBS = {
     "A study, step by step": {
         "transcribe": ("transcribe:transcribe", "Transcribe recordings with a recogniser on this machine."),
         "ground": ("ground:ground_study", "Turn the dialogs of a study into steps and segments."),
+        "ground learn": ("ground:learn", "Propose words that the rules lack, from what reviewers decided."),
         "review": ("review:review", "Open the local page where a person checks and corrects groundings."),
         "audit sample": ("audit:sample", "Write the sheet for a manual audit."),
         "audit score": ("audit:score", "Read a judged sheet back."),
@@ -79,7 +80,8 @@ VERBS = {
         "doctor": ("list:doctor", "Check what this machine has, and what to install."),
     },
 }
-"""Every verb: where its function is, and what it does; a verb of two words belongs to a group of verbs."""
+"""Every verb: where its function is, and what it does; one of two words belongs to a group of verbs, or to
+the verb before it."""
 
 PARENTS = {
     "task": ("Tasks", "Look at tasks: list the built-in ones, show one, copy one to start your own."),

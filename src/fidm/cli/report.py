@@ -94,7 +94,7 @@ def report(
             classify=not no_classify,
             deidentify=deidentify,
             key=key,
-            skip_bad=reading.skip_bad,
+            skip_bad=reading.leave_out,
             seed=seed,
             workers=cpu_count() if workers is None else workers,
             on_progress=bars.step,

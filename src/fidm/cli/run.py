@@ -102,8 +102,9 @@ def demo(
     people
         How many simulated people; by default as many as in the paper.
     language
-        What they speak, such as en or yue (Cantonese); see fidm list languages. By default the language of
-        this terminal (LC_ALL, LC_MESSAGES, LANG) if people can be simulated in it, else English.
+        What they speak, such as en, yue (Cantonese) or zh (Mandarin); see fidm list languages. By default
+        the language of this terminal (LC_ALL, LC_MESSAGES, LANG) if people can be simulated in it, else
+        English.
     """
     from fidm.present.experiments import say_left_out
     from fidm.present.study import show_demo
@@ -151,16 +152,17 @@ def demo(
 
 
 def spoken_here(environment: Mapping[str, str]) -> str:
-    """Return the language of the terminal if simulated people speak it, else English; any Chinese is yue.
+    """Return the language of the terminal if simulated people speak it, else English.
 
     Examples
     --------
     >>> spoken_here({"LANG": "zh_HK.UTF-8"}), spoken_here({"LC_ALL": "C", "LANG": "yue_HK"})
     ('yue', 'en')
     """
+    from fidm.languages import language_called
     from fidm.simulate.speaking import languages
 
     known = (environment.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
-    code = re.split(r"[_.@-]", next(filter(None, known), ""))[0].lower()
-    spoken = "yue" if code == "zh" else code
+    named = re.split(r"[.@]", next(filter(None, known), ""))[0].lower().replace("_", "-")
+    spoken = language_called(named) or named.split("-")[0]
     return spoken if spoken in languages() else "en"

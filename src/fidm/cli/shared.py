@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fidm.folder import StudyFolder
     from fidm.record import Result
     from fidm.tasks.model import TaskModel
+    from fidm.types import SkipBad
 
 MOST_NAMED = 8
 """How many files are named one by one."""
@@ -47,17 +48,28 @@ class Reading:
         A built-in task or a task file; by default those that study.toml names. May be repeated.
     skip_bad
         Leave out participants whose data have problems, instead of refusing the study.
+    skip
+        What is left out where data have problems: the participant, the episode, or the rest of the episode
+        ("episode" and "rest" imply --skip-bad).
     """
 
     task: Many = ()
     skip_bad: Flag = False
+    skip: Literal["participant", "episode", "rest"] = "participant"
+
+    @property
+    def leave_out(self) -> SkipBad:
+        """Whether anything is left out where data have problems, and what."""
+        from fidm.types import leave_out
+
+        return leave_out(self.skip_bad, self.skip)
 
     def open(self, study: Path, bars: Bars) -> StudyFolder:
         """Open the study, and say if decisions of reviewers were applied."""
         from fidm.folder import StudyFolder
 
         bars.step("reading", 0, 1)
-        opened = StudyFolder.open(study, task=self.task, skip_bad=self.skip_bad, on_progress=bars.step)
+        opened = StudyFolder.open(study, task=self.task, skip_bad=self.leave_out, on_progress=bars.step)
         say_notes(opened.notes)
         return opened
 
@@ -82,6 +94,9 @@ class ReadingFit(Reading):
         A built-in task or a task file; by default those that study.toml names. May be repeated.
     skip_bad
         Leave out participants whose data have problems, instead of refusing the study.
+    skip
+        What is left out where data have problems: the participant, the episode, or the rest of the episode
+        ("episode" and "rest" imply --skip-bad).
     use
         A fit.json with what people share; by default the study's own, or else one learned now.
     """

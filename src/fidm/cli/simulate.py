@@ -45,7 +45,8 @@ def simulate(
     agent
         walker: people who shop as people do. model: people who choose exactly as the model says.
     language
-        What they speak: yue (Cantonese), en (English), or another language with phrases; see fidm list.
+        What they speak: yue (Cantonese), zh (Mandarin), en (English), or another language with phrases; see
+        fidm list.
     formats
         The dialogs' formats: mixed, or some of chat, elan, textgrid, vtt, srt, whisper, csv, with commas.
         Mixed are all of these that can be written here; some need the extra "speech" to be installed.

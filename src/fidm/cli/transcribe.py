@@ -103,7 +103,7 @@ def _show(found: Transcribed, target: Path) -> None:
         (
             found.standard,
             "The text reads like standard written Chinese, not spoken Cantonese,",
-            "Characters and moves will be wrong. Use a Cantonese model.",
+            "If Cantonese was spoken, characters and moves will be wrong: use a Cantonese model.",
         ),
     ):
         if names:

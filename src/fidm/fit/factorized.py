@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 import polars as pl
 
-from fidm.cohort import Cohort
+from fidm.cohort import Cohort, require_skip
 from fidm.defaults import MAX_PEOPLE
 from fidm.errors import FitError, count, one_of, remedy
 from fidm.fit import sensitivity
@@ -45,8 +45,8 @@ from fidm.tasks.beliefs import Believes, name_beliefs, own_values, seen_values
 from fidm.tasks.check import task_problems
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_at
-from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Floats, Integers, Progress, Values, read_only
+from fidm.tasks.stack import TaskSet, follow, sound_steps
+from fidm.types import Floats, Integers, Progress, Skip, Values, read_only
 
 if TYPE_CHECKING:
     from fidm.fit.nuts import Posterior
@@ -324,7 +324,7 @@ class Model:
         )  # fmt: skip
         return levels, longest, data
 
-    def check(self, cohort: Cohort, *, strict: bool = True) -> Cohort:
+    def check(self, cohort: Cohort, *, strict: bool = True, skip: Skip = "participant") -> Cohort:
         """Check a cohort against the tasks and the channels.
 
         Parameters
@@ -334,15 +334,26 @@ class Model:
         strict : bool
             Raise if a row cannot be used, with all of them. With False the people concerned are left out,
             and ``problems`` of what is returned says why.
+        skip : {"participant", "episode", "rest"}
+            With ``strict=False``, what is left out: the people, the episodes concerned, or of these what
+            comes from a wrong step on.
         """
+        require_skip(skip, strict)
         channels, _ = self._channels_of(cohort)
-        problems = cohort_problems(self.tasks, channels, cohort, follow(self.tasks, cohort))
+        followed = follow(self.tasks, cohort)
+        problems = cohort_problems(self.tasks, channels, cohort, followed)
         if not problems.height:
             return cohort
         if strict:
             refuse(problems)
-        good = ~cohort.ids.is_in(problems["participant"].implode())
-        return cohort[np.flatnonzero(good.to_numpy())].with_problems(pl.concat([cohort.problems, problems]))
+        known = pl.concat([cohort.problems, problems])
+        if skip == "participant":
+            good = ~cohort.ids.is_in(problems["participant"].implode())
+            return cohort[np.flatnonzero(good.to_numpy())].with_problems(known)
+        sound = sound_steps(cohort, followed, skip)
+        said = problems.filter(pl.col("table") == "segments")["row"].to_numpy() - 1
+        sound[np.searchsorted(cohort.segment_offsets, said, side="right") - 1] = -1
+        return cohort.up_to(sound).with_problems(known)
 
     def __repr__(self) -> str:
         channels = "the paper's" if self.channels is None else [c.name for c in self.channels]

@@ -6,14 +6,17 @@ program, or several with probabilities. It never makes moves, so no grounder can
 How good it is, phrasings with a known meaning tell, read one by one and compared move by move. A file of
 phrasings has one JSON object per line: ``id``, ``task``, ``row``, ``column`` (of the drawing, from 1),
 ``heading`` (or null), ``text``, ``program`` (the meaning, in the route language), ``kind`` and optionally
-``language``. A reading is right if it leads through exactly the same actions as the meaning.
+``language``. A reading is right if it leads through exactly the same actions as the meaning. Where something
+is meant that words and position do not settle, the program is ``UNCLEAR``: no reading is right there.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -46,6 +49,8 @@ class Segment:
         The phases that were opened since the segment before.
     closed_by : str
         What ended it: ``moved``, ``event``, ``request``, ``instruction``, ``prompt`` or ``end``.
+    reached : tuple of str
+        The place where the assessor says that the figure is now, if any.
     """
 
     number: int
@@ -55,6 +60,7 @@ class Segment:
     dialog: tuple[int, ...]
     opened: tuple[str, ...] = ()
     closed_by: str = "end"
+    reached: tuple[str, ...] = ()
 
     def turn_of(self, place: int) -> tuple[int, int]:
         """Return the turn a place of the text belongs to, and the place within that turn's own text."""
@@ -90,6 +96,12 @@ class Context:
     preceding: tuple[tuple[Role, str], ...] = field(default=(), repr=False)
 
 
+ALL, HALF = 0.999, 0.5
+
+MARKS = re.compile(r"[，,、;；:：—–\"“”()（）…⋯。.!！?？]+")
+"""Punctuation that speech recognisers leave out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """One way to understand a segment.
@@ -113,7 +125,8 @@ class Proposal:
     Parameters
     ----------
     readings : tuple of Reading
-        The most probable first; never empty.
+        The most probable first; never empty. Their probabilities sum to at most one; what is left is for
+        anything else.
     doubts : tuple of str
         Why a person should look at it, in short codes; empty where the grounder is confident.
     grounder : str
@@ -134,6 +147,17 @@ class Proposal:
         """How probable the most probable reading is."""
         return self.readings[0].probability
 
+    def trusted(self) -> tuple[Reading, ...]:
+        """Return the readings as probable as they can be believed to be.
+
+        A grounder that doubts and leaves nothing for anything else does not say how sure it is; its readings
+        are trusted half.
+        """
+        total = math.fsum(reading.probability for reading in self.readings)
+        if not self.doubts or total < ALL:
+            return self.readings
+        return tuple(Reading(one.program, HALF * one.probability / total) for one in self.readings)
+
     @property
     def is_confident(self) -> bool:
         """Whether nobody needs to look at it."""
@@ -143,7 +167,7 @@ class Proposal:
     def of(
         cls, weighed: list[tuple[Program, float]], doubts: tuple[str, ...] = (), grounder: str = ""
     ) -> Proposal:
-        """Put readings together: equal ones are added up, and probabilities sum to one."""
+        """Put readings together: equal ones are added up, and probabilities sum to at most one."""
         merged: list[tuple[Program, float]] = []
         for program, weight in weighed:
             for i, (known, total) in enumerate(merged):
@@ -152,7 +176,7 @@ class Proposal:
                     break
             else:
                 merged.append((program, weight))
-        whole = sum(weight for _, weight in merged) or 1.0
+        whole = max(1.0, sum(weight for _, weight in merged))
         merged.sort(key=lambda pair: -pair[1])
         readings = tuple(Reading(program, weight / whole) for program, weight in merged)
         return cls(readings or (Reading(NOTHING),), doubts, grounder)
@@ -189,9 +213,18 @@ class Phrasing:
     program: str
     kind: str
     language: str
+    spaced: str = ""  # the same with spaces between words, where the language has none
 
     def __repr__(self) -> str:
         return f"Phrasing({self.id!r})"
+
+    def unpunctuated(self) -> Phrasing:
+        """Return it as speech recognisers write: small letters, and no punctuation."""
+        gap = " " if max(self.text, default="") < "\u2e80" else ""  # Chinese has no spaces
+        lines = [re.sub(" +", " ", MARKS.sub(gap, line.lower())).strip() for line in self.text.split("\n")]
+        if not gap:
+            lines = [re.sub("(?<![a-z]) | (?![a-z])", "", line) for line in lines]
+        return replace(self, text="\n".join(lines))
 
 
 def read_phrasings(path: str | Path, *, language: str) -> list[Phrasing]:
@@ -206,12 +239,33 @@ def read_phrasings(path: str | Path, *, language: str) -> list[Phrasing]:
             texts = ("id", "task", "text", "program", "kind", "language")
             fields: dict[str, Any] = {name: str(item[name]) for name in texts}
             fields |= {name: int(item[name]) for name in ("row", "column")}
-            found.append(Phrasing(**fields, heading=item.get("heading")))
+            found.append(Phrasing(**fields, heading=item.get("heading"), spaced=item.get("spaced", "")))
         except (ValueError, KeyError, TypeError, AttributeError):
             problems.append(Problem("is no phrasing.", f"line {number}"))
     if problems:
         raise GroundingError("cannot be used.", source=str(path), problems=problems)
     return found
+
+
+UNCLEAR = "UNCLEAR"
+"""The program of a phrasing that means something, but not what."""
+
+
+def placed(
+    phrasings: Iterable[Phrasing],
+) -> Iterator[tuple[Phrasing, Segment, Context, list[int] | None]]:
+    """Yield each phrasing as a segment, where it is said, and the actions it means; None if unclear."""
+    terrains: dict[str, Terrain] = {}
+    for item in phrasings:
+        if item.task not in terrains:
+            terrains[item.task] = Terrain(load_task(item.task))
+        terrain = terrains[item.task]
+        position = terrain.position(item.row, item.column, item.heading)
+        wanted = None
+        if item.program != UNCLEAR:
+            wanted = replay(parse_program(item.program, terrain.places), terrain, position).actions
+        segment = Segment(1, item.text, (0,), (0,), (0,))
+        yield item, segment, Context(terrain, position, language=item.language), wanted
 
 
 def judge(grounder: Grounder, phrasings: Iterable[Phrasing]) -> pl.DataFrame:
@@ -222,28 +276,19 @@ def judge(grounder: Grounder, phrasings: Iterable[Phrasing]) -> pl.DataFrame:
     DataFrame
         ``id``, ``kind``, ``confident``, ``right``, ``doubts``, ``program`` and ``meant`` of each; no text.
     """
-    terrains: dict[str, Terrain] = {}
     rows = []
-    for item in phrasings:
-        if item.task not in terrains:
-            terrains[item.task] = Terrain(load_task(item.task))
-        terrain = terrains[item.task]
-        position = terrain.position(item.row, item.column, item.heading)
-        segment = Segment(1, item.text, (0,), (0,), (0,))
-        context = Context(terrain, position, language=item.language)
+    for item, segment, context, wanted in placed(phrasings):
         proposal = grounder.ground(segment, context)
-        meant = parse_program(item.program, terrain.places)
-        wanted = replay(meant, terrain, position)
-        got = replay(proposal.program, terrain, position)
+        got = replay(proposal.program, context.terrain, context.position)
         rows.append(
             {
                 "id": item.id,
                 "kind": item.kind,
-                "confident": proposal.is_confident,
-                "right": got.actions == wanted.actions,
+                "confident": proposal.is_confident and not got.doubts,
+                "right": got.actions == wanted,
                 "doubts": ", ".join(proposal.doubts),
                 "program": write_program(proposal.program),
-                "meant": write_program(meant),
+                "meant": item.program,
             }
         )
     schema = {"confident": pl.Boolean, "right": pl.Boolean}

@@ -31,13 +31,14 @@ from fidm.cohort import (
     Cohort,
     offsets_of,
 )
-from fidm.errors import GroundingError, remedy
+from fidm.errors import GroundingError, Problem, few, remedy
 from fidm.grounding.base import Grounder, Reading
 from fidm.grounding.dialog import GroundedDialog, Path, Reader, Settings, follow_path, ground_dialog
 from fidm.grounding.route.program import Program, write_program
 from fidm.grounding.route.replay import Terrain
 from fidm.grounding.rules.grounder import Rules
-from fidm.grounding.rules.language import languages
+from fidm.grounding.rules.language import called, languages
+from fidm.grounding.rules.romanised import is_romanised
 from fidm.grounding.segment import Segmenter, cut_dialog, script_of
 from fidm.io.columns import excluded_people
 from fidm.io.dialogs import shows_pauses
@@ -116,6 +117,7 @@ SEGMENT_SCHEMA = {
     "n_turns": pl.Int32,
     "pause_s": pl.Float64,
     "opened": pl.String,
+    "reached": pl.String,
     "closed_by": pl.String,
     "readings": pl.String,
 }
@@ -236,7 +238,8 @@ def ground(
     task : TaskModel
         The task they are about; it must have been drawn as a map.
     by : Grounder, optional
-        Who reads them; the rules of this package if left out.
+        Who reads them; the rules of this package if left out. One that has a method ``about`` is asked for
+        the grounder of each participant.
     settings : Settings, optional
         What counts as a character and as a pause, what ends a segment, what doubtful moves count.
     segmenter : callable, optional
@@ -273,7 +276,11 @@ def ground(
     if len(set(keys)) < len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
         raise GroundingError(f"Two dialogs are of {twice[0]!r}, episode {twice[1]!r}.")
-    strange = [item for item in items if not chosen.language and reader.language_of(item) not in languages()]
+    check_letters(items, chosen.language)
+    spoken, known = [reader.language_of(item) for item in items], languages()
+    strange = [
+        item for item, code in zip(items, spoken, strict=True) if not chosen.language and code not in known
+    ]
     if strange:
         raise GroundingError(
             f"{len(strange)} of {len(items)} dialogs name a language that cannot be read, the first of them "
@@ -285,13 +292,15 @@ def ground(
     if is_mixed:  # all are measured in the way in which all can be
         chosen = replace(chosen, counting=replace(chosen.counting, duration="turns"))
         reader = Reader(terrain, chosen, segmenter)
-    for language in sorted({reader.language_of(item) for item in items}):
+    for language in sorted(set(spoken)):
         reader.vocabulary(language)
     say = on_progress or (lambda doing, done, of: None)
     dialogs: list[GroundedDialog] = []
 
+    about = getattr(grounder, "about", None)
+
     def one(item: Transcript) -> GroundedDialog:
-        return ground_dialog(item, grounder, reader)
+        return ground_dialog(item, grounder if about is None else about(item.participant), reader)
 
     say("grounding", 0, len(items))
     if workers <= 1:
@@ -324,6 +333,26 @@ def ground(
     return assemble(dialogs, terrain, chosen, provenance)
 
 
+def check_letters(items: Sequence[Transcript], language: str = "") -> None:
+    """Raise an error that names every dialog in romanised Chinese."""
+    problems = []
+    for item in items:
+        named = language or item.language
+        if is_romanised(item, called(named) or named):
+            tiers = dict.fromkeys(repr(turn.speaker) for turn in item if turn.role == "participant")
+            where = f"{item.source or item.participant}, speaker {few(tiers)}"
+            problems.append(Problem("is in Latin letters.", where))
+    if problems:
+        raise GroundingError(
+            f"{len(problems)} of {len(items)} dialogs are in romanised Chinese (such as Jyutping, Yale or "
+            "pinyin), which cannot be read: characters are needed, since one syllable is many words. Where "
+            "the file has a tier of characters, make that one the participant and the romanised one other "
+            f"({remedy('roles of fidm.read', '[speakers] in grounding.toml')}); else put the transcript into "
+            "characters first.",
+            problems=problems,
+        )
+
+
 def _digest(items: Sequence[Transcript]) -> str:
     """A hash of what was said, by whom and when; it tells whether two groundings read the same dialogs."""
     found = hashlib.sha256()
@@ -351,7 +380,7 @@ def assemble(
         moves=_move_table(dialogs, paths, terrain),
         checks=trace_checks(terrain.task, cohort, dialogs),
         provenance=provenance,
-        dialogs=tuple(dialogs),
+        dialogs=tuple(replace(dialog, places=None) for dialog in dialogs),  # it is large, and used by now
         terrain=terrain,
         settings=settings,
     )
@@ -467,6 +496,7 @@ def _segment_table(
                 " ".join(one.doubts), actions[i], moved[i], inferred[i],
                 " ".join(str(turn + 1) for turn in one.segment.turns), one.segment.dialog[0] + 1,
                 one.segment.dialog[-1] + 1, *astuple(one.effort), " ".join(one.segment.opened),
+                " ".join(one.segment.reached),
                 one.segment.closed_by, write_readings(one.proposal.readings),
             )  # fmt: skip
             for name, value in zip(SEGMENT_SCHEMA, values, strict=True):

@@ -26,10 +26,13 @@ from fidm.grounding.people import Roster, Sheet, find_people, parts_of, sheets_i
 from fidm.grounding.rules.language import (
     FAR_BETTER,
     FITS,
+    called,
     is_cantonese,
+    is_mandarin,
     language_of,
     task_fit,
 )
+from fidm.grounding.rules.romanised import ROMANISED
 from fidm.grounding.settings import FILE, GroundingFile, read_settings
 from fidm.grounding.speakers import DialogFile, WayWords, dialog_file, split_words, told
 from fidm.io.dialogs import formats, name_pattern, read
@@ -92,7 +95,15 @@ class Intake:
                 "diarisation, such as WhisperX, tells them apart. If only the participant speaks, say so in "
                 f"{self.study / ROLES_FILE}."
             )
-        off = [file for file in self.files if file.is_off_task]
+        latin = [one.name for one in self.files if one.language.endswith(ROMANISED)]
+        if latin:
+            found.append(
+                f"{count(len(latin), 'file')} in romanised Chinese (such as Jyutping, Yale or pinyin), which "
+                f"cannot be read: {few(latin)}. Where there is a tier of characters, make that one the "
+                f"participant and the romanised one other in {self.study / self.roles_place()}; else put "
+                "them into characters first."
+            )
+        off = [file for file in self.files if file.is_off_task and file.name not in latin]
         if off:
             said = few(file.name for file in off)
             found.append(
@@ -107,6 +118,7 @@ class Intake:
             )
         readable = languages_with(WORDS)
         odd = [one for one in self.files if one.language not in readable and not Path(one.language).is_file()]
+        odd = [one for one in odd if one.name not in latin]
         if odd:
             said = few(dict.fromkeys(one.language for one in odd))
             found.append(
@@ -398,11 +410,12 @@ def look_at(
     home = home or (place if talks != place else place / STUDY)
     named = list(read_manifest(home).tasks)
     spoken = {path: _talk(path, raw, chosen) for path, raw in found.items()}
-    meant = {said: known for said, known in _meant_languages(spoken.values()).items() if known}
+    meant = _meant_languages(spoken.values())
     chosen = chosen.model_copy(update={"languages": {**chosen.languages, **meant}})
     spoken = {
         path: replace(talk, language=meant.get(talk.language, talk.language)) for path, talk in spoken.items()
     }
+    spoken = {path: replace(talk, language=language_of(talk)) for path, talk in spoken.items()}
     tasks = list(dict.fromkeys([*([task] if task else named), *builtin_tasks()]))
     fits = task_fit(list(spoken.values()), tasks)
     best = task or (named[0] if len(named) == 1 else _clear(fits, len(spoken)))
@@ -615,20 +628,23 @@ def _talk(path: Path, raw: RawFile, chosen: GroundingFile) -> Transcript:
         for turn, role in zip(raw.turns, known, strict=True)
     )
     said = chosen.language or next((turn.language for turn in raw.turns if turn.language), raw.language)
-    talk = Transcript(path.stem, turns, str(path), language=chosen.languages.get(said, said))
-    return replace(talk, language=language_of(talk))
+    return Transcript(path.stem, turns, str(path), language=chosen.languages.get(said, said))
 
 
 def _meant_languages(talks: Iterable[Transcript]) -> dict[str, str]:
-    """What languages that cannot be read are meant as; empty where that cannot be known.
+    """What is meant by a language that cannot be read, or by Chinese, where the characters tell.
 
     Recognisers call Cantonese Chinese.
     """
-    known, by_said = languages_with(WORDS), dict[str, list[str]]()
+    by_said = dict[str, list[str]]()
     for talk in talks:
-        if talk.language not in known and not Path(talk.language).is_file():
+        if called(talk.language) in ("zh", None) and not Path(talk.language).is_file():
             by_said.setdefault(talk.language, []).append("".join(turn.text for turn in talk))
-    return {said: "yue" if all(map(is_cantonese, texts)) else "" for said, texts in by_said.items()}
+    return {
+        said: "yue"
+        for said, texts in by_said.items()
+        if said and all(is_cantonese(text) and not is_mandarin(text) for text in texts)
+    }
 
 
 def _clear(fits: Mapping[str, float], n_dialogs: int) -> str:

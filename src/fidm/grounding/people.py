@@ -171,6 +171,36 @@ def same_people(rows: Iterable[str], dialogs: Iterable[str]) -> dict[str, str]:
     return found
 
 
+def require_reached(
+    excluded: Sequence[str], known: Iterable[str], dialogs: Iterable[str], source: str
+) -> None:
+    """Raise where an exclusion reaches nobody, and somebody it may mean would be analysed.
+
+    Parameters
+    ----------
+    excluded : sequence of str
+        Who is excluded.
+    known : iterable of str
+        Everybody the table of participants has a row for.
+    dialogs : iterable of str
+        Whose dialogs there are.
+    source : str
+        The study.
+    """
+    left = sorted(set(dialogs) - set(known))
+    pairs = same_people(sorted(set(excluded) - set(dialogs)), left)
+    if pairs:
+        said = "; ".join(
+            f"{row} is excluded, and {who}, probably the same person, is not" for row, who in pairs.items()
+        )
+        raise DataError(
+            f"{said}. Write names in the table of participants as the dialogs have them, or say in "
+            "study.toml which belong together, under [participants.ids]; where they are two people, give "
+            "both a row.",
+            source=source,
+        )
+
+
 NOT_OF_NAMES = (".transcript", ".cha", ".eaf", ".textgrid", ".srt", ".vtt", *RECORDINGS)
 ENDINGS = rf"({'|'.join(map(re.escape, NOT_OF_NAMES))})+$"
 """What tables that list recordings or transcripts write after a name."""

@@ -32,13 +32,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Segment
 from fidm.grounding.route.program import FINISH
-from fidm.grounding.rules.language import Vocabulary
+from fidm.grounding.rules.language import QUESTION, STOP, Token, Vocabulary
 from fidm.talk import Transcript, Turn, Word
 from fidm.tasks.spec import TaskSpec
 
@@ -97,9 +98,9 @@ def cut_dialog(
     waiting: list[str] = []
     told: set[str] = set()
 
-    def close(why: str) -> None:
+    def close(why: str, reached: tuple[str, ...] = ()) -> None:
         if own:
-            segments.append(_segment(len(segments) + 1, transcript, own, tuple(opened), why))
+            segments.append(_segment(len(segments) + 1, transcript, own, tuple(opened), why, reached))
             own.clear()
             opened.clear()
 
@@ -114,10 +115,11 @@ def cut_dialog(
             if any(mark.kind == "event" for mark in turn.marks) and "event" in rule.closes:
                 close("event")
         elif turn.role == "assessor":
-            kind, phase = classify(turn, vocabulary, spec, bool(segments or own))
+            kind, named = classify(turn, vocabulary, spec, bool(segments or own))
+            phase = named if kind == "request" else ""
             kinds.append(kind)
             if kind in rule.closes:
-                close(kind)
+                close(kind, (named,) if kind == "moved" and named else ())
             if phase:
                 close(kind)
                 waiting.append(phase)
@@ -129,7 +131,12 @@ def cut_dialog(
 
 
 def _segment(
-    number: int, transcript: Transcript, own: Sequence[int], opened: tuple[str, ...], why: str
+    number: int,
+    transcript: Transcript,
+    own: Sequence[int],
+    opened: tuple[str, ...],
+    why: str,
+    reached: tuple[str, ...],
 ) -> Segment:
     texts, starts, place = [], [], 0
     for i in own:
@@ -137,11 +144,13 @@ def _segment(
         texts.append(_kept(transcript.turns[i]))
         place += len(texts[-1]) + 1
     dialog = tuple(range(own[0], own[-1] + 1))
-    return Segment(number, "\n".join(texts), tuple(own), tuple(starts), dialog, opened, why)
+    return Segment(number, "\n".join(texts), tuple(own), tuple(starts), dialog, opened, why, reached)
 
 
 def _kept(turn: Turn) -> str:
     """What a turn says in the end: words marked as taken back are blanked, so that places stay."""
+    if not turn.marks:
+        return turn.text
     letters = list(turn.text)
     for mark in turn.marks:
         if mark.kind == "retraced":
@@ -150,7 +159,7 @@ def _kept(turn: Turn) -> str:
 
 
 def classify(turn: Turn, vocabulary: Vocabulary, spec: TaskSpec, begun: bool) -> tuple[Kind, str]:
-    """Return what a turn of the assessor does, and the phase it opens, if any."""
+    """Return what a turn of the assessor does; of a request, the phase it opens; of a move, where it led."""
     if any(mark.kind == "event" for mark in turn.marks):
         return "event", ""
     key = (turn.text, begun)
@@ -173,10 +182,24 @@ def _classify(said_text: str, vocabulary: Vocabulary, spec: TaskSpec, begun: boo
     if vocabulary.says(text, said["not_yet"]):
         return "prompt", ""
     if vocabulary.says(text, said["moved"]):
-        return "moved", ""
+        return "moved", _place_reached(text, vocabulary)
     if vocabulary.says(text, said["prompt"]) or text.rstrip().endswith(("?", "？")):
         return "prompt", ""
     return "other", ""
+
+
+def _place_reached(text: str, vocabulary: Vocabulary) -> str:
+    """The one place where an assessor says that the figure is now: "okay, you're at the meat. And then?"."""
+    places: set[str] = set()
+    sentence: list[Token] = []
+    for token in (*vocabulary.tokens(text), Token(STOP, "", len(text), len(text))):
+        sentence.append(token)
+        if token.kind in (STOP, QUESTION):
+            if not any(word.kind in ("NOT", "ASK", "IF", QUESTION) for word in sentence):
+                places |= {str(word.value) for word in sentence if word.kind == "PLACE"}
+            sentence = []
+    place = next(iter(places), "")
+    return place if len(places) == 1 and "|" not in place else ""
 
 
 def _phase_named(text: str, vocabulary: Vocabulary, spec: TaskSpec) -> str:
@@ -286,9 +309,8 @@ def count_characters(turn: Turn, counting: Counting, fillers: frozenset[str] = f
             dropped.update(range(mark.start, mark.end))
     if not counting.fillers and fillers:
         dropped |= _filler_places(text, fillers)
-    return sum(
-        1 for i, letter in enumerate(text) if i not in dropped and _counts(letter, counting.punctuation)
-    )
+    kept = [letter for i, letter in enumerate(text) if i not in dropped] if dropped else text
+    return sum(_counts(letter, counting.punctuation) for letter in kept)
 
 
 def count_letters(text: str) -> int:
@@ -299,7 +321,7 @@ def count_letters(text: str) -> int:
     >>> count_letters("Left, 2 squares!")
     12
     """
-    return sum(_counts(letter, punctuation=False) for letter in text)
+    return sum(_counts(letter, False) for letter in text)
 
 
 def script_of(text: str) -> str:
@@ -322,6 +344,7 @@ def script_of(text: str) -> str:
     return min(found, key=lambda script: (-found[script], script)) if found else ""
 
 
+@lru_cache(maxsize=4096)
 def _counts(letter: str, punctuation: bool) -> bool:
     kind = unicodedata.category(letter)[0]
     return kind in "LNM" or (punctuation and kind in "PS")

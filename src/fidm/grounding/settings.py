@@ -29,26 +29,35 @@ Keys nobody knows are errors, so that a slip of the pen never leaves a default i
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from fidm.errors import DataError, GroundingError, Problem
 from fidm.grounding.base import Grounder
 from fidm.grounding.dialog import Settings, Weighing
-from fidm.grounding.rules.grounder import Rules
+from fidm.grounding.rules.grounder import SURE, Rules
 from fidm.grounding.segment import Counting, Kind, Segmenting
+from fidm.grounding.whereabouts import KNOWN
 from fidm.io.dialogs import name_pattern
 from fidm.io.formats.checks import Roles, load_roles
 from fidm.registry import GROUNDERS
 from fidm.talk import Transcripts
 from fidm.tasks.spec import did_you_mean
 
+if TYPE_CHECKING:
+    from fidm.grounding.llm.examples import OwnExample
+
 FILE = "grounding.toml"
 ASKING = ("llm", "hybrid")
 """Grounders that ask a language model; [llm] is for them alone."""
+
+
+NOT_THE_MODELS = {"endpoint", "examples", "check_share", "model_weight", "workers"}
+"""Keys of [llm] that are not passed on to the language model as they are."""
 
 
 def _known_grounder(name: str) -> str:
@@ -93,14 +102,17 @@ class WeighingTable(_Table):
 
     doubtful: float = Field(0.0, ge=0, le=1)
     keep_talk: bool = False
+    sure: float = Field(KNOWN, gt=0.5, le=1)
 
 
 class RulesTable(_Table):
     """The rules grounder."""
 
-    turns: Literal["walker", "map"] = "walker"
-    sides: Literal["walker", "map"] = "map"
+    turns: Literal["walker", "map"] | None = None
+    sides: Literal["walker", "map", "listener"] | None = None
     unknown: float = Field(0.25, ge=0, le=1)
+    sure: float = Field(SURE, gt=0, le=1)
+    words: str = ""
 
 
 class ModelTable(_Table):
@@ -116,7 +128,9 @@ class ModelTable(_Table):
     retries: int = Field(4, ge=0, le=20)
     model_file: str | None = None
     max_instructions: int | None = Field(None, ge=1, le=64)
-    check_share: float = Field(0.0, ge=0, le=1)
+    examples: Literal["template", "reviewed"] = "template"
+    max_examples: int = Field(6, ge=1, le=32)
+    check_share: float = Field(1.0, ge=0, le=1)
     model_weight: float = Field(0.5, gt=0, lt=1)
     workers: int = Field(8, ge=1, le=256)
 
@@ -167,7 +181,12 @@ class GroundingFile(_Table):
         return replace(dialogs, items=tuple(found))
 
     def grounder(
-        self, *, cache: Path | None, allow_remote: bool = False, api_key: str | None = None
+        self,
+        *,
+        cache: Path | None,
+        allow_remote: bool = False,
+        api_key: str | None = None,
+        reviewed: Sequence[OwnExample] = (),
     ) -> Grounder:
         """Return the grounder that is asked for; a language model's server is not called yet."""
         if self.by not in ("rules", *ASKING):
@@ -184,7 +203,8 @@ class GroundingFile(_Table):
             cache=cache,
             allow_remote=allow_remote,
             api_key=api_key,
-            **self.llm.model_dump(exclude={"endpoint", "check_share", "model_weight", "workers"}),
+            examples=reviewed if self.llm.examples == "reviewed" else (),
+            **self.llm.model_dump(exclude=NOT_THE_MODELS),
         )
         if self.by == "llm":
             return model
@@ -249,4 +269,7 @@ def _beside(found: GroundingFile, study: Path) -> GroundingFile:
     llm = found.llm.model_copy(
         update={"model_file": place(found.llm.model_file), "template": place(found.llm.template)}
     )
-    return found.model_copy(update={"language": place(found.language), "llm": llm})
+    rules = found.rules
+    if rules.words:
+        rules = rules.model_copy(update={"words": str(study / rules.words)})
+    return found.model_copy(update={"language": place(found.language), "rules": rules, "llm": llm})

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fidm.errors import few
-from fidm.grounding.rules.language import DIRECTIONS, Vocabulary, language_of, load_language
+from fidm.grounding.rules.language import DIRECTIONS, Vocabulary, language_of, vocabulary_of
 from fidm.io.formats.base import Format, RawFile, RawTurn
 from fidm.io.formats.checks import Roles, who_is
 from fidm.languages import WORDS, languages_with
@@ -80,7 +80,7 @@ class WayWords:
         """Return the classes of those in a text; none in a language that cannot be read."""
         if language not in self._known:
             is_known = language in languages_with(WORDS) or Path(language).is_file()
-            self._known[language] = Vocabulary(load_language(language), self._spec) if is_known else None
+            self._known[language] = vocabulary_of(language, self._spec) if is_known else None
         words = self._known[language]
         return [] if words is None else [one.kind for one in words.tokens(text) if one.kind in OF_THE_WAY]
 

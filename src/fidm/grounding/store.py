@@ -67,6 +67,7 @@ DIALOG_SCHEMA = {
     "episode": pl.String,
     "language": pl.String,
     "told": pl.String,
+    "frame": pl.String,
     "n_turns": pl.Int32,
     "source": pl.String,
     "format": pl.String,
@@ -429,9 +430,9 @@ def _dialogs(grounded: Grounded) -> pl.DataFrame:
     rows = [
         (
             dialog.transcript.participant, dialog.transcript.episode, dialog.language,
-            " ".join(sorted(dialog.told)), len(dialog.transcript), Path(dialog.transcript.source).name,
-            dialog.transcript.format, json.dumps(dict(dialog.transcript.about), ensure_ascii=False),
-            dialog.transcript.media,
+            " ".join(sorted(dialog.told)), dialog.frame, len(dialog.transcript),
+            Path(dialog.transcript.source).name, dialog.transcript.format,
+            json.dumps(dict(dialog.transcript.about), ensure_ascii=False), dialog.transcript.media,
         )
         for dialog in grounded.dialogs
     ]  # fmt: skip
@@ -528,15 +529,18 @@ def _dialog(
         starts = tuple(sum(len(text) + 1 for text in texts[:i]) for i in range(len(texts)))
         opened = tuple(row["opened"].split())
         dialog = tuple(range(row["first_turn"] - 1, row["last_turn"]))
+        reached = tuple((row.get("reached") or "").split())  # groundings of earlier versions do not have it
         segment = Segment(
-            int(row["segment"]), "\n".join(texts), own, starts, dialog, opened, row["closed_by"]
+            int(row["segment"]), "\n".join(texts), own, starts, dialog, opened, row["closed_by"], reached
         )
         doubts = tuple(row["doubts"].split())
         proposal = Proposal(read_readings(row["readings"], terrain), doubts, row["grounder"])
         effort = Effort(*(row[f.name] for f in fields(Effort)))
         found.append(GroundedSegment(segment, proposal, effort, row["status"], doubts))
     told = frozenset(listed["told"].split())
-    return GroundedDialog(transcript, tuple(found), told, listed["language"], tuple(spoken["kind"].to_list()))
+    kinds = tuple(spoken["kind"].to_list())
+    frame = listed.get("frame") or ""  # groundings of earlier versions do not have it
+    return GroundedDialog(transcript, tuple(found), told, listed["language"], kinds, frame)
 
 
 def read_readings(text: str, terrain: Terrain) -> tuple[Reading, ...]:

@@ -214,6 +214,23 @@ def say(
         )
 
 
+def n_without(problems: pl.DataFrame, ids: pl.Series) -> tuple[int, int]:
+    """Return how many people were left out for problems, and of how many who are there some episodes were."""
+    is_there = pl.col("participant").is_in(ids.implode()).fill_null(value=False)
+    gone, in_part = problems.filter(~is_there), problems.filter(is_there)
+    return gone["participant"].n_unique(), in_part["participant"].n_unique()
+
+
+def say_without(problems: pl.DataFrame, ids: pl.Series) -> str:
+    """Return who was left out for problems: "2 participants, and episodes of 1 other"."""
+    gone, in_part = n_without(problems, ids)
+    parts = [count(gone, "participant")] if gone or not in_part else []
+    if in_part:
+        others = count(in_part, "other" if gone else "participant")
+        parts.append(f"{'and ' if gone else ''}episodes of {others}")
+    return ", ".join(parts)
+
+
 def refusal(problems: pl.DataFrame, source: str) -> DataError:
     """Return the error that lists these problems."""
     people = problems["participant"].drop_nulls().n_unique()

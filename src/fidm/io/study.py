@@ -26,7 +26,7 @@ from typing import Any
 
 import polars as pl
 
-from fidm.cohort import Cohort
+from fidm.cohort import Cohort, require_skip
 from fidm.errors import DataError
 from fidm.files import contents, is_interrupted, whole_folder, writing
 from fidm.io.columns import COLUMN as EXCLUDED
@@ -37,6 +37,7 @@ from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
 from fidm.tasks.stack import TaskSet
+from fidm.types import Skip
 
 SCHEMA = 1
 TABLES = ("participants", "episodes", "steps", "segments")
@@ -50,7 +51,9 @@ GROUNDED = "grounding/provenance.json"
 PEOPLE_PER_PART = 50_000
 
 
-def read_cohort(folder: str | Path, *, tasks: Tasks | None = None, strict: bool = True) -> Cohort:
+def read_cohort(
+    folder: str | Path, *, tasks: Tasks | None = None, strict: bool = True, skip: Skip = "participant"
+) -> Cohort:
     """Read a study folder and check it against its tasks.
 
     Parameters
@@ -62,9 +65,11 @@ def read_cohort(folder: str | Path, *, tasks: Tasks | None = None, strict: bool 
     strict : bool
         Raise if anything is wrong, with all problems. With False people with problems are left out
         whole, and the problems are in ``cohort.problems``.
+    skip : {"participant", "episode", "rest"}
+        With ``strict=False``, what is left out, as in :func:`fidm.make_cohort`.
     """
     study = Study(folder)
-    parts = list(study.batches(tasks=tasks, strict=strict))
+    parts = list(study.batches(tasks=tasks, strict=strict, skip=skip))
     return parts[0] if len(parts) == 1 else Cohort.concat(parts)
 
 
@@ -176,17 +181,23 @@ class Study:
         return any(column in table_columns(path) for path in self._files[table].values())
 
     def batches(
-        self, *, tasks: Tasks | None = None, strict: bool = True, only: pl.Series | None = None
+        self,
+        *,
+        tasks: Tasks | None = None,
+        strict: bool = True,
+        skip: Skip = "participant",
+        only: pl.Series | None = None,
     ) -> Iterator[Cohort]:
         """Read the study part by part, without those who are excluded.
 
         Parameters
         ----------
-        tasks, strict
+        tasks, strict, skip
             As in :func:`read_cohort`. Problems are reported with the part they are in, after the last part.
         only : Series, optional
             Read these participants alone. Rows of problems are then counted among theirs.
         """
+        require_skip(skip, strict)
         known: TaskSet | None = None
         if tasks is not None:
             known = TaskSet.of(tasks)
@@ -201,7 +212,7 @@ class Study:
                     table = table.filter(natural(pl.col("participant")).is_in(only.implode()))
                 if table is not None:
                     tables[name] = table
-            cohort = build(tables, known, strict=False, source=str(self.folder))
+            cohort = build(tables, known, strict=False, skip=skip, source=str(self.folder))
             if strict and cohort.problems.height:
                 where = (
                     pl.col("table") if number == "" else pl.format("{}/{}", pl.col("table"), pl.lit(number))

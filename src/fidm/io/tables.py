@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.cohort import UNKNOWN_STATE, Cohort, as_frame, no_problems, offsets_of
+from fidm.cohort import UNKNOWN_STATE, Cohort, as_frame, no_problems, offsets_of, require_skip
 from fidm.errors import DataError
 from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import (
@@ -42,7 +42,8 @@ from fidm.io.columns import (
     without,
 )
 from fidm.tasks.model import TaskModel
-from fidm.tasks.stack import UNNAMED, TaskSet, follow, replay, trace_problems
+from fidm.tasks.stack import UNNAMED, Followed, TaskSet, follow, replay, sound_steps, trace_problems
+from fidm.types import Skip
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,6 +76,7 @@ def make_cohort(
     segments: pl.DataFrame | pd.DataFrame | None = None,
     tasks: Tasks | None = None,
     strict: bool = True,
+    skip: Skip = "participant",
     source: str = "",
 ) -> Cohort:
     """Make a cohort from tables, and check it against its tasks.
@@ -95,6 +97,10 @@ def make_cohort(
     strict : bool
         Raise if anything is wrong. With False people with problems are left out whole, and the
         problems are in ``cohort.problems``.
+    skip : {"participant", "episode", "rest"}
+        With ``strict=False``, what is left out: people, the episodes in which something is wrong, or of these
+        what comes from a wrong step on, with the segments that it belongs to. People of whom no episode is
+        left are left out.
     source : str
         Where the tables come from, for messages.
 
@@ -122,11 +128,19 @@ def make_cohort(
         )
         if table is not None
     }
-    return build(given, known, strict=strict, source=source)
+    return build(given, known, strict=strict, skip=skip, source=source)
 
 
-def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: bool, source: str) -> Cohort:
+def build(
+    tables: Mapping[str, pl.DataFrame],
+    tasks: TaskSet | None,
+    *,
+    strict: bool,
+    skip: Skip = "participant",
+    source: str,
+) -> Cohort:
     """Make a cohort from polars tables."""
+    require_skip(skip, strict)
     found: list[pl.DataFrame] = []
     if "steps" not in tables:
         raise DataError("There is no table of steps.", source=source)
@@ -144,24 +158,81 @@ def build(tables: Mapping[str, pl.DataFrame], tasks: TaskSet | None, *, strict: 
         _unknown_segments(steps, segments, found)
     problems = pl.concat([no_problems(), *found])
     # Whoever has sound steps is checked against the tasks too, so that one reading tells everything.
-    unsound = (
-        problems.filter(pl.col("table").is_in(["episodes", "steps"]))["participant"].drop_nulls().unique()
-    )
-    if len(unsound):
-        sound = ~pl.col("participant").is_in(unsound.implode())
-        people, episodes = people.filter(sound), episodes.filter(sound)
-        steps, segments = steps.filter(sound), segments.filter(sound)
+    wrong = _wrong_episodes(problems, tables) if skip != "participant" else None
+    if wrong is None:
+        unsound = (
+            problems.filter(pl.col("table").is_in(["episodes", "steps"]))["participant"].drop_nulls().unique()
+        )
+        if len(unsound):
+            sound = ~pl.col("participant").is_in(unsound.implode())
+            people, episodes = people.filter(sound), episodes.filter(sound)
+            steps, segments = steps.filter(sound), segments.filter(sound)
+    else:
+        steps = _before(steps, wrong)
+        keys = ["participant", "episode"]
+        is_wrong = pl.struct(keys).is_in(wrong.select(pl.struct(keys)).to_series().implode())
+        episodes = episodes.with_columns(end_state=pl.when(~is_wrong).then(pl.col("end_state")))
     cohort, rows = _assemble(people, episodes, steps, segments)
-    if tasks is not None:
-        problems = pl.concat([problems, trace_problems(tasks, cohort, follow(tasks, cohort), rows)])
+    followed = None if tasks is None else follow(tasks, cohort)
+    if tasks is not None and followed is not None:
+        problems = pl.concat([problems, trace_problems(tasks, cohort, followed, rows)])
     place = pl.col("table").replace_strict(list(KEYS), range(len(KEYS)), return_dtype=pl.Int64)
     problems = problems.sort(place, "row", maintain_order=True)
     if problems.height:
         if strict:
             raise refusal(problems, source)
-        bad = problems["participant"].drop_nulls().unique()
+        about = problems if wrong is None else problems.filter(pl.col("table") == "participants")
+        if wrong is not None:
+            cohort = cohort.up_to(_sound_until(cohort, wrong, followed, skip))
+        bad = about["participant"].drop_nulls().unique()
         cohort = cohort[np.flatnonzero(~cohort.ids.is_in(bad.implode()).to_numpy())]
     return cohort.with_problems(problems)
+
+
+def _wrong_episodes(problems: pl.DataFrame, tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    """Episodes in which a row is wrong, and the first step that is; none where all of it is in doubt."""
+    found = [pl.DataFrame(schema={"participant": pl.String, "episode": pl.String, "step": pl.Int64})]
+    for name in [name for name in ("episodes", "steps", "segments") if name in tables]:
+        rows = problems.filter(pl.col("table") == name)["row"] - 1
+        own = _with_episode(tables[name]).filter(pl.col("_row").cast(pl.Int64).is_in(rows.implode()))
+        step = pl.col("step").cast(pl.Int64, strict=False) if name == "steps" else pl.lit(None, pl.Int64)
+        found.append(own.select("participant", "episode", step.alias("step")))
+    first = pl.when(pl.col("step").null_count() == 0).then(pl.col("step").min()).alias("step")
+    return (
+        pl.concat(found).drop_nulls(["participant", "episode"]).group_by("participant", "episode").agg(first)
+    )
+
+
+def _sound_until(
+    cohort: Cohort, wrong: pl.DataFrame, followed: Followed | None, skip: Skip
+) -> NDArray[np.int64]:
+    """How many steps of each episode are kept, [E]; -1 where the episode is left out.
+
+    Of an episode that ends before a wrong step, the step before that is given up, too.
+    """
+    whole = np.diff(cohort.step_offsets)
+    sound = whole.copy() if followed is None else sound_steps(cohort, followed, skip)
+    cut = _in_episodes(cohort, wrong)
+    sound[cut] = np.minimum(sound, whole - 1)[cut] if skip == "rest" else -1
+    sound[_in_episodes(cohort, wrong.filter(pl.col("step").is_null()))] = -1
+    sound[(sound == 0) & (whole > 0)] = -1
+    return sound
+
+
+def _before(steps: pl.DataFrame, wrong: pl.DataFrame) -> pl.DataFrame:
+    """The steps before the first wrong one of their episode."""
+    first = wrong.rename({"step": "_first"})
+    kept = steps.join(first, on=["participant", "episode"], how="left", maintain_order="left")
+    return kept.filter((pl.col("step") < pl.col("_first")).fill_null(value=True)).drop("_first")
+
+
+def _in_episodes(cohort: Cohort, wrong: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which episodes of a cohort these are."""
+    keys = cohort.episode_keys().select("participant", "episode").with_row_index("_row")
+    rows = keys.join(wrong, on=["participant", "episode"], how="semi")["_row"].to_numpy()
+    found = np.zeros(cohort.n_episodes, dtype=np.bool_)
+    found[rows] = True
+    return found
 
 
 def _same_episodes(tables: Mapping[str, pl.DataFrame]) -> None:

@@ -28,18 +28,20 @@ from fidm.fit.inferred import BothWays
 from fidm.fit.profile import SENSITIVITY, Profile, number_text
 from fidm.fit.profile import STATUSES as STATUS_NAMES
 from fidm.folder import StudyFolder
+from fidm.grounding.evaluate import Evaluation, Measured, share_of
 from fidm.grounding.ground import NOTHING_SAID
+from fidm.grounding.review.learn import WordsLearned
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import read_grounding
 from fidm.io.columns import say_reasons
 from fidm.io.study import read_cohort
-from fidm.line import FittedStudy, GroundedStudy
+from fidm.line import FittedStudy, GroundedStudy, say_unanswered
 from fidm.model.action import TIE
 from fidm.model.gaps import forecast, say_counted, say_forecast, segment_uses
 from fidm.present import NOT_A_DIAGNOSIS
 from fidm.present.experiments import probability, with_ends
 from fidm.present.numbers import FLAGS, METHODS, RESIDUALS, SHORT, flag_text, not_estimated, number
-from fidm.present.terminal import folded, note, table_of, warn
+from fidm.present.terminal import folded, note, printable, state, table_of, warn
 from fidm.record import Record
 from fidm.simulate.twin import TRUTH
 
@@ -439,6 +441,14 @@ STATUSES = {
 """What becomes of segments; the last two are shown only where there are some."""
 
 
+IN_FRAME = {
+    "map": "on the map, turns included",
+    "walker": "by the figure",
+    "listener": "by a listener opposite",
+}
+"""Whose directions people mean, by the frames of the rules."""
+
+
 def show_grounded(found: GroundedStudy, console: Console) -> None:
     """Print what became of the dialogs, and what was written."""
     grounded, table = found.grounded, found.grounded.segments
@@ -461,6 +471,9 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
     expected, first = forecast(grounded.cohort), found.review_first()
     note(console, say_forecast(expected), *say_review_first(first, expected))
     _show_doubts(found, console)
+    for frame, n in found.frames().items():
+        seen = f"left and right are taken as seen {IN_FRAME[frame]}"
+        note(console, f"{count(n, 'dialog')}: {seen}, since the usual reading does not fit the map")
     warn(console, *found.warnings)
     faulty = grounded.checks.filter(pl.col("problem") != NOTHING_SAID)["participant"].n_unique()
     traces = int((np.diff(grounded.cohort.step_offsets) > 0).sum())
@@ -472,6 +485,41 @@ def show_grounded(found: GroundedStudy, console: Console) -> None:
     if found.applied is not None:
         console.print(Text(f"decisions of reviewers kept: {found.applied}"), soft_wrap=True)
     console.print(f"\nWrote the tables and grounding/ to {found.study}", soft_wrap=True, markup=False)
+
+
+def show_learned(found: WordsLearned, path: Path | None, console: Console) -> None:
+    """Print what words the rules could learn: numbers alone, since the phrases are what participants said."""
+    console.print(
+        f"[bold]{count(found.n_reviewed, 'reviewed segment')}[/], of which the rules read "
+        f"{found.n_misread:,} otherwise; {count(len(found.proposals), 'proposal')}",
+        soft_wrap=True,
+    )
+    if path is None:
+        note(
+            console,
+            "no unknown word makes more of them right than wrong; review more segments, and try again",
+        )
+        return
+    header = ["would mean", "right", "wrong", "for", "participants", "against", "not reviewed"]
+    rows = [
+        [one.means, *(f"{n:,}" for n in (one.n_right, one.n_wrong, len(one.segments), one.n_participants,
+         len(one.against), one.n_open))]
+        for one in found.proposals
+    ]  # fmt: skip
+    console.print(table_of(header, rows))
+    note(
+        console,
+        "right and wrong: reviewed segments that become so if the rules know the word; they are those it was "
+        "learned from",
+        "for and against: reviewed segments with the word, with and without that meaning",
+    )
+    state(console, f"Wrote {path}, in this order")
+    warn(console, "The file holds what participants said. It is for its owner alone; keep it in the study.")
+    state(
+        console,
+        "Nothing is in force yet. Next: in this file write accept = true for what you agree with, name it in "
+        "grounding.toml ([rules], words), and run fidm ground again.",
+    )
 
 
 def say_review_first(first: Mapping[str, Any], expected: Mapping[str, int]) -> list[str]:
@@ -508,17 +556,40 @@ def _show_doubts(found: GroundedStudy, console: Console) -> None:
     agreement = found.agreement
     if agreement is None:
         return
-    note(
-        console,
-        f"the model was asked where rules doubted; they agreed in {agreement['agreed']:,} of "
-        f"{agreement['asked']:,} segments",
+    console.print(say_agreement(agreement, found.grounded.provenance.get("check_share", 1.0)), soft_wrap=True)
+
+
+def say_agreement(agreement: Mapping[str, Any], check_share: float = 1.0) -> str:
+    """Return how often rules and language model agreed, as the quality figure of a study's grounding.
+
+    Parameters
+    ----------
+    agreement : mapping
+        See :meth:`fidm.grounding.hybrid.Agreement.to_dict`.
+    check_share : float
+        Of how many of the segments that the rules are sure of the model was asked.
+
+    Examples
+    --------
+    >>> from fidm.grounding.hybrid import Agreement
+    >>> found = Agreement(n_asked=12, n_agreed=9, n_checked=24, n_confirmed=23)
+    >>> print(say_agreement(found.to_dict()))  # doctest: +NORMALIZE_WHITESPACE
+    Agreement of rules and language model: the same moves in 32 of 36 segments that both read, 88.9%
+    (95% Wilson interval 74.7% to 95.6%); 23 of 24 where the rules were sure, 9 of 12 where they doubted.
+    """
+    both, same = agreement["both"], agreement["same"]
+    if not both:
+        return "Agreement of rules and language model: there is no segment that both read."
+    doubted = both - agreement["checked"]
+    said = (
+        f"Agreement of rules and language model: the same moves in {same:,} of {count(both, 'segment')} that "
+        f"both read, {agreement['share']:.1%} (95% Wilson interval {agreement['low']:.1%} to "
+        f"{agreement['high']:.1%}); {agreement['confirmed']:,} of {agreement['checked']:,} where the rules "
+        f"were sure, {agreement['agreed']:,} of {doubted:,} where they doubted."
     )
-    if agreement["checked"]:
-        note(
-            console,
-            f"of {agreement['checked']:,} segments in which rules were sure, the model confirmed "
-            f"{agreement['confirmed']:,}",
-        )
+    if check_share < 1:
+        said += f" Only a share of {check_share:g} of what the rules were sure of was checked (check_share)."
+    return said
 
 
 def show_demo(study: Path, console: Console) -> None:
@@ -601,3 +672,66 @@ def _show_localization(astray: Localization, console: Console) -> None:
         "The anchors are found from the same distances as the values, so part of this is circular; and these "
         "people were made to resemble the paper's.",
     )
+
+
+def show_evaluation(found: Evaluation, console: Console) -> None:
+    """Print how often each part of a grounder was exact, confident, and right where it was confident."""
+    known = found.known
+    what = count(len(known.items), "audited segment" if known.kind == "audit" else "phrasing")
+    models = "".join(dict.fromkeys(f"; model {named_model(row)}" for row in found.rows if row.model))
+    console.print(printable(f"{what} of {found.sheet}{models}"), style="bold", markup=False, soft_wrap=True)
+    rows = [
+        [row.grounder, f"{row.n:,}", *(say_share(one, "\n", "\n") for one in row.shares().values())]
+        for row in found.rows
+    ]
+    console.print(table_of(("grounder", "n", "exact", "confident", "of these right"), rows))
+    if found.agreement is not None and found.agreement.n_both:
+        agreed = found.agreement
+        console.print(
+            f"Rules and model led to the same moves in {agreed.n_same:,} of the {agreed.n_both:,} segments "
+            f"that both read; right in {say_share(share_of(found.n_agreed_right, agreed.n_same))}",
+            soft_wrap=True,
+        )
+    note(
+        console,
+        "exact: through the same actions as the truth; of these right: exact ones of the confident; 95% "
+        "Wilson intervals",
+    )
+    if found.unanswered:
+        warn(console, f"{say_unanswered(len(known.items), found.unanswered)}.")
+    if known.n_unjudged:
+        note(console, f"{count(known.n_unjudged, 'row')} without a verdict left out")
+    if known.n_uncorrected:
+        warn(
+            console,
+            f"{count(known.n_uncorrected, 'wrong segment')} left out: nobody wrote the right program into "
+            "the column corrected. These are the hard ones, so the figures are too good.",
+        )
+
+
+def named_model(row: Measured) -> str:
+    """Return a model's name with its size, as far as the server says.
+
+    Examples
+    --------
+    >>> named_model(Measured("llm", "some.gguf", 134_515_008, 1, 1, 1, 1))
+    'some.gguf (135 M)'
+    """
+    if row.n_params is None:
+        return row.model
+    size = f"{row.n_params / 1e9:.1f} B" if row.n_params >= 1e9 else f"{row.n_params / 1e6:.0f} M"
+    return f"{row.model} ({size})"
+
+
+def say_share(share: Mapping[str, Any], between: str = ", ", apart: str = " ") -> str:
+    """Return a share with its interval.
+
+    Examples
+    --------
+    >>> say_share(share_of(35, 36))
+    '35 of 36, 97.2% (85.8 to 99.5%)'
+    """
+    if not share["of"]:
+        return "–"
+    interval = f"({100 * share['low']:.1f} to {share['high']:.1%})"
+    return f"{share['n']:,} of {share['of']:,}{between}{share['share']:.1%}{apart}{interval}"

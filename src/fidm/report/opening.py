@@ -38,7 +38,7 @@ from fidm.grounding.review.trail import Decision, Trail
 from fidm.grounding.store import FOLDER, has_grounding
 from fidm.model.gaps import Gaps
 from fidm.tasks.model import TaskModel
-from fidm.types import Progress
+from fidm.types import Progress, SkipBad
 
 KINDS: Mapping[str, str] = {
     "accept": "accepted as it was read",
@@ -242,7 +242,7 @@ class ReportOptions:
     classify: bool = True
     deidentify: bool = False
     key: Path | None = None
-    skip_bad: bool = False
+    skip_bad: SkipBad = False
     seed: int = 1
     workers: int | None = None
     on_progress: Progress | None = None

@@ -39,7 +39,7 @@ from fidm.report.sections_model import (
     reliability_section,
 )
 from fidm.report.sections_study import grounding_section, method_section, overview, task_section
-from fidm.types import Progress
+from fidm.types import Progress, SkipBad
 
 KIND = "fidm report"
 """What a report's data begin with, so that nothing else is taken for one."""
@@ -198,7 +198,7 @@ def build_report(
     classify: bool = True,
     deidentify: bool = False,
     key: str | Path | None = None,
-    skip_bad: bool = False,
+    skip_bad: SkipBad = False,
     seed: int = 1,
     workers: int | None = None,
     on_progress: Progress | None = None,
@@ -285,7 +285,7 @@ def write_report(
     classify: bool = True,
     deidentify: bool = False,
     key: str | Path | None = None,
-    skip_bad: bool = False,
+    skip_bad: SkipBad = False,
     seed: int = 1,
     workers: int | None = None,
     on_progress: Progress | None = None,

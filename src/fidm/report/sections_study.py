@@ -18,11 +18,12 @@ from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audit
 from fidm.grounding.review.trail import Trail
 from fidm.grounding.review.verdicts import doubt_in_words
 from fidm.grounding.store import FOLDER
-from fidm.io.columns import count_reasons, say_reasons
+from fidm.io.columns import count_reasons, say_reasons, say_without
 from fidm.model.gaps import forecast, named, omitted, say_counted, say_forecast, say_one_speaker, segment_uses
 from fidm.pages import map_scene
 from fidm.plot.maps import draw_map, value_field
 from fidm.present.numbers import PERCENT, RESIDUALS, in_one_way, sentence
+from fidm.present.study import say_agreement
 from fidm.present.task import say_best_agent
 from fidm.report.opening import Opened, doubtful_weight, reviewer_names
 from fidm.report.parts import (
@@ -219,8 +220,12 @@ def _omissions(opened: Opened) -> list[Omission]:
     excluded = opened.excluded.with_columns(reason=pl.lit("on purpose")) if hide else opened.excluded
     found = [replace(one, who=()) for one in kept] if hide else kept
     for (problem,), rows in problems.group_by("problem", maintain_order=True):
-        who = rows["participant"].drop_nulls().unique(maintain_order=True).to_list()
-        found += omission("participant", str(problem), who)
+        who = rows["participant"].drop_nulls().unique(maintain_order=True)
+        is_there = who.is_in(opened.known.cohort.ids.implode())
+        found += omission("participant", str(problem), who.filter(~is_there).to_list())
+        found += omission(
+            "participant", str(problem), who.filter(is_there).to_list(), of="the episodes concerned"
+        )
     status = (
         pl.Series("status", [], dtype=pl.String) if opened.grounded is None else opened.grounded["status"]
     )
@@ -237,9 +242,9 @@ def _left_out(opened: Opened) -> list[str]:
         said.append(sentence(say_reasons(count_reasons(opened.excluded))))
     else:
         said.append("Nobody is excluded.")
-    n_bad = opened.known.cohort.problems["participant"].n_unique()
-    if n_bad:
-        said.append(f"{count(n_bad, 'participant')} left out because of problems in their data.")
+    cohort = opened.known.cohort
+    if cohort.problems.height:
+        said.append(f"{say_without(cohort.problems, cohort.ids)} left out because of problems in their data.")
     if opened.grounded is not None:
         uses = segment_uses(opened.known.cohort, inferred=opened.known.fit.inferred)
         said.append(sentence(say_counted(uses, opened.grounded["status"])))
@@ -397,6 +402,8 @@ def grounding_section(opened: Opened) -> dict[str, Any]:
         name: counts[name] for name in (*GROUNDED, *sorted(set(counts) - set(GROUNDED))) if counts[name]
     }
     said = [_grounder_words(opened)]
+    if agreement := opened.provenance.get("agreement"):
+        said.append(say_agreement(agreement, opened.provenance.get("check_share", 1.0)))
     tables = []
     figures = []
     if ordered:
@@ -471,7 +478,8 @@ def _inferred_words(opened: Opened) -> list[str]:
 
 
 def _doubt_table(segments: pl.DataFrame) -> list[dict[str, Any]]:
-    counts = Counter(code for codes in segments["doubts"].drop_nulls() for code in codes.split())
+    waiting = segments.filter(pl.col("status") == "needs_review")["doubts"].drop_nulls()
+    counts = Counter(code for codes in waiting for code in codes.split())
     if not counts:
         return []
     rows = [(doubt_in_words(code), n, n / segments.height) for code, n in counts.most_common()]
@@ -508,9 +516,9 @@ LIBRARIES = ("numpy", "scipy", "polars", "scikit-learn", "matplotlib", "jinja2")
 
 SHAREABLE = (
     "grounder", "fidm", "fidm_version", "rules_version", "rules", "model", "check_share", "model_weight",
-    "model_file_sha256", "template_sha256", "schema_sha256", "languages_sha256", "settings",
-    "task", "task_fingerprint", "counting", "segmenter", "segmenting", "weighing", "language",
-    "context_turns", "n_steps", "n_segments", "answers",
+    "agreement", "model_file_sha256", "template_sha256", "schema_sha256", "languages_sha256",
+    "learned_sha256", "settings", "task", "task_fingerprint", "counting", "segmenter", "segmenting",
+    "weighing", "language", "context_turns", "n_steps", "n_segments", "answers",
 )  # fmt: skip
 """What a de-identified report may say of a grounding: no names of people or files, and no hash with them."""
 

@@ -124,7 +124,7 @@ def simulate_talks(
     seed : int
         The same seed gives the same dialogs, and people of the same parameters as
         :func:`fidm.simulate_cohort` gives.
-    language : {"yue", "en"}
+    language : {"yue", "zh", "en"}
         What they speak.
     people : People, optional
         How they differ.
@@ -146,7 +146,7 @@ def simulate_talks(
     Talk has a floor: it cannot be shorter than the words a program needs, a segment has at least one turn,
     an utterance takes at least 0.12 s and a pause at least 0.30 s. Where less was drawn, the table of
     segments holds what the talk came to. In English the drawn number of characters is multiplied by 3.5.
-    The Cantonese wordings were composed from tutorials and not checked by a native speaker.
+    The Cantonese and Mandarin wordings were composed and not checked by a native speaker.
 
     Examples
     --------

@@ -158,7 +158,7 @@ def simulate_study(
         The same seed gives the same study.
     agent : {"walker", "model"}
         Whether people shop as people do, or exactly as the model says.
-    language : {"yue", "en"}
+    language : {"yue", "zh", "en"}
         What they speak.
     formats : sequence of str
         The dialogs' formats: the i-th person's is the i-th, and from the beginning again; one for all alike.

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fidm.cohort import PROBLEM_SCHEMA, Cohort
 from fidm.errors import TaskError
 from fidm.tasks.model import TaskModel
-from fidm.types import Values, read_only
+from fidm.types import Integers, Skip, Values, read_only
 
 UNNAMED = ""
 """The task of episodes that name none."""
@@ -272,6 +272,18 @@ def _forgive_told(
         & (grid.phase[begun] <= grid.phase[told])
     )
     fault[broken[fits]] = FINE
+
+
+def sound_steps(cohort: Cohort, followed: Followed, skip: Skip) -> Integers:
+    """Return how many steps of each episode can be used, [E]; -1 where the episode is left out."""
+    whole = np.diff(cohort.step_offsets)
+    faults = np.flatnonzero(followed.fault != FINE)
+    episode = np.searchsorted(cohort.step_offsets, faults, side="right") - 1
+    found = whole.copy()
+    np.minimum.at(found, episode, faults - cohort.step_offsets[episode] if skip == "rest" else -1)
+    nothing = (found == 0) & (whole > 0)
+    found[nothing | ((followed.task < 0) & (whole > 0))] = -1
+    return found
 
 
 def trace_problems(

@@ -25,7 +25,13 @@ def grounded() -> Grounded:
     return fidm.ground(fidm.simulate_talks(task, 12, seed=5, language="en").transcripts, task)
 
 
-SAID = ("go up a bit", "go left one square", "go up a bit", "go left one square", "go left two squares")
+SAID = (
+    "go left one square and up three squares",
+    "go left",
+    "go right one square",
+    "go left",
+    "take the seasoning",
+)
 
 
 def with_statuses(dialog: GroundedDialog, rng: np.random.Generator) -> GroundedDialog:
@@ -78,9 +84,9 @@ def test_a_doubtful_segment_frees_the_moves_up_to_the_next_named_place() -> None
     (dialog,) = grounded.dialogs
     waiting = Waiting(dialog, grounded.terrain, Weighing())
     moves = grounded.segments["n_actions"].to_list()
-    assert waiting.doubted == [0, 2]
-    assert waiting.frees(0) == moves[1] > 0
-    assert waiting.frees(2) == moves[3] + moves[4]  # whoever accepts it has seen where it begins
+    assert waiting.doubted == [1, 3]
+    assert moves[2] <= waiting.frees(1) <= sum(moves[2:])
+    assert waiting.frees(3) > 0  # whoever accepts it has seen where it begins
 
 
 def test_ground_says_what_reviewing_the_first_would_raise(
@@ -97,7 +103,7 @@ def test_ground_says_what_reviewing_the_first_would_raise(
     assert main(["ground", str(study), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     first, before = told["review_first"], told["forecast"]
-    assert {one["segment"] for one in first["segments"]} == {"1", "3"}
+    assert {one["segment"] for one in first["segments"]} == {"2", "4"}
     assert main(["ground", str(study)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     shares = [f"{n / before['actions']:.0%}" for n in (before["counted"], first["counted"])]

@@ -41,7 +41,7 @@ def test_the_rules_keep_the_contract():
 @pytest.mark.parametrize(
     ("proposal", "complaint"),
     [
-        (Proposal((Reading(NOTHING, 0.5),)), "do not sum to one"),
+        (Proposal((Reading(NOTHING, 1.0), Reading(NOTHING, 0.5))), "sum to more than one"),
         (Proposal((Reading(NOTHING, 0.2), Reading(NOTHING, 0.8))), "most probable is not first"),
         (Proposal((Reading((Instruction("GOTO", place="moon"),)),)), "not in the route language"),
         (Proposal((Reading((Instruction("PAY", span=(0, 9_999)),)),)), "lies outside the text"),

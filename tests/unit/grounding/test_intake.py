@@ -341,6 +341,9 @@ YUE = (
 )
 
 
+ZH = "往左走两格，到蔬菜那边，我们没有买这个的，然后向下走到肉那里买肉，再往右走，去付钱"
+
+
 def test_cantonese_that_a_recogniser_calls_chinese(tmp_path):
     for n in range(2):
         said = YUE if n else "往左走兩格，到蔬菜那邊，買一些蔬菜，然後向下走到肉類，再去付錢"
@@ -354,8 +357,19 @@ def test_cantonese_that_a_recogniser_calls_chinese(tmp_path):
     assert settings["languages"] == {"zh": "yue"}
     assert written.dialogs[0].language == "yue"
     assert "said to be zh are taken for yue" in " ".join(written.warnings())
-    unclear = look_at(tmp_path / "0", task="grocery")
-    assert "1 file in a language that cannot be read (zh): P1.json" in " ".join(unclear.questions())
+    mandarin, settings = study_of(tmp_path / "0", task="grocery")
+    assert mandarin.dialogs[0].language == "zh"
+    assert "languages" not in settings
+    assert "taken for" not in " ".join(mandarin.warnings())
+
+
+def test_cantonese_and_mandarin_side_by_side_are_each_read_as_what_they_are(tmp_path):
+    for n, said in enumerate((YUE, ZH)):
+        turns = [(who, a, b, said if who == "T" else "好") for who, a, b, _ in talk(n)]
+        table(tmp_path / f"P{n}.csv", [(*turn[:3], turn[3]) for turn in turns])
+    found = look_at(tmp_path, task="grocery")
+    assert [one.language for one in found.files] == ["yue", "zh"]
+    assert found.questions() == []
 
 
 def test_who_withdrew_is_left_out_of_what_follows(tmp_path):
@@ -429,11 +443,22 @@ def test_a_column_exclude_is_followed_and_told(tmp_path):
 
 
 def test_mandarin_is_not_read_as_cantonese(tmp_path):
-    said = "往左走两格，到蔬菜那边，我们没有买这个的，然后怎么走，向下走到肉类那里，再去付钱吗"
-    turns = [(who, a, b, said if who == "T" else "然后呢") for who, a, b, _ in talk()]
+    turns = [(who, a, b, ZH if who == "T" else "然后呢") for who, a, b, _ in talk()]
     table(tmp_path / "P1.csv", turns)
     found = look_at(tmp_path, task="grocery")
-    assert "1 file in a language that cannot be read (zh): P1.csv" in " ".join(found.questions())
+    assert [one.language for one in found.files] == ["zh"]
+    assert found.questions() == []
+
+
+def test_romanised_chinese_is_a_question_with_all_files_and_nothing_said(tmp_path):
+    for n, said in enumerate(("zyun2 zo2 haang4 loeng5 gaak3", "maai5 joek6, haang4 soeng5 heoi3")):
+        table(tmp_path / f"P{n}.csv", [(w, a, b, said if w == "T" else "跟住呢") for w, a, b, _ in talk(n)])
+    table(tmp_path / "P2.csv", talk(2))
+    asked = " ".join(look_at(tmp_path, task="grocery").questions())
+    assert "2 files in romanised Chinese" in asked
+    assert "P0.csv, P1.csv. Where there is a tier of characters" in asked
+    assert "hardly speaks" not in asked
+    assert "zyun2" not in asked
 
 
 def test_same_people_needs_exactly_one_candidate():

@@ -195,7 +195,7 @@ def test_a_sheet_outside_the_study_is_the_only_file_one_asks_for(outside: Path, 
     sheet = outside / "sheet.csv"
     sample_audit(study, 2, seed=1, path=sheet)
     assert holds(sheet)
-    text = sheet.read_text("utf-8-sig").replace(",,\r\n", ",perhaps,\r\n").replace("P0", "P0x")
+    text = sheet.read_text("utf-8-sig").replace(",,,\r\n", ",perhaps,,\r\n").replace("P0", "P0x")
     sheet.write_text(text, "utf-8")
     attempt(heard, score_audit, study, sheet)
     sheet.write_text(text.replace('"', ""), "utf-8")
@@ -204,6 +204,26 @@ def test_a_sheet_outside_the_study_is_the_only_file_one_asks_for(outside: Path, 
     attempt(heard, score_audit, study, sheet)
     assert len(heard.errors) == 3
     sheet.unlink()
+    assert_silent(heard, outside, study)
+
+
+def test_measuring_a_grounder_shows_no_words(outside: Path, heard: Heard) -> None:
+    study = good_study(outside)
+    assert main(["ground", str(study)]) == 0
+    assert main(["audit", "sample", str(study), "-n", "3", "--seed", "5"]) == 0
+    sheet = study / "grounding" / "audit-5.csv"
+    drawn = sheet.read_text("utf-8-sig")
+    for cells, code in (
+        (",ok,,", 0),
+        (f",wrong,GOTO {CANARIES[0]},{CANARY}", 2),
+        (f",{CANARIES[0]},,", 2),
+        (f",ok,{CANARIES[0]},", 2),
+    ):
+        sheet.write_text(drawn.replace(",,,", cells), "utf-8")
+        for options in ([], ["--json"]):
+            assert main(["ground", str(study), "--evaluate", str(sheet), *options]) == code
+    sheet.write_text(drawn.replace(",,,", ",ok,,").replace("go left", CANARIES[0]), "utf-8")
+    assert main(["ground", str(study), "--evaluate", str(sheet)]) == 2
     assert_silent(heard, outside, study)
 
 
@@ -270,7 +290,7 @@ def test_broken_files_beside_a_good_one_are_listed_without_their_words(outside: 
 @pytest.mark.parametrize("encoding", ["big5hkscs", "utf-16", "gb18030"])
 def test_files_in_other_encodings_are_not_quoted(outside: Path, heard: Heard, encoding: str) -> None:
     study = broken_study(outside, [])
-    text = f"speaker,start_s,end_s,text\nPAR,0,1,向左行 {CANARIES[1][:2]}\n"
+    text = f"speaker,start_s,end_s,text\nPAR,0,1,向左行一格 {CANARIES[1][:2]}\n"
     for name in ("P1.csv", "P2.cha", "P3.srt"):
         (study / "talks" / name).write_bytes(text.encode(encoding, "replace"))
     assert main(["ground", str(study), "--skip-bad"]) == (

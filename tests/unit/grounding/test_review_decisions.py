@@ -97,9 +97,9 @@ def weights(one: Grounded, segment: int) -> list[float]:
 
 
 def test_what_the_rules_make_of_the_dialog() -> None:
-    """The second segment says no distance; what follows is in doubt until the meat is named."""
+    """The second segment says no distance; that one can go left after it tells how far it was."""
     assert Desk().statuses() == ["confident", "needs_review", "confident", "confident", "confident"]
-    assert [weights(ONE, n)[0] for n in range(1, 6)] == [1.0, 0.0, 0.0, 0.0, 1.0]
+    assert [weights(ONE, n)[0] for n in range(1, 6)] == [1.0, 0.0, 1.0, 1.0, 1.0]
     assert all(one.grounded is one.proposed for one in Desk().now())
 
 
@@ -529,7 +529,6 @@ def test_sheets_drawn_before_and_after_a_review_are_about_the_grounder(study: Pa
     sheets.append(sample_audit(study, 9, seed=1, path=tmp_path / "after.csv"))
     assert sheets[0].read_bytes() == sheets[1].read_bytes()
     for sheet in sheets:
-        text = sheet.read_text("utf-8-sig").splitlines()
-        judged = [line[: line.rindex(",", 0, line.rindex(","))] + ",ok," for line in text[1:]]
-        sheet.write_text("\n".join([text[0], *judged]) + "\n", "utf-8")
+        text = sheet.read_text("utf-8-sig")
+        sheet.write_text(text.replace(",,,", ",ok,,"), "utf-8")
         assert score_audit(study, sheet).n_consistent == 2

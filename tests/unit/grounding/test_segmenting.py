@@ -16,7 +16,7 @@ from fidm.talk import Mark, Role, Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 SPEC = TASK.grid.spec
-VOCABULARY = {code: Vocabulary(load_language(code), SPEC) for code in ("en", "yue")}
+VOCABULARY = {code: Vocabulary(load_language(code), SPEC) for code in ("en", "yue", "zh")}
 ROLES: dict[str, Role] = {"P": "participant", "A": "assessor", "O": "other"}
 
 SAID = {
@@ -40,8 +40,18 @@ SAID = {
         "task": "你要買菜",
         "small talk": "今日天氣",
     },
+    "zh": {
+        "go": "往左走一格",
+        "on": "再往上两格",
+        "moved": "好，走了",
+        "prompt": "然后呢？",
+        "bread": "请顺便买个面包",
+        "pay": "现在可以去付钱了",
+        "task": "你要买菜",
+        "small talk": "今天天气",
+    },
 }
-both = pytest.mark.parametrize("language", ["en", "yue"])
+both = pytest.mark.parametrize("language", ["en", "yue", "zh"])
 
 
 def dialog(language: str, *said: str) -> Transcript:
@@ -147,7 +157,7 @@ def test_the_example_of_the_documentation_opens_the_checkout() -> None:
 
 @both
 def test_asking_for_what_belongs_to_the_first_phase_is_no_request(language: str) -> None:
-    text = {"en": "please remember to get the meat", "yue": "唔該記得買肉"}[language]
+    text = {"en": "please remember to get the meat", "yue": "唔該記得買肉", "zh": "请记得买肉"}[language]
     kind, phase = classify(Turn("A", 0, 1, text, "assessor"), VOCABULARY[language], SPEC, begun=True)
     assert phase == ""
     assert kind != "request"

@@ -195,7 +195,7 @@ def test_weights_follow_the_settings_when_read_back(tmp_path: Path) -> None:
     assert read_grounding(tmp_path / "study", TASK).cohort.weight.min() == 0
 
 
-@pytest.mark.parametrize("language", ["en", "yue"])
+@pytest.mark.parametrize("language", ["en", "yue", "zh"])
 def test_simulated_people_are_read_back(tmp_path: Path, language: str) -> None:
     talks = fidm.simulate_talks(TASK, 6, seed=2, language=language)
     one = fidm.ground(talks.transcripts, TASK)

@@ -14,7 +14,7 @@ def talk(*texts: str, language: str = "", role: str = "participant") -> Transcri
     return Transcript("p1", turns, language=language)
 
 
-@pytest.mark.parametrize("language", ["en", "yue"])
+@pytest.mark.parametrize("language", ["en", "yue", "zh"])
 @pytest.mark.parametrize("task", builtin_tasks())
 def test_talk_fits_the_task_it_is_about(task, language):
     talks = simulate_talks(fidm.load_task(task), 4, seed=2, language=language).transcripts
@@ -31,6 +31,7 @@ def test_talk_fits_the_task_it_is_about(task, language):
         ("I saw my sister last weekend, we talked about her new job at the school, then back home", "en"),
         ("the owl points at a mountain with two lakes on the left side of the picture", "en"),
         ("我尋日同個女去咗公園行,天氣好好,之後返屋企睇電視", "yue"),
+        ("昨天我跟女儿去了公园散步，天气很好，后来我们回家看电视", "zh"),
         ("ich gehe nach rechts", "klingon"),
         ("", "en"),
     ],

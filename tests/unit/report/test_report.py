@@ -881,13 +881,13 @@ def test_whoever_has_no_estimate_has_no_place_and_is_told_why(opened):
     odd = replace(known, profile=profile, fit=replace(known.fit, alike=("turns",)))
     first, second, *_ = people_parts(odd)
     own = {one["parameter"]: one for one in first["profile"]}
-    assert own["action_sensitivity"]["said"] == "Not estimated: no stated moves."
+    assert own["action_sensitivity"]["said"] == "Not estimated: what was said awaits review."
     assert own["pause"]["said"] == "Not estimated: no paused segments."
     assert {own[name]["percentile"] for name in ("action_sensitivity", "pause", "turns")} == {None}
     assert own["turns"]["said"] == "Not estimated: there are no measurable individual differences."
     assert "probability 97.0 %" in second["profile"][0]["said"]
     listed = shared_part(odd)["people"][0]
-    assert listed["flags"][0] == "action sensitivity η: not estimated: no stated moves"
+    assert listed["flags"][0] == "action sensitivity η: not estimated: what was said awaits review"
     assert not any("turn" in flag for flag in listed["flags"])
     assert listed["values"]["action_sensitivity"] is None
     section = parameters_section(replace(opened, known=odd))

@@ -31,7 +31,7 @@ def made(task: str, language: str) -> Talks:
 
 
 every = pytest.mark.parametrize(
-    ("task", "language"), list(itertools.product(builtin_tasks(), ("yue", "en"))), ids="-".join
+    ("task", "language"), list(itertools.product(builtin_tasks(), ("yue", "en", "zh"))), ids="-".join
 )
 
 
@@ -159,7 +159,7 @@ def test_times_and_speakers(task: str, language: str) -> None:
         assert not any(mark in turn.text for turn in transcript for mark in "{}")
 
 
-@pytest.mark.parametrize("language", ["yue", "en"])
+@pytest.mark.parametrize("language", ["yue", "en", "zh"])
 def test_the_assessor_opens_the_bakery(language: str) -> None:
     task = TASKS["grocery"]
     talks = simulate_talks(task, 12, seed=2, language=language)
@@ -250,7 +250,7 @@ VARIANTS: dict[str, list[tuple[str, str]]] = {
 }
 
 
-@pytest.mark.parametrize("language", ["yue", "en"])
+@pytest.mark.parametrize("language", ["yue", "en", "zh"])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_any_drawn_task(variant: str, language: str) -> None:
     text = builtin_text("grocery_small")

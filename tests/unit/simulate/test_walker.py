@@ -440,7 +440,7 @@ def test_step_by_step_is_the_whole_walk(name: str, seed: int, chances: list[floa
 # ---------------------------------------------------------------------- talk
 
 
-@pytest.mark.parametrize("language", ["yue", "en"])
+@pytest.mark.parametrize("language", ["yue", "en", "zh"])
 def test_walkers_are_understood(language: str) -> None:
     """As many segments are read exactly as the gate asks of talk by model agents."""
     task = TASKS["grocery"]

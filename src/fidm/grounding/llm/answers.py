@@ -7,6 +7,10 @@ either a valid program or an :class:`InvalidAnswerError`; a program is then walk
 
 There are two styles. ``route`` asks for a route program, with the words each instruction comes from, which
 are then found in what was said. ``moves`` asks for single moves (N, S, E, W, BUY …), as in the paper.
+
+Small models fill an answer up: they take the same thing twice, add steps that nobody mentioned, or go round
+in circles. So what a route says is held against the words it quotes (:func:`supported`), and an answer that
+goes round in circles is no reading at all.
 """
 
 from __future__ import annotations
@@ -15,6 +19,7 @@ import hashlib
 import json
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -101,6 +106,13 @@ VARIANTS: tuple[tuple[Op, tuple[str, ...]], ...] = (
 )
 """Every form an instruction can have: its name, and the fields it then has besides ``words``."""
 
+MOST_INSTRUCTIONS, MOST_MOVES = 8, 60
+"""How many instructions, or moves, fit into an answer. Of 2,380 phrasings composed for tests none means more
+than 7 instructions, and 7 of them mean more than 5; room for more is room for a loop."""
+
+LOOP, LONGEST_GAP = 3, 100
+"""An instruction that quotes the same words so many times, or so many blanks in a row, are a loop."""
+
 MAX_ANSWER_CHARACTERS = 100_000
 MAX_WORDS = 80
 MAX_MOVES = 120
@@ -113,7 +125,7 @@ _WAYS: dict[str, tuple[str, ...]] = {"MOVE": MOVE_WAYS, "TURN": TURN_WAYS}
 class InvalidAnswerError(GroundingError):
     """A model's answer is not in the form it was asked for.
 
-    ``code`` says why: ``not_json``, ``wrong_form``, ``too_long`` or ``unknown_place``.
+    ``code`` says why: ``not_json``, ``wrong_form``, ``too_long``, ``loop`` or ``unknown_place``.
     """
 
     def __init__(self, code: str) -> None:
@@ -126,8 +138,60 @@ class Answer:
     """A valid answer."""
 
     program: Program  # what it says about the way
-    is_quoted: bool = True  # whether all the words it gives were really said
+    # What was left out of it: ``unquoted`` where nobody said the words, ``requoted`` where they were used up.
+    doubts: tuple[str, ...] = ()
     is_full: bool = False  # whether it has as many instructions as fit, so that some may be missing
+
+
+def supported(steps: Sequence[tuple[Instruction, bool]]) -> tuple[list[Instruction], tuple[str, ...]]:
+    """Keep the instructions that words stand behind, and say what was left out.
+
+    What has no effect the second time (taking, going to a place, paying, leaving) counts once where it is
+    directly repeated. An instruction whose words nobody said is left out (``unquoted``). So is one whose
+    words lie within those of an instruction before it (``requoted``), unless it follows from the last one
+    kept: taking what one has just gone to, paying at the till, going out after that, going on after a turn.
+
+    Parameters
+    ----------
+    steps : sequence of (Instruction, bool)
+        The instructions of an answer, and whether the words of each were said.
+
+    Raises
+    ------
+    InvalidAnswerError
+        If the same instruction quotes the same words three times.
+    """
+    listed = [one for i, one in enumerate(steps) if not (i and _is_idle(one[0], steps[i - 1][0]))]
+    if any(n >= LOOP for n in Counter((str(step), step.span) for step, _ in listed).values()):
+        raise InvalidAnswerError("loop")
+    kept: list[Instruction] = []
+    doubts: list[str] = []
+    for step, is_quoted in listed:
+        low, high = step.span
+        users = [one for one in kept if one.span[0] <= low and high <= one.span[1]]
+        if not is_quoted:
+            doubts.append("unquoted")
+        elif users and not (users[-1] is kept[-1] and _follows(step, kept[-1])):
+            doubts.append("requoted")
+        else:
+            kept.append(step)
+    return kept, tuple(dict.fromkeys(doubts))
+
+
+def _is_idle(step: Instruction, before: Instruction) -> bool:
+    """Whether an instruction does nothing because the one directly before it says the same."""
+    return step.op in ("BUY", "GOTO", "PAY", "LEAVE") and str(step) == str(before)
+
+
+def _follows(step: Instruction, before: Instruction) -> bool:
+    """Whether the words of an instruction may well mean this one too: "get the meat", "turn left and go"."""
+    if step.op == "BUY":
+        return before.place == step.place
+    if step.op == "PAY":
+        return before.place == FINISH
+    if step.op == "LEAVE":
+        return before.op == "PAY" or before.place == EXIT
+    return before.op == "TURN" and (step.op == "ALONG" or step.way == "ahead")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,7 +211,7 @@ class AnswerForm:
     def of(cls, terrain: Terrain, style: Style = "route", *, most: int | None = None) -> AnswerForm:
         """Make the form of a task's answers."""
         limit = MAX_INSTRUCTIONS if style == "route" else MAX_MOVES
-        most = min(limit, 16 if style == "route" else 60) if most is None else most
+        most = (MOST_INSTRUCTIONS if style == "route" else MOST_MOVES) if most is None else most
         if not 1 <= most <= limit:
             raise GroundingError(f"An answer has room for 1 to {limit} instructions, not {most}.")
         spec = terrain.spec
@@ -217,15 +281,16 @@ class AnswerForm:
         full = len(items) >= self.most
         if self.style == "moves":
             return Answer(self._from_moves(items, said), is_full=full)
-        steps: list[Instruction] = []
-        quoted, after = True, 0
+        steps: list[tuple[Instruction, bool]] = []
+        after = 0
         for item in items:
             if not isinstance(item, dict):
                 raise InvalidAnswerError("wrong_form")
             span, sure = locate(item.get("words"), said, after)
-            quoted, after = quoted and sure > NOWHERE, span[1] if sure > NOWHERE else after
-            steps.append(self._step(item, span, sure))
-        return Answer(tidy(steps), quoted, full)
+            after = span[1] if sure > NOWHERE else after
+            steps.append((self._step(item, span, sure), sure > NOWHERE))
+        kept, doubts = supported(steps)
+        return Answer(tidy(kept), doubts, full)
 
     def _step(self, item: dict[str, Any], span: tuple[int, int], sure: float) -> Instruction:
         given = {key: value for key, value in item.items() if value is not None and key != "words"}
@@ -280,7 +345,9 @@ def _object(text: str) -> dict[str, Any]:
     """The one JSON object in a text; thoughts, fences and words around it are left out."""
     if len(text) > MAX_ANSWER_CHARACTERS:
         raise InvalidAnswerError("too_long")
-    text = re.sub(r"(?s)^\s*<think>.*?</think>", "", text)
+    text = re.sub(r"(?s)^\s*<think>.*?</think>", "", text).strip()
+    if re.search(rf"\s{{{LONGEST_GAP}}}", text):
+        raise InvalidAnswerError("loop")
     start = text.find("{")
     if start < 0:
         raise InvalidAnswerError("not_json")

@@ -37,6 +37,9 @@ KEY_VERSION = 1
 WORTH_REPAIR = frozenset({"blocked", "not_in_line", "unreachable", "not_here"})
 """Issues that another answer may not have. A distance nobody mentioned is not the model's fault."""
 
+UNSUPPORTED = frozenset({"unquoted", "requoted", "missed"})
+"""Doubts about an answer that holds less than was written, or less than was said."""
+
 SHORTEST_TOKEN, CLEARLY_FEWER = 6.0, 0.75
 """A token has at most so many characters on average; a count below this share of the expected is a cut."""
 
@@ -95,8 +98,7 @@ def judge(stored: Stored, request: Request, segment: Segment, context: Context, 
         return Attempt(None, (error.code, *doubts), (error.code,), content=reply.content)
     walk = replay(answer.program, context.terrain, context.position, told=context.told)
     issues = walk.doubts
-    if not answer.is_quoted:
-        doubts.append("unquoted")
+    doubts += answer.doubts
     if answer.is_full:
         doubts.append("full")
     if same_program(answer.program, NOTHING) and prompt.tells(segment.text):
@@ -114,13 +116,16 @@ def prefer(first: Attempt, second: Attempt) -> Attempt:
     """Choose between a first answer that is invalid or does not fit the map, and the second try.
 
     A second answer that fits better is followed, but not silently: people do say what cannot be done, and a
-    model that is told so may bend their words. The first answer stays beside it as another reading.
+    model that is told so may bend their words. The first answer stays beside it as another reading. A second
+    answer of which something had to be left out fits only for that reason.
     """
     if second.program is None:
         return first
     if first.program is None:
         return second
-    if len(second.codes) >= len(first.codes) or same_program(first.program, second.program):
+    if UNSUPPORTED & set(second.doubts) or same_program(first.program, second.program):
+        return first
+    if len(second.codes) >= len(first.codes):
         return first
     return replace(second, instead_of=first.program)
 

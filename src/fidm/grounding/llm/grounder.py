@@ -11,7 +11,8 @@ comes back is checked, and everything a person should look at is said in the pro
 ``disagree``         less than four in five of the samples say the same
 ``unsure``           the tokens of the answer have a low probability
 ``missed``           an empty answer, though the words name a place or something to do
-``unquoted``         an instruction whose words nobody said
+``unquoted``         an instruction whose words nobody said was left out
+``requoted``         an instruction whose words an earlier one had used was left out
 ``full``             as many instructions as fit, so that some may be missing
 ===================  ==================================================================================
 
@@ -37,13 +38,14 @@ import re
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from fidm.errors import GroundingError, Problem
+from fidm.errors import GroundingError, Problem, remedy
 from fidm.files import hash_file
 from fidm.grounding.base import Context, Proposal, Reading, Segment
 from fidm.grounding.llm.answers import AnswerForm, response_format
@@ -56,6 +58,7 @@ from fidm.grounding.llm.client import (
     UnansweredError,
     read_reply,
 )
+from fidm.grounding.llm.examples import OwnExample, choose_examples, pool_digest
 from fidm.grounding.llm.prompt import Message, Prompt, read_template
 from fidm.grounding.route.program import NOTHING, same_program
 from fidm.grounding.route.replay import Terrain
@@ -115,6 +118,11 @@ class LanguageModel:
         For servers that want one.
     model_file : path, optional
         The file of weights; its hash then goes into the provenance and into the keys of the cache.
+    examples : sequence of OwnExample
+        Reviewed segments of the study, shown as worked examples behind those of the template, to a server on
+        this machine alone. Nobody's words help to read themselves, see :meth:`about`.
+    max_examples : int
+        How many of them are shown at most.
 
     Examples
     --------
@@ -143,6 +151,8 @@ class LanguageModel:
         allow_remote: bool = False,
         api_key: str | None = None,
         model_file: str | Path | None = None,
+        examples: Sequence[OwnExample] = (),
+        max_examples: int = 6,
     ) -> None:
         _check_settings(temperature, samples, logprobs, timeout_s, retries, context_turns)
         self._template = read_template(template)
@@ -161,10 +171,30 @@ class LanguageModel:
         except GroundingError:
             client.close()
             raise
+        self._examples, self._most_examples = tuple(examples), max_examples
+        if examples and client.host_class == "remote":
+            self.close()
+            without = remedy("leave examples out", "set llm.examples in grounding.toml to template")
+            raise GroundingError(
+                "Examples from reviewed segments hold what participants said, and go to a server on this "
+                f"machine only. Use a server at 127.0.0.1, or {without}.",
+                source=client.url,
+            )
+        if examples and self._template.style != "route":
+            self.close()
+            raise GroundingError(
+                f"Reviewed segments are examples of routes; the template {self._template.name!r} asks for "
+                "single moves. Use a route template, or leave the examples out."
+            )
+        self._without: frozenset[str] | None = None  # whose words must not be shown; None where nobody knows
+        # What follows is shared by all copies that about() makes.
         self._lock = threading.Lock()
         self._prompts: WeakKeyDictionary[Terrain, dict[str, Prompt]] = WeakKeyDictionary()
+        self._own: WeakKeyDictionary[Terrain, dict[tuple[str, frozenset[str]], list[Message]]] = (
+            WeakKeyDictionary()
+        )
         self._schemas: set[str] = set()
-        self._n_asked, self._unanswered = 0, Counter[str]()
+        self._asked, self._unanswered = Counter[str](), Counter[str]()
 
     @property
     def cache(self) -> AnswerCache | None:
@@ -186,14 +216,33 @@ class LanguageModel:
             "template_sha256": self._template.digest,
             "schema_sha256": schemas,
             "allow_remote": self._allow_remote,
+            "examples": {"n": len(self._examples), "sha256": pool_digest(self._examples)},
             "settings": {
                 "temperature": self._temperature,
                 "samples": self._samples,
                 "logprobs": self._logprobs,
                 "context_turns": self._turns,
                 "max_instructions": self._most,
+                "max_examples": self._most_examples,
             },
         }
+
+    def about(self, participant: str, without: Collection[str] = ()) -> LanguageModel:
+        """Return this model to read one participant, shown examples that hold nobody's words who is judged.
+
+        The server, the answers and all counts are shared. Without it no reviewed segment is shown, since
+        nobody knows who is being read.
+
+        Parameters
+        ----------
+        participant : str
+            Whose dialog is read; empty for words that are nobody's.
+        without : collection of str
+            Further participants whose words must not be shown.
+        """
+        found = copy(self)
+        found._without = frozenset({participant, *without})
+        return found
 
     def ground(self, segment: Segment, context: Context) -> Proposal:
         """Propose what a segment says about the way; never raises because of what a model answers."""
@@ -202,14 +251,14 @@ class LanguageModel:
         except UnansweredError as error:
             found = Proposal(doubts=("no_answer", error.code), grounder=self.name)
         with self._lock:
-            self._n_asked += bool(segment.text.strip())
+            self._asked["segments"] += bool(segment.text.strip())
             self._unanswered.update(found.doubts[1:2] if "no_answer" in found.doubts else ())
         return found
 
     def answers(self) -> Answers:
         """Return how many segments the model was asked about so far, and how many got no usable answer."""
         with self._lock:
-            return Answers(self._n_asked, dict(self._unanswered))
+            return Answers(self._asked["segments"], dict(self._unanswered))
 
     def pending(self, segment: Segment, context: Context) -> list[Request]:
         """Return the calls a segment needs next and the cache does not hold; none where all is answered."""
@@ -238,7 +287,7 @@ class LanguageModel:
         if not segment.text.strip():
             return Proposal(grounder=self.name)
         prompt = self._prompt(context)
-        messages = prompt.messages(segment, context, self._turns)
+        messages = prompt.messages(segment, context, self._turns, self._examples_for(prompt, context))
 
         def tried(*requests: Request) -> list[Attempt]:
             answers = zip(ask(requests), requests, strict=True)
@@ -294,6 +343,27 @@ class LanguageModel:
                 found = Prompt.of(self._template, form, context.terrain, context.language)
                 kept[context.language] = found
                 self._schemas.add(form.digest)
+            return found
+
+    def _examples_for(self, prompt: Prompt, context: Context) -> list[Message]:
+        """The messages of the reviewed segments that may be shown."""
+        if not self._examples or self._without is None:
+            return []
+        terrain, language = context.terrain, context.language
+        with self._lock:
+            kept = self._own.setdefault(terrain, {})
+            found = kept.get((language, self._without))
+            if found is None:
+                chosen = choose_examples(
+                    self._examples,
+                    prompt.form,
+                    language=language,
+                    task=terrain.task.fingerprint,
+                    without=self._without,
+                    n=self._most_examples,
+                )
+                found = [message for one in chosen for message in prompt.own(one, terrain)]
+                kept[language, self._without] = found
             return found
 
     def _request(

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
 from fidm.grounding.llm.answers import AnswerForm, Style
+from fidm.grounding.llm.examples import OwnExample
 from fidm.grounding.route.program import EXIT, FINISH
 from fidm.grounding.route.replay import HEADING_NAMES, Terrain
 
@@ -138,14 +139,22 @@ class Prompt:
                 fixed += _worked(example, form, terrain, base)
         return cls(template, form, tuple(fixed), _telling(template, terrain, base))
 
-    def messages(self, segment: Segment, context: Context, turns: int) -> list[Message]:
-        """Return all messages for one segment; the last is the data."""
+    def own(self, example: OwnExample, terrain: Terrain) -> list[Message]:
+        """Return an example of the lab's own as two messages."""
+        where = _where(Context(terrain, example.position))
+        data = _data([], where, example.said, example.language)
+        return [data, {"role": "assistant", "content": example.answer(self.form)}]
+
+    def messages(
+        self, segment: Segment, context: Context, turns: int, own: Sequence[Message] = ()
+    ) -> list[Message]:
+        """Return all messages for one segment, with examples of the lab's own; the last is the data."""
         dialog = [
             {"who": role, "said": text[-MAX_TURN:]}
             for role, text in (context.preceding[-turns:] if turns else ())
         ]
         where = _where(context)
-        return [*self.fixed, _data(dialog, where, segment.text[:MAX_SAID], context.language)]
+        return [*self.fixed, *own, _data(dialog, where, segment.text[:MAX_SAID], context.language)]
 
     def repair(self, messages: Sequence[Message], answer: str, codes: Sequence[str]) -> list[Message]:
         """Return the messages of a second try: the first answer, and the codes of what is wrong with it."""

@@ -22,6 +22,7 @@ from fidm.errors import DataError, GroundingError, count, listed
 from fidm.files import recover_folder
 from fidm.grounding.dialog import Settings, Weighing
 from fidm.grounding.ground import Grounded, assemble
+from fidm.grounding.llm.examples import OwnExample
 from fidm.grounding.review.trail import FILE, HEAD, Decision, Trail
 from fidm.grounding.review.verdicts import (
     ReviewedSegment,
@@ -39,10 +40,12 @@ from fidm.grounding.store import (
     given_tables,
     has_grounding,
     hash_given,
+    known_participants,
     put_by_proposals,
     read_grounding,
     write_grounding,
 )
+from fidm.io.columns import excluded_people
 from fidm.io.study import TABLES, Study
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
@@ -116,7 +119,7 @@ def read_proposed(study: str | Path, task: TaskModel | None = None) -> Grounded:
     """
     if task is None:
         folder = Path(study)
-        task = _task(folder, _task_names(folder), _provenance(folder))
+        task = _task(folder, _task_names(folder), read_provenance(folder))
     grounded = read_grounding(study, task, proposed=True)
     weighing = Weighing(**grounded.provenance.get("weighing", {}))
     if weighing == grounded.settings.weighing:
@@ -207,7 +210,7 @@ def apply_review(
             return apply_review(study, on_progress=on_progress, is_alone=True)
     folder = Path(study)
     trail = Trail(folder)
-    provenance = _provenance(folder)
+    provenance = read_provenance(folder)
     if not trail.decisions and "review" not in provenance:
         return None
     recover_folder(folder)
@@ -243,7 +246,7 @@ def bring_up_to_date(study: str | Path, *, on_progress: Progress | None = None) 
         applied = apply_review(folder, on_progress=on_progress, is_alone=True)
         if applied is None:
             names = _task_names(folder)
-            grounded = read_proposed(folder, _task(folder, names, _provenance(folder)))
+            grounded = read_proposed(folder, _task(folder, names, read_provenance(folder)))
             write_grounding(folder, grounded, tasks=names, problems=_unread(folder), keep_proposals=True)
     said = []
     if applied is not None and new is not None:
@@ -257,14 +260,14 @@ def _changed(folder: Path) -> list[str]:
     """The lab's own tables that the study's tables were not made with."""
     if not has_grounding(folder):
         return []
-    used, given = _provenance(folder).get("given", {}), given_tables(folder)
+    used, given = read_provenance(folder).get("given", {}), given_tables(folder)
     return [given[name].name for name, now in hash_given(folder).items() if used.get(name) != now]
 
 
 def _n_new(folder: Path) -> int | None:
     """How many decisions the tables were made without; None if they are up to date."""
     is_there = any(os.path.lexists(folder / FOLDER / name) for name in (FILE, HEAD))
-    if not is_there and not (has_grounding(folder) and "review" in _provenance(folder)):
+    if not is_there and not (has_grounding(folder) and "review" in read_provenance(folder)):
         return None
     trail = Trail(folder)
     if not has_grounding(folder):
@@ -277,7 +280,7 @@ def _n_new(folder: Path) -> int | None:
             "STUDY; the decisions are kept.",
             source=str(folder),
         )
-    used = _provenance(folder).get("review")
+    used = read_provenance(folder).get("review")
     if used is None:
         return len(trail.decisions) or None
     place = trail.place_of(str(used.get("head") if isinstance(used, dict) else used))
@@ -290,8 +293,8 @@ def _n_new(folder: Path) -> int | None:
     return sum(isinstance(entry, Decision) for entry in trail.entries[place:]) or None
 
 
-def _provenance(folder: Path) -> dict[str, Any]:
-    """What the study's tables were made with; what the grounder left if somebody was stopped meanwhile."""
+def read_provenance(folder: Path) -> dict[str, Any]:
+    """Return what a study's tables were made with, or what the grounder left if somebody was stopped."""
     name = "provenance.json" if has_grounding(folder) else PROPOSED
     try:
         found = json.loads((folder / FOLDER / name).read_text("utf-8"))
@@ -333,3 +336,36 @@ def _unread(folder: Path) -> pl.DataFrame | None:
     except (OSError, pl.exceptions.PolarsError) as error:
         raise DataError(f"cannot be read ({type(error).__name__}).", source=str(path)) from None
     return found.filter(~pl.col("table").is_in(TABLES)).with_columns(pl.col(pl.String).fill_null(""))
+
+
+def reviewed_examples(study: str | Path, task: TaskModel) -> tuple[OwnExample, ...]:
+    """Return every segment of a study that somebody has reviewed; none where the map has changed since.
+
+    Rejected segments, those about which reviewers differ and those of excluded participants are not among
+    them.
+
+    Parameters
+    ----------
+    study : path
+        A study, grounded or not.
+    task : TaskModel
+        Its task.
+    """
+    decisions = Trail(study).decisions
+    if not decisions or not (has_grounding(study) or (Path(study) / FOLDER / PROPOSED).is_file()):
+        return ()
+    if read_provenance(Path(study)).get("task_fingerprint") != task.fingerprint:
+        return ()
+    grounded = read_proposed(study, task)
+    excluded = set(excluded_people(known_participants(study))["participant"])
+    found = []
+    for dialog, walked in zip(grounded.dialogs, review_all(grounded, decisions), strict=True):
+        who = dialog.transcript.participant
+        found += [
+            OwnExample(
+                who, dialog.language, task.fingerprint, one.proposed.segment.text, one.start, one.program
+            )
+            for one in walked
+            if one.grounded.status == "reviewed" and who not in excluded
+        ]
+    return tuple(found)

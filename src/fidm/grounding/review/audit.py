@@ -2,7 +2,9 @@
 
 The paper judged 20 transcript–trajectory pairs and found 19 consistent. The sheet of an audit has one row per
 segment of the sampled dialogs: what was said, the program, the moves. A person writes ``ok`` or ``wrong`` in
-the column ``verdict``. A dialog counts as consistent if all its segments do.
+the column ``verdict``. A dialog counts as consistent if all its segments do. With the right program in the
+column ``corrected`` of every wrong row, any grounder can be measured on the sheet
+(:mod:`fidm.grounding.evaluate`).
 
 Two reviewers are compared on segments of which both judged the same reading: whether both found it right
 (agreement, and Cohen's kappa, which takes off what chance would give), and whether both ended at the same
@@ -16,7 +18,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, groupby
 from pathlib import Path
 
@@ -41,7 +43,7 @@ from fidm.stats import wilson
 
 COLUMNS = (
     "participant", "episode", "segment", "start_s", "said", "program", "moves", "status",
-    "verdict", "comment",
+    "verdict", "corrected", "comment",
 )  # fmt: skip
 OK = ("ok", "yes", "y", "right", "correct", "consistent", "1", "true", "✓")
 WRONG = ("wrong", "no", "n", "incorrect", "inconsistent", "0", "false", "✗", "x")
@@ -146,7 +148,7 @@ def sample_audit(study: str | Path, n: int, *, seed: int, path: str | Path | Non
                 _safe(str(cell))
                 for cell in (
                     who, episode, number, "" if row["start_s"] is None else f"{row['start_s']:.1f}", spoken,
-                    row["program"], _short(steps.get((who, episode, number), [])), row["status"], "", "",
+                    row["program"], _short(steps.get((who, episode, number), [])), row["status"], "", "", "",
                 )
             ]
         )  # fmt: skip
@@ -196,24 +198,7 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
         tuple(r[name].removeprefix("'") for name in ("participant", "episode", "segment")): r["program"]
         for r in segments.iter_rows(named=True)
     }
-    try:
-        text = Path(sheet).read_text("utf-8-sig")
-    except UnicodeDecodeError:
-        raise DataError('is not UTF-8 text. Save it as "CSV UTF-8".', source=str(sheet)) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}.", source=str(sheet)) from None
-    first = text.partition("\n")[0]
-    rows = list(
-        csv.DictReader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ",")
-    )
-    missing = [
-        name
-        for name in ("participant", "episode", "segment", "program", "verdict")
-        if rows and name not in rows[0]
-    ]
-    if not rows or missing:
-        what = f"has no column {missing[0]!r}" if missing else "has no rows"
-        raise DataError(f"{what}; it must be a sheet of 'fidm audit sample'.", source=str(sheet))
+    rows = _rows(sheet, "participant", "episode", "segment", "program", "verdict")
     problems: list[Problem] = []
     verdicts: dict[tuple[str, str], list[bool]] = {}
     seen: set[tuple[str, ...]] = set()
@@ -244,6 +229,88 @@ def score_audit(study: str | Path, sheet: str | Path, *, level: float = 0.95) ->
     whole = [all(found) for found in verdicts.values()]
     single = [right for found in verdicts.values() for right in found]
     return AuditScore.of(whole, single, level)
+
+
+def _rows(sheet: str | Path, *needed: str) -> list[dict[str, str]]:
+    """The rows of a sheet, which must have some columns."""
+    try:
+        text = Path(sheet).read_text("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError('is not UTF-8 text. Save it as "CSV UTF-8".', source=str(sheet)) from None
+    except OSError as error:
+        raise DataError(f"cannot be read: {error.strerror}.", source=str(sheet)) from None
+    first = text.partition("\n")[0]
+    rows = list(
+        csv.DictReader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ",")
+    )
+    missing = [name for name in needed if rows and name not in rows[0]]
+    if not rows or missing:
+        what = f"has no column {missing[0]!r}" if missing else "has no rows"
+        raise DataError(f"{what}; it must be a sheet of 'fidm audit sample'.", source=str(sheet))
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedSegment:
+    """A row of a judged sheet: what a person found a segment to mean.
+
+    Parameters
+    ----------
+    participant, episode, segment : str
+        Which segment.
+    said : str
+        The words, turns set apart by ``/``.
+    is_right : bool or None
+        Whether the program was found right; None where nobody said so.
+    truth : str
+        The right program; empty where nobody wrote it.
+    where : str
+        The row, for messages.
+    """
+
+    participant: str
+    episode: str
+    segment: str
+    said: str = field(repr=False)
+    is_right: bool | None
+    truth: str
+    where: str
+
+    def is_about(self, text: str) -> bool:
+        """Whether it is about a segment with these words, one line per turn."""
+        return self.said.split() == " / ".join(text.split("\n")).split()
+
+
+def read_audited(sheet: str | Path) -> list[AuditedSegment]:
+    """Read what a judged sheet says each segment means, whatever the study's grounding says now.
+
+    Parameters
+    ----------
+    sheet : path
+        A sheet of :func:`sample_audit`. Rows found wrong may have the right program in the column
+        ``corrected``; rows may also lack a verdict.
+    """
+    found: dict[tuple[str, ...], AuditedSegment] = {}
+    problems: list[Problem] = []
+    needed = ("participant", "episode", "segment", "said", "program", "verdict")
+    for number, row in enumerate(_rows(sheet, *needed), start=2):
+        cells = {name: (row.get(name) or "").strip().removeprefix("'") for name in (*needed, "corrected")}
+        verdict, corrected, where = cells["verdict"].lower(), cells["corrected"], f"row {number}"
+        is_right = True if verdict in OK else False if verdict in WRONG else None
+        key = (cells["participant"], cells["episode"], cells["segment"])
+        if key in found:
+            problems.append(Problem("is about a segment that an earlier row is about.", where))
+        elif verdict and is_right is None:
+            what = "has a verdict that is neither ok nor wrong. Write ok or wrong."
+            problems.append(Problem(what, where))
+        elif corrected and is_right is not False:
+            what = "has a corrected program, and is not found wrong. Write wrong, or clear it."
+            problems.append(Problem(what, where))
+        truth = cells["program"] if is_right else corrected
+        found[key] = AuditedSegment(*key, cells["said"], is_right, truth, where)
+    if problems:
+        raise DataError("cannot be used.", source=str(sheet), problems=problems)
+    return list(found.values())
 
 
 _Reading = tuple[str, int, str, tuple[str, ...]]

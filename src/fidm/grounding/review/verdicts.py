@@ -14,7 +14,15 @@ from difflib import SequenceMatcher
 
 from fidm.errors import GroundingError
 from fidm.grounding.base import Proposal, Segment
-from fidm.grounding.dialog import GroundedDialog, GroundedSegment, Status
+from fidm.grounding.dialog import (
+    CONFIRMED,
+    CONTRADICTED,
+    OTHER_READING,
+    GroundedDialog,
+    GroundedSegment,
+    Status,
+    status_of,
+)
 from fidm.grounding.llm.client import FAILURES
 from fidm.grounding.review.edits import action_names
 from fidm.grounding.review.trail import Decision, Kind, Outcome, words_hash
@@ -183,10 +191,9 @@ def _unjudged(
     done = replay(one.proposal.program, terrain, here, told=told)
     if not is_moved:
         return ReviewedSegment(one, one, here, done, action_names(terrain, done.actions))
-    own = [doubt for doubt in one.doubts if doubt not in proposed.doubts]
+    own = [doubt for doubt in one.doubts if doubt not in proposed.doubts and doubt != CONFIRMED]
     doubts = tuple(dict.fromkeys((*own, *done.doubts)))
-    is_silent = one.proposal.program[0].op == "NONE"
-    status: Status = "needs_review" if doubts else "no_route" if is_silent else "confident"
+    status = status_of(doubts, one.proposal.program)
     proposal = replace(one.proposal, doubts=doubts)
     now = replace(one, proposal=proposal, status=status, doubts=doubts)
     return ReviewedSegment(now, one, here, done, action_names(terrain, done.actions))
@@ -423,6 +430,15 @@ OF_RULES: Mapping[str, str] = {
     "turn": "a turn that does not say where to",
     "back": "a way back that does not say where to",
     "along": "a way along something that does not say where to",
+    "only_named": "something was named without a verb; read as a purchase",
+    "named_aside": "something is named that may be talked of rather than meant",
+    "counted_on": "two distances in a row: does the second replace the first or add to it?",
+    "not_there": "a place that was said to be passed is not on the way",
+    "not_straight": "the place is not straight ahead in the direction named; the way there was filled in",
+    "reread": "the words speak for another reading than that of the grammar",
+    "talked_of": "a place was mentioned, but not in an instruction",
+    "undecided": "two alternatives were left open: “two, or was it six?”",
+    "nothing_done": "words about going or buying from which no instruction could be read",
 }
 """What the doubts of the rules mean."""
 
@@ -432,24 +448,34 @@ OF_MODELS: Mapping[str, str] = {
     "prompt_cut": "the language model seems to have read only a part",
     "repaired": "the language model’s first answer did not fit the map; this is its second",
     "disagree": "several readings of the same words differ",
-    "unsure": "the language model is unsure",
+    "unsure": "the grounder is unsure",
     "missed": "an empty answer, though the words name a place or something to do",
-    "unquoted": "an instruction whose words nobody said",
+    "unquoted": "an instruction whose words nobody said was left out",
+    "requoted": "an instruction whose words an earlier one had used was left out",
     "full": "as many instructions as fit; some may be missing",
     "not_json": "its answer is not in the form that was asked for",
     "wrong_form": "its answer is not in the form that was asked for",
+    "loop": "its answer goes round in circles",
     "unknown_place": "its answer names a place that the task does not have",
     **FAILURES,
 }
 """What the doubts of language models mean, and what may stand beside ``no_answer``."""
 
+OF_DIALOGS: Mapping[str, str] = {
+    CONTRADICTED: "the assessor’s next turn names another place than the one reached",
+    OTHER_READING: "a less probable reading is used because later turns fit it better",
+    CONFIRMED: "later turns confirm the reading",
+}
+"""What the rest of a dialog says of a segment."""
+
 MEANINGS: Mapping[str, str] = {
     **{str(code): words for code, words in MEANING.items()},
     **OF_MODELS,
     **OF_RULES,
+    **OF_DIALOGS,
     **REVIEW_MEANING,
 }
-"""All of them: issues of the replay, doubts of the built-in grounders, and those that come from reviews."""
+"""All of them: issues of the replay, doubts of the built-in grounders, and of the dialog, and of reviews."""
 
 
 def doubt_in_words(code: str) -> str:
@@ -458,6 +484,6 @@ def doubt_in_words(code: str) -> str:
     Examples
     --------
     >>> doubt_in_words("unsure"), doubt_in_words("odd_accent")
-    ('the language model is unsure', 'odd accent')
+    ('the grounder is unsure', 'odd accent')
     """
     return MEANINGS.get(code, code.replace("_", " "))

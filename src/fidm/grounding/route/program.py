@@ -26,6 +26,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal, get_args
 
 from fidm.errors import GroundingError
@@ -77,14 +78,19 @@ class Instruction:
     probability: float = 1.0
 
     def __str__(self) -> str:
-        said: list[str] = [self.op, self.way]
-        if self.to_end:
-            said.append("end")
-        elif self.squares is not None:
-            said.append(str(self.squares))
-        if self.place:
-            said.append(f"to {self.place}" if self.op == "MOVE" else self.place)
-        return " ".join(word for word in said if word)
+        return _written(self.op, self.way, self.squares, self.to_end, self.place)
+
+
+@lru_cache(maxsize=4096)  # people say the same few things
+def _written(op: Op, way: Way, squares: int | None, to_end: bool, place: str) -> str:
+    said: list[str] = [op, way]
+    if to_end:
+        said.append("end")
+    elif squares is not None:
+        said.append(str(squares))
+    if place:
+        said.append(f"to {place}" if op == "MOVE" else place)
+    return " ".join(word for word in said if word)
 
 
 Program = tuple[Instruction, ...]
@@ -102,7 +108,7 @@ def write_program(program: Iterable[Instruction]) -> str:
     >>> write_program([Instruction("MOVE", "up", 3), Instruction("BUY", place="meat")])
     'MOVE up 3; BUY meat'
     """
-    return "; ".join(str(instruction) for instruction in program)
+    return "; ".join(map(str, program))
 
 
 def same_program(one: Sequence[Instruction], other: Sequence[Instruction]) -> bool:

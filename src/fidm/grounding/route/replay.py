@@ -16,9 +16,13 @@ reach; else it goes on to the end, which is a guess.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import repeat
 from typing import Literal
+
+import numpy as np
 
 from fidm.errors import GroundingError
 from fidm.grounding.route.program import EXIT, FINISH, START, Instruction
@@ -35,6 +39,8 @@ OPPOSITE = (DOWN, UP, LEFT, RIGHT)
 LEFT_OF = (LEFT, RIGHT, UP, DOWN)
 RIGHT_OF = (RIGHT, LEFT, DOWN, UP)
 FAR = 10**9
+CHANGES = -2
+"""In the table of steps: what follows depends on the phases that are told of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +88,10 @@ class Terrain:
         self._mode = {mode: number for number, mode in enumerate(modes)}
         self._code = {name: code for code, name in enumerate(task.actions)}
         self.move_code = [self._code[name] for name in MOVES]
-        self._next: list[list[int]] = task.next_state.tolist()
+        self._next: list[list[int]] = task.next_state.T.tolist()  # by action: few lists, each long
         self._handover: list[int] = task.handover.tolist()
         self._phase: list[int] = task.grid.phase.tolist()
+        self.onward = _steps(task, self.move_code)
         self.places = tuple(self.spec.sections)
         symbols = {name: (s.symbol, self.spec.reach_of(name)) for name, s in self.spec.sections.items()}
         symbols[START] = (self.spec.map.start, "on")
@@ -97,6 +104,7 @@ class Terrain:
             for place, (symbol, reach) in symbols.items()
         }
         self._distance = {place: self._distances(cells) for place, cells in self.reach.items()}
+        self._ways: dict[tuple[int, str, int | None], list[int] | None] = {}  # known ways to places
         self.phases = [phase.name for phase in self.spec.phases]
 
     def start(self) -> Position:
@@ -131,8 +139,16 @@ class Terrain:
         A phase whose goals are complete hands over to the next at once, unless somebody opens that phase
         in so many words (``told``); until then one waits.
         """
-        there = self._next[state][action]
-        return there if there < 0 or there == self.end else self._settled(there, self.phase(state), told)
+        there = self._next[action][state]
+        if there < 0 or there == self.end:
+            return there
+        if self._handover[there] == there and there // self.n_cells == state // self.n_cells:
+            return there  # only the square is another one
+        return self._settled(there, self.phase(state), told)
+
+    def is_near(self, cells: Collection[int], place: str) -> bool:
+        """Whether a place is in reach of one of these cells."""
+        return not self.reach.get(place, frozenset()).isdisjoint(cells)
 
     def tell(self, position: Position, phase: str, told: frozenset[str] = frozenset()) -> Position:
         """Return the position after somebody opened a phase; earlier phases are never opened again."""
@@ -159,6 +175,12 @@ class Terrain:
 
         Of several equally short ways the one that keeps going straight longest is taken.
         """
+        key = (cell, place, heading)
+        if key not in self._ways:
+            self._ways[key] = self._way(cell, place, heading)
+        return self._ways[key]
+
+    def _way(self, cell: int, place: str, heading: int | None) -> list[int] | None:
         distance = self._distance.get(place)
         if distance is None or distance[cell] >= FAR:
             return None
@@ -198,6 +220,21 @@ class Terrain:
                     found[there] = found[cell] + 1
                     queue.append(there)
         return found
+
+
+def _steps(task: TaskModel, move_code: Sequence[int]) -> list[list[int]]:
+    """Where a step leads, by heading and state: -1 where it is not legal, or :data:`CHANGES`."""
+    assert task.grid is not None  # noqa: S101 - only tasks with a map are walked on
+    neighbour = task.grid.grid.neighbour
+    there = np.asarray(task.next_state)[:, move_code].astype(np.int64)
+    states = np.arange(len(there))[:, np.newaxis]
+    there[neighbour[states[:, 0] % len(neighbour)] < 0] = -1
+    is_same = (np.asarray(task.handover)[there] == there) & (
+        there // len(neighbour) == states // len(neighbour)
+    )
+    there[(there >= 0) & (there != task.grid.end) & ~is_same] = CHANGES
+    found: list[list[int]] = there.T.tolist()
+    return found
 
 
 Code = Literal[
@@ -243,6 +280,9 @@ class Issue:
 
     code: Code
     instruction: int
+
+
+_issue = lru_cache(maxsize=1024)(Issue)  # there are few, and replays are many
 
 
 @dataclass(slots=True)
@@ -342,34 +382,47 @@ class _Walk:
         return self.terrain.cell(self.state)
 
     def say(self, code: Code) -> None:
-        self.made.issues.append(Issue(code, self.number))
+        self.made.issues.append(_issue(code, self.number))
 
-    def act(self, action: int, *, inferred: bool = False) -> bool:
+    def act(self, action: int) -> bool:
         """Take an action if it is legal."""
         there = self.terrain.after(self.state, action, self.told)
         if there < 0:
             return False
-        self.note(action, inferred=inferred)
+        self.note(action)
         self.state = there
         return True
 
-    def note(self, action: int, *, inferred: bool = False) -> None:
+    def note(self, action: int) -> None:
         """Note an action; -1 is one the task leaves out."""
         self.made.actions.append(action)
         self.made.states.append(self.state)
-        self.made.inferred.append(inferred)
+        self.made.inferred.append(False)
         self.made.instruction.append(self.number)
 
     def go(self, heading: int, *, inferred: bool = False) -> bool:
         """Take one step if nothing is in the way."""
-        cell = self.cell
-        if self.terrain.neighbour[cell][heading] < 0:
-            return False
-        if not self.act(self.terrain.move_code[heading], inferred=inferred):
-            return False
-        self.cells.append(cell)
-        self.heading = heading
-        return True
+        return self.along((heading,), inferred=inferred)
+
+    def along(self, headings: Iterable[int], *, inferred: bool = False) -> bool:
+        """Take step after step; return whether nothing was in the way."""
+        terrain, made, cells, begun = self.terrain, self.made, self.cells, len(self.made.states)
+        is_free = True
+        for heading in headings:
+            there = terrain.onward[heading][self.state]
+            if there == CHANGES:
+                there = terrain.after(self.state, terrain.move_code[heading], self.told)
+            if there < 0:
+                is_free = False
+                break
+            made.actions.append(terrain.move_code[heading])
+            made.states.append(self.state)
+            cells.append(self.state % terrain.n_cells)
+            self.heading, self.state = heading, there
+        taken = len(made.states) - begun
+        made.inferred.extend([inferred] * taken)
+        made.instruction.extend([self.number] * taken)
+        return is_free
 
     def find(self, place: str) -> bool:
         """Go to a place by the planner's way."""
@@ -377,7 +430,7 @@ class _Walk:
         if way is None:
             self.say("unreachable")
             return False
-        return all(self.go(heading, inferred=True) for heading in way)
+        return self.along(way, inferred=True)
 
     def facing(self, way: str) -> int:
         """The heading a MOVE or TURN means."""
@@ -408,8 +461,7 @@ def _move(walk: _Walk, step: Instruction, following: Instruction | None, before:
         walk.heading = heading
         if not walk.go(heading):
             walk.say("blocked")
-        while walk.go(heading):
-            pass
+        walk.along(repeat(heading))
     elif step.squares is not None:
         _straight(walk, heading, step.squares)
     else:
@@ -418,10 +470,8 @@ def _move(walk: _Walk, step: Instruction, following: Instruction | None, before:
 
 def _straight(walk: _Walk, heading: int, squares: int) -> None:
     walk.heading = heading
-    for _ in range(squares):
-        if not walk.go(heading):
-            walk.say("blocked")
-            return
+    if not walk.along(repeat(heading, squares)):
+        walk.say("blocked")
 
 
 def _unmeasured(walk: _Walk, heading: int, following: Instruction | None) -> None:
@@ -448,8 +498,7 @@ def _unmeasured(walk: _Walk, heading: int, following: Instruction | None) -> Non
         walk.say("not_in_line")
     else:
         walk.say("guessed_distance")
-        while walk.go(heading, inferred=True):
-            pass
+        walk.along(repeat(heading), inferred=True)
 
 
 def _goal(following: Instruction | None) -> str:
@@ -478,12 +527,17 @@ def _turn(walk: _Walk, step: Instruction, following: Instruction | None, before:
 
 
 def _goto(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
+    _approach(walk, step.place, before)
+
+
+def _approach(walk: _Walk, place: str, before: Instruction | None) -> None:
+    """Go to a place: straight on after a turn, where that leads there."""
     if before is not None and before.op == "TURN" and walk.heading is not None:
-        squares = walk.terrain.straight(walk.cell, walk.heading, step.place)
+        squares = walk.terrain.straight(walk.cell, walk.heading, place)
         if squares is not None:
             _straight(walk, walk.heading, squares)
             return
-    walk.find(step.place)
+    walk.find(place)
 
 
 def _along(walk: _Walk, step: Instruction, following: Instruction | None, before: Instruction | None) -> None:
@@ -537,7 +591,7 @@ def _use(walk: _Walk, step: Instruction, following: Instruction | None, before: 
         return
     if walk.cell not in walk.terrain.reach.get(place, frozenset()):
         walk.say("filled_in")
-        _goto(walk, Instruction("GOTO", place=place), None, before)
+        _approach(walk, place, before)
     if action < 0 or not walk.act(action):
         walk.say("not_here")
 
@@ -550,7 +604,7 @@ def _leave(walk: _Walk, step: Instruction, following: Instruction | None, before
     action = walk.terrain.code(leaving.action)
     if walk.state != walk.terrain.end and walk.cell not in walk.terrain.reach[EXIT]:
         walk.say("filled_in")
-        _goto(walk, Instruction("GOTO", place=EXIT), None, before)
+        _approach(walk, EXIT, before)
     if action < 0:
         walk.note(-1)
     elif not walk.act(action):

@@ -68,7 +68,7 @@ USUAL = {
     "onset", "start", "start_time", "end_time", "tier", "time", "to", "transcript", "turn", "utterance",
     "who",
 }  # fmt: skip
-"""Names of columns; where a first row has two of them, messages may show it, as nobody said it."""
+"""Names of columns; where most of a first row are such, messages may show it, as nobody said it."""
 
 UNIT = re.compile(r"[ _]*[(\[](s|sec|seconds|ms|msec|milliseconds)[)\]]$|[ _](s|sec|seconds|ms|msec)$")
 """The unit at the end of a column's name."""
@@ -231,7 +231,10 @@ def _plain(name: str) -> str:
 def _columns_of(row: Mapping[str, Any]) -> str:
     """The columns of a table, unless its first row may be something that was said."""
     names = [name for name in row if re.fullmatch(r"[\w .()\[\]/-]{1,24}", name)]
-    are_names = sum(name.casefold() in USUAL for name in names) >= 2
+    usual = sum(name.casefold() in USUAL for name in names)
+    are_names = usual >= 2 and 2 * usual > len(
+        row
+    )  # a broken first row may begin with names and go on with talk
     if not are_names or any(re.match(r"\s*[0-9]", name) for name in row):
         return "Its first row must hold the names of its columns."
     more = f" and {len(row) - len(names)} more" if len(row) > len(names) else ""
