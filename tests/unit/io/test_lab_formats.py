@@ -405,10 +405,18 @@ def test_points_and_commas_in_one_table_are_not_guessed(tmp_path):
         read(tmp_path / "a.csv")
 
 
-def test_a_missing_column_is_told_with_those_found(tmp_path):
-    (tmp_path / "a.csv").write_text("who;start_s;end_s;Utterance text\nPAR;0;1;left\n")
-    with pytest.raises(DataError, match="It has 'who', 'start_s', 'end_s', 'Utterance text'"):
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [("Utterance text", "column 4 of another name"), ("notes;zzcanary up", "columns 4, 5 of other names")],
+)
+def test_a_missing_column_is_told_with_those_found(columns, named, tmp_path):
+    """A name that is not known may be speech, where lines of a broken file run together."""
+    (tmp_path / "a.csv").write_text(
+        f"who;start_s;end_s;{columns}\nPAR;0;1{';left' * (columns.count(';') + 1)}\n"
+    )
+    with pytest.raises(DataError, match=f"It has 'who', 'start_s', 'end_s', {named}\\.") as raised:
         read(tmp_path / "a.csv")
+    assert not any(repr(column) in str(raised.value) for column in columns.split(";"))
 
 
 @pytest.mark.parametrize("row", ["PAR,0,1,start", "PAR,0:00,0:01,end", "INV,start,quietly,please"])

@@ -68,7 +68,7 @@ USUAL = {
     "onset", "start", "start_time", "end_time", "tier", "time", "to", "transcript", "turn", "utterance",
     "who",
 }  # fmt: skip
-"""Names of columns; where most of a first row are such, messages may show it, as nobody said it."""
+"""Names of columns that messages may show, as nobody said them."""
 
 UNIT = re.compile(r"[ _]*[(\[](s|sec|seconds|ms|msec|milliseconds)[)\]]$|[ _](s|sec|seconds|ms|msec)$")
 """The unit at the end of a column's name."""
@@ -229,16 +229,16 @@ def _plain(name: str) -> str:
 
 
 def _columns_of(row: Mapping[str, Any]) -> str:
-    """The columns of a table, unless its first row may be something that was said."""
-    names = [name for name in row if re.fullmatch(r"[\w .()\[\]/-]{1,24}", name)]
-    usual = sum(name.casefold() in USUAL for name in names)
-    are_names = usual >= 2 and 2 * usual > len(
-        row
-    )  # a broken first row may begin with names and go on with talk
-    if not are_names or any(re.match(r"\s*[0-9]", name) for name in row):
+    """The usual columns of a table by name, and others by their place, as a broken name may be speech."""
+    usual = [name for name in row if name.casefold() in USUAL]
+    if len(usual) < max(2, len(row) // 2 + 1) or any(re.match(r"\s*[0-9]", name) for name in row):
         return "Its first row must hold the names of its columns."
-    more = f" and {len(row) - len(names)} more" if len(row) > len(names) else ""
-    return f"It has {', '.join(map(repr, names))}{more}."
+    places = [str(place) for place, name in enumerate(row, 1) if name not in usual]
+    named = [repr(name) for name in usual]
+    if places:
+        of = "column {} of another name" if len(places) == 1 else "columns {} of other names"
+        named.append(of.format(", ".join(places)))
+    return f"It has {', '.join(named)}."
 
 
 def _time(value: object, *, commas: bool) -> float:
