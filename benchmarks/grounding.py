@@ -3,6 +3,7 @@
 Run from the repository root, with the development environment::
 
     python benchmarks/grounding.py --out benchmarks/results/grounding.json
+    python benchmarks/grounding.py --phrasings judging3
 
 Three questions. Where the rules are confident on phrasings written apart from them, how often are they
 right, and how often are they confident (``tests/data/phrasings``; the ``heldout`` and ``judging`` files are
@@ -21,6 +22,7 @@ import json
 import re
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -39,7 +41,7 @@ from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.simulate.talk import Talks
 from fidm.stats import wilson
 
-GROUPS = ("heldout", "judging")
+GROUPS = ("heldout", "judging[12]", "judging3")
 PHRASINGS = Path(__file__).parent.parent / "tests" / "data" / "phrasings"
 LANGUAGES = ("en", "yue", "zh")
 PEOPLE, SEEDS, REPEATS = 100, (0, 1, 2), 5
@@ -47,11 +49,11 @@ PEOPLE, SEEDS, REPEATS = 100, (0, 1, 2), 5
 console = Console(highlight=False, width=110)
 
 
-def phrasings() -> dict[str, dict[str, float]]:
-    """Judge every file of phrasings: as written, as recognisers write, and with spaces between words."""
+def phrasings(groups: Sequence[str] = GROUPS) -> dict[str, dict[str, float]]:
+    """Judge groups of files of phrasings: as written, as recognisers write, and with spaces between words."""
     found: dict[str, dict[str, float]] = {}
     table = Table("phrasings", "number", "confident", "right where confident", "right in all", "silent")
-    for group, code in product(GROUPS, ("en", "yue")):
+    for group, code in product(groups, ("en", "yue")):
         paths = sorted(PHRASINGS.glob(f"{group}*_{code}.jsonl"))
         items = [item for path in paths for item in read_phrasings(path, language=code)]
         forms = {"": items, ", unpunctuated": [item.unpunctuated() for item in items]}
@@ -181,7 +183,11 @@ def main() -> int:
     """Run everything and print the gates."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--phrasings", metavar="GROUP", help="only judge files of this name, as judging3")
     options = parser.parse_args()
+    if options.phrasings:
+        phrasings([options.phrasings])
+        return 0
     results: dict[str, Any] = {"phrasings": phrasings(), "simulated": simulated(), "speed": speed()}
     gates = {}
     for name, figures in results["phrasings"].items():
