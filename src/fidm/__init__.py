@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from fidm.evidence.localization import Localization, localize
     from fidm.experiments.compare import compare
     from fidm.experiments.comparison import Comparison
+    from fidm.experiments.rivals import ModelComparison, compare_models
+    from fidm.fit.action_fit import ActionFit, fit_action_model
     from fidm.fit.averaged import average_profiles, profile_draws
     from fidm.fit.choices import fit_choices
     from fidm.fit.draws import Draws
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from fidm.io.study import Study, read_cohort, write_cohort
     from fidm.io.tables import make_cohort
     from fidm.report.report import write_report
+    from fidm.simulate.choosing import simulate_choices
     from fidm.simulate.cohort import simulate_cohort
     from fidm.simulate.talk import simulate_talks
     from fidm.simulate.twin import simulate_study
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ActionFit",
     "Cohort",
     "Comparison",
     "DataError",
@@ -71,6 +75,7 @@ __all__ = [
     "LanguageModel",
     "Localization",
     "Model",
+    "ModelComparison",
     "Posterior",
     "Problem",
     "Profile",
@@ -93,8 +98,10 @@ __all__ = [
     "check_task",
     "choice_probabilities",
     "compare",
+    "compare_models",
     "compile_task",
     "find_evidence",
+    "fit_action_model",
     "fit_choices",
     "fit_effort",
     "ground",
@@ -107,6 +114,7 @@ __all__ = [
     "read",
     "read_cohort",
     "read_task",
+    "simulate_choices",
     "simulate_cohort",
     "simulate_study",
     "simulate_talks",
@@ -131,7 +139,7 @@ def lazy_names(
     return get, lambda: sorted(home)
 
 
-_MODULES = ("channels", "evidence", "plot", "sklearn", "study", "testing")
+_MODULES = ("action_models", "channels", "evidence", "plot", "sklearn", "study", "testing")
 _HOMES = {
     "fidm.cohort": ["Cohort"],
     "fidm.errors": ["DataError", "FidmError", "FitError", "GroundingError", "Problem", "TaskError"],
@@ -139,6 +147,8 @@ _HOMES = {
     "fidm.evidence.localization": ["Localization", "localize"],
     "fidm.experiments.compare": ["compare"],
     "fidm.experiments.comparison": ["Comparison"],
+    "fidm.experiments.rivals": ["ModelComparison", "compare_models"],
+    "fidm.fit.action_fit": ["ActionFit", "fit_action_model"],
     "fidm.fit.averaged": ["average_profiles", "profile_draws"],
     "fidm.fit.choices": ["fit_choices"],
     "fidm.fit.draws": ["Draws"],
@@ -156,6 +166,7 @@ _HOMES = {
     "fidm.io.study": ["Study", "read_cohort", "write_cohort"],
     "fidm.io.tables": ["make_cohort"],
     "fidm.report.report": ["write_report"],
+    "fidm.simulate.choosing": ["simulate_choices"],
     "fidm.simulate.cohort": ["simulate_cohort"],
     "fidm.simulate.talk": ["simulate_talks"],
     "fidm.simulate.twin": ["simulate_study"],

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fidm.grounding.base import Grounder
     from fidm.io.formats.base import Format
     from fidm.io.transcribe import Transcriber
+    from fidm.model.action_models import ActionModel
     from fidm.model.channels import Channel
     from fidm_studies import Dataset, Reanalysis
 
@@ -191,6 +192,24 @@ CHANNELS: Catalogue[type[Channel]] = Catalogue(
     classes=True,
 )
 """Classes of effort channels, by the ``kind`` that saved fits name."""
+
+ACTION_MODELS: Catalogue[ActionModel] = Catalogue(
+    "action model",
+    "fidm.action_models",
+    "fidm.model.action_models:ActionModel",
+    {
+        "softmax": "fidm.model.action_models:SOFTMAX",
+        "lapse": "fidm.model.action_models:LAPSE",
+        "stickiness": "fidm.model.action_models:STICKINESS",
+        "no_way_back": "fidm.model.action_models:NO_WAY_BACK",
+        "discounting": "fidm.model.action_models:DISCOUNTING",
+        "depth": "fidm.model.action_models:DEPTH",
+        "nearest_goal": "fidm.model.action_models:NEAREST_GOAL",
+        "chosen_goal": "fidm.model.action_models:CHOSEN_GOAL",
+        "random": "fidm.model.action_models:RANDOM",
+    },
+)
+"""Accounts of how people choose, by the names that comparisons give them; the first is the paper's."""
 
 FORMATS: Catalogue[Format] = Catalogue(
     "format",
