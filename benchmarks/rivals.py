@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import spearmanr
+import polars as pl
+from scipy.stats import mannwhitneyu, spearmanr
 
 import fidm
 from fidm.action_models import (
@@ -41,13 +42,15 @@ from fidm.action_models import (
 )
 from fidm.cohort import Cohort
 from fidm.experiments.rivals import ModelComparison
-from fidm.fit.action_fit import ActionFit
+from fidm.fit.action_fit import ActionFit, Learning, learn_shared, tabulate
+from fidm.model.action_models import list_chosen
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
 
 ETA = (24.0, 0.42)
 PEOPLE, CHOICES = 40, 60
 QUICK = {"replicates": 2, "bootstrap": 200}
+FULL = {"replicates": 50, "bootstrap": 1000}
 
 TRUTHS: tuple[tuple[ActionModel, dict[str, tuple[float, float]]], ...] = (
     (Softmax(), {"action_sensitivity": ETA}),
@@ -108,19 +111,21 @@ def confusion(cohorts: int, *, mazes: bool) -> Found:
     beyond = {name: dict.fromkeys(names, 0) for name in names}
     ahead: dict[str, dict[str, list[float]]] = {name: {other: [] for other in names} for name in names}
     protected: dict[str, list[float]] = {name: [] for name in names}
-    for model, people in truths:
-        for seed in range(cohorts):
+    for seed in range(1, cohorts + 1):
+        for model, people in truths:
             cohort = fidm.simulate_choices(
-                task, model, people, PEOPLE, seed=seed + 1, max_steps=15 if mazes else CHOICES
+                task, model, people, PEOPLE, seed=seed, max_steps=15 if mazes else CHOICES
             )
             ordered = [model, *(other for other, _ in truths if other.name != model.name)]
-            found = fidm.compare_models(task, cohort, ordered, seed=seed + 1, **QUICK)  # type: ignore[arg-type]
+            found = fidm.compare_models(task, cohort, ordered, seed=seed, **QUICK)  # type: ignore[arg-type]
             best[model.name][found.best] += 1
             for row in found.models.iter_rows(named=True):
                 beyond[model.name][row["model"]] += row["people_low"] > 0
                 ahead[model.name][row["model"]].append(row["people_difference"])
             protected[model.name].append(found.row(model.name)["protected"])
-        print(f"{model.name} done, {time.process_time():.0f} CPU-s", flush=True)
+            beaten = found.models.filter(pl.col("people_low") > 0)["model"].to_list()
+            gains = " ".join(f"{name} {1000 * own[-1]:.1f}" for name, own in ahead[model.name].items())
+            print(f"{seed} {model.name}: best {found.best}; beaten by {beaten}; {gains}", flush=True)
     where = "four small mazes" if mazes else "grocery"
     print(f"\n{where}: true model (rows), and how often each model predicts held-out people best")
     table(["true", *names], [[name, *best[name].values()] for name in names])
@@ -262,46 +267,41 @@ def shown(title: str, found: ModelComparison) -> Found:
     return found.to_dict()
 
 
-def halves(cohort: Cohort) -> tuple[Cohort, Cohort]:
-    """Return odd and even episodes of everybody who has several."""
-    rank = np.arange(cohort.n_episodes) - cohort.episode_offsets[cohort.episode_owner()]
-    return tuple(_episodes(cohort, rank % 2 == half) for half in (0, 1))  # type: ignore[return-value]
-
-
-def _episodes(cohort: Cohort, kept: np.ndarray) -> Cohort:
-    """Return some episodes of everybody; people keep their places."""
-    single, owner = cohort.by_episode()[np.flatnonzero(kept)], cohort.episode_owner()[kept]
-    from dataclasses import replace
-
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(cohort)))])
-    episodes = cohort.episodes.filter(kept)
-    return replace(single, participants=cohort.participants, episodes=episodes, episode_offsets=offsets)
-
-
 def split_half(task: Any, cohort: Cohort, models: Sequence[ActionModel]) -> Found:
-    """Correlate estimates of odd and even episodes, parameter by parameter, on the free scale.
+    """Correlate estimates of odd and even trials (episodes, or quarters of the only one) over people.
 
-    What people share is learned in each half on its own; shrinking both halves changes a correlation little
-    where all people have about as many choices.
+    Estimates are posterior means on the free scale, with what people share learned from everything; people
+    without a choice in a half are left out. ``full length`` is the correlation stepped up.
     """
     world, found, rows = World(TaskSet.of(task)), {}, []
-    parts = halves(cohort)
     for model in models:
-        fits = [fidm.fit_action_model(task, part, model, world=world) for part in parts]
-        for one in fits[0].seen.parameters:
-            x, y = (np.array([one.free(v) for v in fit[one.name]]) for fit in fits)
+        made = list_chosen(world, cohort, remembers=model.remembers)
+        rank = np.arange(made.n_trials) - np.searchsorted(made.owner, made.owner)
+        seen = tabulate(model, made, rank % 2, 2)
+        learning, mode = Learning(seen), learn_shared(seen).mode
+        both = np.bincount(made.owner, rank % 2, minlength=len(made.n)) > 0
+        for k, one in enumerate(seen.parameters):
+            x, y = (
+                np.add.reduceat(
+                    learning._sums(learning.log_prior(mode) + own)[1] * seen.x[:, k], seen.offsets[:-1]
+                )[both]
+                for own in seen.held
+            )
             said = float(spearmanr(x, y)[0]), float(np.corrcoef(x, y)[0, 1])
-            rows.append([model.name, one.name, *said, 2 * said[1] / (1 + said[1])])
+            rows.append([model.name, one.name, int(both.sum()), *said, 2 * said[1] / (1 + said[1])])
             found[f"{model.name}.{one.name}"] = said
-    table(["model", "parameter", "rank r of halves", "r of halves", "full length"], rows)
+    table(["model", "parameter", "people", "rank r of halves", "r of halves", "full length"], rows)
     return found
 
 
 def walkers(n: int) -> Found:
     """Compare models on simulated people who plan routes to what they need and err on the way."""
     task = fidm.load_task("grocery")
-    parts = [fidm.simulate_cohort(task, n, seed=seed, agent="walker", max_steps=CHOICES) for seed in (3, 4)]
-    return {"walkers": shown("walkers", fidm.compare_models(task, parts[0], **QUICK))}  # type: ignore[arg-type]
+    cohort = fidm.simulate_cohort(task, n, seed=1, agent="walker")
+    found = shown("walkers", fidm.compare_models(task, cohort, **FULL))  # type: ignore[arg-type]
+    print("\nodd against even quarters of each walk")
+    models = (Softmax(), Lapse(), Stickiness(), Discounting(), GoalAtATime(), GoalAtATime("chosen"))
+    return {"comparison": found, "halves": split_half(task, cohort, models)}
 
 
 SPACE: tuple[ActionModel, ...] = (
@@ -312,6 +312,7 @@ SPACE: tuple[ActionModel, ...] = (
 def space_adventure(data: Path) -> Found:
     """Compare models on older and younger adults, and planning depths with the published ones."""
     from fidm_studies.dataset import load
+    from fidm_studies.space_adventure.dataset import STUDENTS
 
     loaded = load("space-adventure", data)
     age = loaded.cohort.participants["age_group"]
@@ -322,28 +323,26 @@ def space_adventure(data: Path) -> Found:
         cohort = loaded.cohort[chosen]
         names = set(cohort.episodes["task"].unique())
         tasks = [task for task in loaded.tasks if task.name in names]
-        compared = fidm.compare_models(tasks, cohort, SPACE, **QUICK)  # type: ignore[arg-type]
+        compared = fidm.compare_models(tasks, cohort, SPACE, **FULL)  # type: ignore[arg-type]
         found[group] = shown(f"Space Adventure, {group}", compared)
     both = loaded.cohort[np.flatnonzero(age.is_not_null().to_numpy())]
-    names = set(both.episodes["task"].unique())
-    tasks = [task for task in loaded.tasks if task.name in names]
-    fit = fidm.fit_action_model(tasks, both, SPACE[4])
-    mean_depth = posterior_mean(fit, "depth")
-    known = {row["participant"]: row for row in fits.iter_rows(named=True)}
-    depths = [column for column in fits.columns if "depth" in column]
+    adults = loaded.cohort[np.flatnonzero((loaded.cohort.participants["source"] != STUDENTS).to_numpy())]
+    world = World(TaskSet.of(loaded.tasks))
+    adult_age = adults.participants["age_group"].to_numpy()
+    known = dict(zip(fits["participant"], fits["mean_planning_depth"], strict=True))
+    both_have = np.array([known.get(person) is not None for person in adults.ids])
+    published = np.array([known[person] for person in adults.ids.filter(pl.Series(both_have))])
     rows: list[list[object]] = []
-    for column in depths:
-        pairs = [
-            (own, known[person][column])
-            for person, own in zip(both.ids, mean_depth, strict=True)
-            if person in known and known[person][column] is not None
-        ]
-        rows.append([column, len(pairs), float(spearmanr(*zip(*pairs, strict=True))[0])])
-    print("\nposterior mean depth against what was published")
-    table(["published", "people", "Spearman"], rows)
+    for model, name in ((SPACE[4], "depth"), (SPACE[3], "discount"), (SPACE[0], "action_sensitivity")):
+        own = posterior_mean(fidm.fit_action_model(loaded.tasks, adults, model, world=world), name)
+        medians = [float(np.median(own[adult_age == group])) for group in ("young", "old")]
+        p = float(mannwhitneyu(own[adult_age == "young"], own[adult_age == "old"]).pvalue)
+        rows.append([name, *medians, p, len(published), float(spearmanr(own[both_have], published)[0])])
+    print("\nposterior means of adults by age, and against the published mean planning depth")
+    table(["parameter", "median young", "median old", "p", "people", "Spearman with published depth"], rows)
     found["published"] = rows
     print("\nodd against even mini-blocks, both age groups")
-    found["halves"] = split_half(tasks, both, [SPACE[0], SPACE[1], SPACE[4]])
+    found["halves"] = split_half(loaded.tasks, both, SPACE[:5])
     return found
 
 

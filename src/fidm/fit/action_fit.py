@@ -266,12 +266,13 @@ def _axes(parameters: Sequence[Parameter], places: Floats, likely: Floats) -> li
         apart.append(float(known[1] - known[0]) if len(known) > 1 else 1.0)
         sd = math.sqrt(float((weight @ place**2 - (weight @ place) ** 2).clip(0).min()))
         steps.append(close * max(sd, 0.3 * apart[-1]))
+    fewest = math.prod(len(one.nodes) if one.is_discrete else 2 for one in parameters)
     while True:
         axes = [
             _axis(one, float(used.min()) - more, float(used.max()) + more, step)
             for one, used, more, step in zip(parameters, inside, apart, steps, strict=True)
         ]
-        if math.prod(map(len, axes)) <= MOST_NODES:
+        if math.prod(map(len, axes)) <= max(MOST_NODES, fewest):
             return axes
         steps = [1.1 * step for step in steps]
 

@@ -936,13 +936,18 @@ class Mixture(ActionModel):
 
     def _named(self, world: World) -> dict[str, Parameter]:
         """The parameters of the second by the names they have there."""
-        taken = {one.name for one in self.first.parameters(world)}
-        return {
-            one.name: replace(one, name=f"second_{one.name}", label=f"{one.label} (second)")
-            if one.name in taken
-            else one
-            for one in self.second.parameters(world)
-        }
+
+        def make() -> dict[str, Parameter]:
+            taken = {one.name for one in self.first.parameters(world)}
+            return {
+                one.name: replace(one, name=f"second_{one.name}", label=f"{one.label} (second)")
+                if one.name in taken
+                else one
+                for one in self.second.parameters(world)
+            }
+
+        found: dict[str, Parameter] = world.kept(("named", self), make)
+        return found
 
     def parameters(self, world: World) -> tuple[Parameter, ...]:
         share = Parameter("share", f"share of {self.second.name}", RATES, "logit", middle=-1.5, spread=1.0)
