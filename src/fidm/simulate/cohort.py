@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError, at_least, one_of
-from fidm.model.channels import Channel
+from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.effort import paper_channels
 from fidm.simulate.walker import Habits, Walker, true_rates
 from fidm.tasks.model import TaskModel
@@ -136,11 +136,27 @@ PART = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a simulated channel really is: intercept, slope of log(1 + n), and shape."""
+    """What a simulated channel really is: intercept, slope of log(1 + n), and shape.
+
+    ``slopes`` are those of the whole design, coefficient by coefficient, where a channel is conditioned on
+    something else than the moves alone; None elsewhere.
+    """
 
     intercept: float
     slope: float
     shape: float = 1.0
+    slopes: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(cls, channel: Channel, coefficients: Floats, shape: float) -> Truth:
+        """Return what was learned of a channel, the intercept first, as what is to be drawn from."""
+        intercept, *slopes = map(float, coefficients)
+        slope = slopes[0] if channel.design[:1] == (LOG_MOVES,) else 0.0
+        return cls(intercept, slope, shape, None if channel.design == (LOG_MOVES,) else tuple(slopes))
+
+    def listed(self) -> list[float]:
+        """Return every number: intercept, slope and shape, and the slopes of a larger design."""
+        return [self.intercept, self.slope, self.shape, *(self.slopes or ())]
 
 
 PAPER_TRUTH: Mapping[str, Truth] = {
