@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from fidm.tasks.model import TaskModel
     from fidm.tasks.solve import solve
     from fidm.tasks.spec import TaskSpec, builtin_tasks, builtin_text, parse_task, read_task
+    from fidm.tasks.together import TaskSetCheck, check_tasks
     from fidm.types import Trace, Values
 
 __version__ = "0.1.0"
@@ -91,6 +92,7 @@ __all__ = [
     "builtin_tasks",
     "builtin_text",
     "check_task",
+    "check_tasks",
     "choice_probabilities",
     "compare",
     "compile_task",
@@ -163,6 +165,7 @@ _HOMES = {
     "fidm.talk": ["Transcript", "Transcripts", "Turn"],
     "fidm.tasks.behaviour": ["choice_probabilities", "walk"],
     "fidm.tasks.check": ["TaskCheck", "check_task"],
+    "fidm.tasks.together": ["TaskSetCheck", "check_tasks"],
     "fidm.tasks.compile": ["TaskRules", "compile_task", "load_task"],
     "fidm.tasks.model": ["TaskModel"],
     "fidm.tasks.solve": ["solve"],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
 
 from fidm.cli.shared import Flag, Reading, Writing, print_json
 from fidm.errors import DataError, TaskError
@@ -94,31 +96,40 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
 
 
 def check(
-    task: str,
+    task: Annotated[tuple[str, ...], Parameter(negative=())],
     *,
     json: bool = False,
     vary: bool = True,
 ) -> int:
-    """Say whether a task can be used, with numbers and in words.
+    """Say whether a task can be used, or all tasks of a study, with numbers and in words.
 
-    Exit code 0: usable. 1: not usable. 2: the task could not be read.
+    Exit code 0: usable. 1: not usable; of several tasks, one has problems, or all together tell nothing.
+    2: the task or the study could not be read.
 
     Parameters
     ----------
     task
-        The name of a built-in task, or the path of a task file.
+        The name of a built-in task, or the path of a task file. Several tasks, or a study folder with its
+        tasks, are checked as a set: a row for each, and what they tell together.
     json
         Print everything as JSON instead of a page.
     vary
-        Also solve the task for other temperatures and move costs.
+        Also solve the task for other temperatures and move costs; not for several tasks.
     """
-    from fidm.present.task import show_check
+    from fidm.folder import are_several, check_set
+    from fidm.present.task import show_check, show_set
     from fidm.tasks.check import check_task
     from fidm.tasks.compile import load_task
 
     with progress_bar("solving") as bars:
-        model = load_task(task)
-        result = check_task(model, vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
+        if are_several(task):
+            found = check_set(task, on_progress=bars.step)
+        else:
+            model = load_task(task[0])
+            result = check_task(model, vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
+    if are_several(task):
+        print_json(found.to_dict()) if json else show_set(found, page())
+        return 0 if found.usable else 1
     if json:
         print_json(result.to_dict())
     else:

@@ -202,10 +202,10 @@ def without_constants(
             kept = tuple(column for column in channel.design if column not in same)
             found.append(replace(channel, design=kept))
             names = listed("n_moves" if column == LOG_MOVES else column for column in same)
-            is_same = "is the same" if len(same) == 1 else "are the same"
             notes.append(
-                f"{channel.name} is not conditioned on {names}: there {is_same} in every segment that it is "
-                "learned from. People with another value are estimated as if they had this one."
+                f"{channel.name} is not conditioned on {names}: {'it is' if len(same) == 1 else 'they are'} "
+                "the same in every segment that it is learned from. People with another value are estimated "
+                "as if they had this one."
             )
         else:
             found.append(channel)
