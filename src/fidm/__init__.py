@@ -81,6 +81,7 @@ __all__ = [
     "TaskError",
     "TaskModel",
     "TaskRules",
+    "TaskSetCheck",
     "TaskSpec",
     "Trace",
     "Transcript",

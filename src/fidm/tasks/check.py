@@ -523,10 +523,19 @@ def check_task(
 def told_in_sitting(
     task: TaskModel, values: Values, eta: float, sitting: int
 ) -> tuple[Outlook, float, float]:
-    """Return what to expect of a person in one sitting, the counted actions, and their information about η."""
+    """Return what a person does in one sitting, how many actions count, and their information about η."""
     outlook = look_ahead(task, choice_probabilities(task, values, eta), max_steps=sitting)
     counted = outlook.visits * task.counted
     return outlook, float(counted.sum()), float(counted @ information(task, values, eta))
+
+
+def tells_nothing(task: TaskModel, values: Values, sitting: int) -> bool:
+    """Return whether choices tell nothing about anybody, whatever their sensitivity."""
+    return not any(
+        math.isfinite(_sensitivity(task, values, factor / task.tau, sitting).relative_error)
+        for factor in SENSITIVITY_FACTORS
+        if factor
+    )
 
 
 def _sensitivity(task: TaskModel, values: Values, eta: float, sitting: int) -> SensitivityCheck:
