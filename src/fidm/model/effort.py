@@ -195,21 +195,28 @@ def without_constants(
     A design column that is the same in all segments a channel is observed in is one with the intercept:
     nothing can be learned of it, so it leaves the design, whatever it is in other people.
     """
-    found, notes = [], []
+    found = []
+    named: dict[tuple[str, ...], list[str]] = {}
     for channel in channels:
         same = _constants(channel, cohort.segments)
         if same:
             kept = tuple(column for column in channel.design if column not in same)
-            found.append(replace(channel, design=kept))
-            names = listed("n_moves" if column == LOG_MOVES else column for column in same)
-            notes.append(
-                f"{channel.name} is not conditioned on {names}: {'it is' if len(same) == 1 else 'they are'} "
-                "the same in every segment that it is learned from. People with another value are estimated "
-                "as if they had this one."
-            )
-        else:
-            found.append(channel)
-    return tuple(found), tuple(notes)
+            channel = replace(channel, design=kept)
+            named.setdefault(same, []).append(channel.name)
+        found.append(channel)
+    return tuple(found), tuple(_said_constant(names, same) for same, names in named.items())
+
+
+def _said_constant(names: Sequence[str], columns: Sequence[str]) -> str:
+    """What is said of channels that leave out design columns."""
+    known = listed("n_moves" if column == LOG_MOVES else column for column in columns)
+    are = "is" if len(names) == 1 else "are"
+    same = "it is the same" if len(columns) == 1 else "they are the same"
+    return (
+        f"{listed(names)} {are} not conditioned on {known}: {same} in every segment that "
+        f"{'it is' if len(names) == 1 else 'they are'} learned from. People with another value "
+        "are estimated as if they had this one."
+    )
 
 
 def _constants(channel: Channel, segments: pl.DataFrame) -> tuple[str, ...]:
