@@ -217,8 +217,9 @@ def show_selection(found: Selection, part: str, console: Console) -> None:
             soft_wrap=True,
         )
         for point in degenerate:
-            settings = [point.move_cost, point.tau, *([point.gamma] if found.varies_gamma else [])]
-            said = ", ".join(f"{one:g}" for one in settings if one == one)
+            said = f"{point.move_cost:g}, {point.tau:g}"
+            if found.varies_gamma or np.isnan(point.move_cost):
+                said = found.words(point.move_cost, point.tau, point.gamma)
             warn(console, f"{said}: {point.reasons[0].split('. ')[0].rstrip('.')}.")
     note(
         console,
