@@ -261,7 +261,7 @@ def calibrate(
                 "like_study": like is not None,
                 "log_sensitivity_mean": whole.mean,
                 "sd": dict(zip(whole.factors, whole.sd.tolist(), strict=True)),
-                "truth": {name: own.listed() for name, own in whole.truth.items()},
+                "truth": whole.truth_numbers,
             },
             cohort=people,
         ),

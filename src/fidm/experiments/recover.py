@@ -34,7 +34,7 @@ from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel
 from fidm.model.effort import Levels, paper_channels
 from fidm.record import Record
-from fidm.simulate.cohort import PAPER_TRUTH, Truth
+from fidm.simulate.cohort import PAPER_TRUTH, Truth, WideTruth
 from fidm.simulate.structure import (
     PRESENCE,
     counted_steps,
@@ -378,7 +378,7 @@ def recover(
         "spread": "paper" if like is None else spread or "study",
         "log_sensitivity_mean": design.mean,
         "sd": dict(zip(design.factors, design.sd.tolist(), strict=True)),
-        "truth": {name: own.listed() for name, own in design.truth.items()},
+        "truth": design.truth_numbers,
         "methods": list(methods),
         "population": population,
         "conditions": list(conditions),
@@ -473,6 +473,14 @@ class Design:
     def factors(self) -> tuple[str, ...]:
         """What is varied."""
         return _names(self.channels)
+
+    @property
+    def truth_numbers(self) -> dict[str, list[float]]:
+        """Intercept, slope and shape of every channel, and all slopes of a design of more than the moves."""
+        return {
+            name: [own.intercept, own.slope, own.shape, *(own.slopes if isinstance(own, WideTruth) else ())]
+            for name, own in self.truth.items()
+        }
 
 
 def _names(channels: Sequence[Channel]) -> tuple[str, ...]:

@@ -377,7 +377,8 @@ def _score(
         if groups is not None:
             areas = _areas(tasks, values, cohort, groups, folds, usable=not reasons)
     except FitError as error:  # people's choices do not tell how they differ by these values
-        return _Scored(cost, tau, (error.message,), *nothing, areas, gamma, is_learned=False)
+        why = reasons or (error.message,)
+        return _Scored(cost, tau, why, *nothing, areas, gamma, is_learned=bool(reasons))
     return _Scored(cost, tau, reasons, log, n, areas, gamma)
 
 

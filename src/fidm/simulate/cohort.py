@@ -136,27 +136,31 @@ PART = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What a simulated channel really is: intercept, slope of log(1 + n), and shape.
-
-    ``slopes`` are those of the whole design, coefficient by coefficient, where a channel is conditioned on
-    something else than the moves alone; None elsewhere.
-    """
+    """What a simulated channel really is: intercept, slope of log(1 + n), and shape."""
 
     intercept: float
     slope: float
     shape: float = 1.0
-    slopes: tuple[float, ...] | None = None
 
-    @classmethod
-    def of(cls, channel: Channel, coefficients: Floats, shape: float) -> Truth:
-        """Return what was learned of a channel, the intercept first, as what is to be drawn from."""
-        intercept, *slopes = map(float, coefficients)
-        slope = slopes[0] if channel.design[:1] == (LOG_MOVES,) else 0.0
-        return cls(intercept, slope, shape, None if channel.design == (LOG_MOVES,) else tuple(slopes))
 
-    def listed(self) -> list[float]:
-        """Return every number: intercept, slope and shape, and the slopes of a larger design."""
-        return [self.intercept, self.slope, self.shape, *(self.slopes or ())]
+@dataclass(frozen=True, slots=True)
+class WideTruth(Truth):
+    """What a channel really is that is conditioned on something else than the moves alone.
+
+    ``slopes`` are those of its whole design, coefficient by coefficient; ``slope`` counts where only the
+    moves are looked at.
+    """
+
+    slopes: tuple[float, ...] = ()
+
+
+def truth_of(channel: Channel, coefficients: Floats, shape: float) -> Truth:
+    """Return what was learned of a channel, the intercept first, as what is to be drawn from."""
+    intercept, *slopes = map(float, coefficients)
+    if channel.design == (LOG_MOVES,):
+        return Truth(intercept, slopes[0], shape)
+    slope = slopes[0] if channel.design[:1] == (LOG_MOVES,) else 0.0
+    return WideTruth(intercept, slope, shape, tuple(slopes))
 
 
 PAPER_TRUTH: Mapping[str, Truth] = {

@@ -31,7 +31,15 @@ from fidm.model.effort import (
     segment_owner_offsets,
     text_levels,
 )
-from fidm.simulate.cohort import People, SoftmaxWalker, Truth, choose, simulate_cohort
+from fidm.simulate.cohort import (
+    People,
+    SoftmaxWalker,
+    Truth,
+    WideTruth,
+    choose,
+    simulate_cohort,
+    truth_of,
+)
 from fidm.tasks.beliefs import own_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet, follow
@@ -239,7 +247,7 @@ def redraw_effort(
     noise : float
         How many times as noisy observations are (see :func:`noisier`).
     levels : mapping, optional
-        The levels of text columns, in the order of ``Truth.slopes``; by default those of the cohort.
+        The levels of text columns, in the order of ``WideTruth.slopes``; by default those of the cohort.
 
     Returns
     -------
@@ -350,7 +358,7 @@ def _truths(learned: Learned, noise: Noise, channel: Channel) -> list[Truth]:
     others, shared = learned.plausible, learned.population
     populations = [shared] if others is None else others.populations(shared.carried)
     under = noise.shared(channel.name, np.ones(1) if others is None else others.weight)
-    known = [Truth.of(channel, one.coefficients, float(one.shape)) for one in populations]
+    known = [truth_of(channel, one.coefficients, float(one.shape)) for one in populations]
     return [known[r] for r in under]
 
 
@@ -389,7 +397,7 @@ def learned_truth(fit: Fit) -> dict[str, Truth]:
     found = {}
     for channel in fit.channels:
         shared = fit.populations[channel.name].population
-        found[channel.name] = Truth.of(channel, shared.coefficients, float(shared.shape))
+        found[channel.name] = truth_of(channel, shared.coefficients, float(shared.shape))
     return found
 
 
@@ -412,7 +420,7 @@ def _predicted(channel: Channel, truth: Truth, segments: pl.DataFrame, levels: L
     if channel.design == (LOG_MOVES,) and LOG_MOVES not in segments.columns:
         return np.asarray(truth.intercept + truth.slope * np.log1p(column_values(segments, "n_moves")))
     x = design_matrix(channel, segments, levels)
-    slopes = (truth.slope,) if truth.slopes is None else truth.slopes
+    slopes = truth.slopes if isinstance(truth, WideTruth) else (truth.slope,)
     if len(slopes) != len(x) - 1:
         raise DataError(
             f"truth has {len(slopes)} slopes of {channel.name}, whose design has {len(x) - 1} columns."

@@ -16,7 +16,7 @@ from fidm.errors import DataError
 from fidm.evidence.evidence import find_surprisal
 from fidm.fit.factorized import Model
 from fidm.model.effort import paper_channels
-from fidm.simulate.cohort import PAPER_TRUTH, Truth
+from fidm.simulate.cohort import PAPER_TRUTH, WideTruth
 from fidm.simulate.structure import (
     counted_steps,
     noisier,
@@ -274,7 +274,7 @@ def test_effort_is_drawn_from_the_whole_design():
     )
     people = dataclasses.replace(people, segments=table)
     channel = fidm.channels.Gamma("duration", "duration_s", design=("load", "role"))
-    truth = {"duration": Truth(0.4, 0.0, 200.0, (0.3, -0.5, 0.8))}
+    truth = {"duration": WideTruth(0.4, 0.0, 200.0, (0.3, -0.5, 0.8))}
     drawn = redraw_effort(people, [channel], truth, np.zeros((40, 1)), seed=1)
     expected = (
         0.4
@@ -284,6 +284,6 @@ def test_effort_is_drawn_from_the_whole_design():
     off = np.log(drawn.segments["duration_s"].to_numpy()) - expected.to_numpy()
     assert abs(off.mean()) < 0.01
     assert off.std() < 0.08
-    fewer = {"duration": Truth(0.4, 0.0, 200.0, (0.3,))}
+    fewer = {"duration": WideTruth(0.4, 0.0, 200.0, (0.3,))}
     with pytest.raises(fidm.DataError, match="1 slopes of duration, whose design has 3"):
         redraw_effort(people, [channel], fewer, np.zeros((40, 1)), seed=1)
