@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from fidm.tasks.model import TaskModel
     from fidm.tasks.solve import solve
     from fidm.tasks.spec import TaskSpec, builtin_tasks, builtin_text, parse_task, read_task
+    from fidm.tasks.together import TaskSetCheck, check_tasks
     from fidm.types import Trace, Values
 
 __version__ = "0.1.0"
@@ -85,6 +86,7 @@ __all__ = [
     "TaskError",
     "TaskModel",
     "TaskRules",
+    "TaskSetCheck",
     "TaskSpec",
     "Trace",
     "Transcript",
@@ -96,6 +98,7 @@ __all__ = [
     "builtin_tasks",
     "builtin_text",
     "check_task",
+    "check_tasks",
     "choice_probabilities",
     "compare",
     "compare_models",
@@ -174,6 +177,7 @@ _HOMES = {
     "fidm.talk": ["Transcript", "Transcripts", "Turn"],
     "fidm.tasks.behaviour": ["choice_probabilities", "walk"],
     "fidm.tasks.check": ["TaskCheck", "check_task"],
+    "fidm.tasks.together": ["TaskSetCheck", "check_tasks"],
     "fidm.tasks.compile": ["TaskRules", "compile_task", "load_task"],
     "fidm.tasks.model": ["TaskModel"],
     "fidm.tasks.solve": ["solve"],

@@ -6,6 +6,7 @@ if it was made by this version, on these tasks, from these data and, where a fit
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,15 +35,17 @@ from fidm.grounding.store import given_tables
 from fidm.io.columns import count_reasons, n_without, say_reasons
 from fidm.io.dialogs import read
 from fidm.io.formats.checks import load_roles
-from fidm.io.study import Study
+from fidm.io.study import Study, read_manifest
 from fidm.model.channels import Channel
 from fidm.model.effort import awaits_review, make_channels, paper_channels
 from fidm.model.gaps import learners_of
 from fidm.record import Record, hash_cohort, hash_values, read_record
+from fidm.registry import TASKS
 from fidm.simulate.twin import SIMULATION
 from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
+from fidm.tasks.together import TaskSetCheck, check_tasks
 from fidm.types import Progress, SkipBad
 
 RESULTS = "results"
@@ -268,12 +271,62 @@ def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]
     """Return the tasks with these names or files, or else those that study.toml names."""
     tasks = tuple(load_task(name) for name in task) or study.load_tasks()
     if not tasks:
-        raise DataError(
-            'names no task in study.toml. Add it there (tasks = ["NAME"]), or give '
-            + remedy("its name as task.", "--task NAME."),
-            source=str(study.folder),
-        )
+        raise _no_tasks(study.folder)
     return tasks
+
+
+def are_several(named: Sequence[str]) -> bool:
+    """Return whether these are several tasks, or a study with its own, rather than one task."""
+    return len(named) != 1 or (named[0] not in TASKS and Path(named[0]).is_dir())
+
+
+def check_set(named: Sequence[str], on_progress: Progress) -> TaskSetCheck:
+    """Check several tasks together, or those of a study with its people's episodes and the η of its fit."""
+
+    def say(done: int, of: int) -> None:
+        on_progress("solving", done, of)
+
+    folders = [name for name in named if are_several([name])]
+    if not folders:
+        return check_tasks([load_task(name) for name in named], on_progress=say)
+    if len(named) > 1:
+        raise DataError("A study is checked on its own: give one folder, or tasks.", source=folders[0])
+    folder = Path(folders[0])
+    on_progress("reading", 0, 1)
+    if lacks_grounding(folder):
+        names, cohort = read_manifest(folder).tasks, None
+        tasks = tuple(load_task(name if name in TASKS else folder / name) for name in names)
+    else:
+        study = Study(folder)
+        tasks = study.load_tasks()
+        cohort = Cohort.concat(list(study.batches(tasks=tasks or None, strict=False)))
+    if not tasks:
+        raise _no_tasks(folder)
+    sensitivity, source = _typical_sensitivity(folder, tasks)
+    return check_tasks(tasks, cohort=cohort, sensitivity=sensitivity, source=source, on_progress=say)
+
+
+def _typical_sensitivity(folder: Path, tasks: Sequence[TaskModel]) -> tuple[float | None, str]:
+    """The η of the typical person by the study's fit; None, and why, where there is none of these tasks."""
+    path = folder / "fit.json"
+    if not path.exists():
+        return None, ""
+    try:
+        kinds = make_channels(read_manifest(folder).channels, source=str(folder / "study.toml"))
+        prior = load_fit(path, tasks, channels=[type(one) for one in kinds]).prior
+    except FidmError:
+        return None, "1/τ; fit.json is of other tasks or settings, so fit again: fidm fit"
+    if not math.isfinite(prior.mean):
+        return None, "1/τ; fit.json has no population of η"
+    return math.exp(prior.mean), "the typical person of fit.json"
+
+
+def _no_tasks(folder: Path) -> DataError:
+    return DataError(
+        'names no task in study.toml. Add it there (tasks = ["NAME"]), or give '
+        + remedy("its name as task.", "--task NAME."),
+        source=str(folder),
+    )
 
 
 def choose_part(people: pl.DataFrame, split: str | None, *, source: str) -> tuple[pl.Series | None, str]:

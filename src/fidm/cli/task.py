@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from fidm.cli.shared import Flag, Reading, Writing, print_json
+from cyclopts import Parameter
+
+from fidm.cli.shared import Reading, Writing, print_json
 from fidm.errors import DataError, TaskError
 from fidm.present.terminal import page, progress_bar, table_of
+
+Floats = Annotated[tuple[float, ...], Parameter(negative=(), show_default=False)]
+"""Numbers that may be given one by one."""
 
 NONE_CHOSEN = 1
 """The exit code of ``select`` if every point is degenerate."""
@@ -94,31 +99,40 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
 
 
 def check(
-    task: str,
+    task: Annotated[tuple[str, ...], Parameter(negative=())],
     *,
     json: bool = False,
     vary: bool = True,
 ) -> int:
-    """Say whether a task can be used, with numbers and in words.
+    """Say whether a task can be used, or all tasks of a study, with numbers and in words.
 
-    Exit code 0: usable. 1: not usable. 2: the task could not be read.
+    Exit code 0: usable. 1: not usable; of several tasks, one has problems, or all together tell nothing.
+    2: the task or the study could not be read.
 
     Parameters
     ----------
     task
-        The name of a built-in task, or the path of a task file.
+        The name of a built-in task, or the path of a task file. Several tasks, or a study folder with its
+        tasks, are checked as a set: a row for each, and what they tell together.
     json
         Print everything as JSON instead of a page.
     vary
-        Also solve the task for other temperatures and move costs.
+        Also solve the task for other temperatures and move costs; not for several tasks.
     """
-    from fidm.present.task import show_check
+    from fidm.folder import are_several, check_set
+    from fidm.present.task import show_check, show_set
     from fidm.tasks.check import check_task
     from fidm.tasks.compile import load_task
 
     with progress_bar("solving") as bars:
-        model = load_task(task)
-        result = check_task(model, vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
+        if are_several(task):
+            found = check_set(task, on_progress=bars.step)
+        else:
+            model = load_task(task[0])
+            result = check_task(model, vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
+    if are_several(task):
+        print_json(found.to_dict()) if json else show_set(found, page())
+        return 0 if found.usable else 1
     if json:
         print_json(result.to_dict())
     else:
@@ -129,16 +143,19 @@ def check(
 def select(
     study: Path,
     *,
-    task: str | None = None,
+    reading: Reading = Reading(),
+    move_cost: Floats = (),
+    tau: Floats = (),
+    gamma: Floats = (),
     split: str | None = None,
     by: Literal["likelihood", "auc"] = "likelihood",
     label: str | None = None,
     folds: int = 5,
     seed: int = 1,
-    skip_bad: Flag = False,
+    workers: int | None = None,
     writing: Writing = Writing(),
 ) -> int:
-    """Try the paper's move costs and temperatures by cross-validation, and say which suits people best.
+    """Try move costs, temperatures and discounts by cross-validation, and say which suit people best.
 
     Every point first goes through the task check; degenerate ones are reported and never chosen. Writes
     select.json, select.csv and select.png and .pdf. Exit code 0: done. 1: every point is degenerate. 2: the
@@ -147,10 +164,13 @@ def select(
     Parameters
     ----------
     study
-        The study folder.
-    task
-        A built-in task or a task file; by default those that study.toml names, which are all tried with the
-        same move cost and temperature.
+        The study folder. All its tasks are tried with the same settings.
+    move_cost
+        A move cost to try; may be repeated. By default the paper's, where a task has movements.
+    tau
+        A temperature to try; may be repeated. By default the paper's.
+    gamma
+        A discount to try; may be repeated. By default each task keeps its own.
     split
         The participants with this value of "split"; by default "train" where there is a split, else
         everybody. "all" takes everybody.
@@ -164,16 +184,30 @@ def select(
         How many parts people are cut into.
     seed
         The same seed gives the same folds.
-    skip_bad
-        Leave out participants whose data have problems, instead of refusing the study.
+    workers
+        Threads; by default one per processor. Changes no number.
     """
+    from fidm.experiments.paper import TEMPERATURES
     from fidm.experiments.select import select as run
     from fidm.present.experiments import show_selection
 
     with progress_bar() as bars:
-        opened = Reading(task=() if task is None else (task,), skip_bad=skip_bad).open(study, bars)
+        opened = reading.open(study, bars)
         cohort, part = opened.part(split)
-        found = run(opened.tasks, cohort, folds=folds, seed=seed, by=by, label=label, on_progress=bars.step)
+        found = run(
+            opened.tasks,
+            cohort,
+            costs=move_cost or None,
+            temperatures=tau or TEMPERATURES,
+            gammas=gamma or None,
+            folds=folds,
+            seed=seed,
+            by=by,
+            label=label,
+            channels=opened.channels,
+            workers=workers,
+            on_progress=bars.step,
+        )
         written = writing.write(found, study)
     writing.show(found, written, study, opened, lambda page: show_selection(found, part, page))
     return NONE_CHOSEN if found.chosen is None else 0

@@ -307,7 +307,7 @@ def reliability(
     if fit is None:
         learners = cohort if learn_from is None else learn_from
         if tasks is None:
-            fit = fit_effort(learners, workers=workers)
+            fit = fit_effort(learners, channels, workers=workers)
         else:
             wanted = channels or paper_channels()
             fit, failures = fit_learnable(tasks.tasks, learners, wanted, workers=workers)

@@ -23,7 +23,6 @@ from fidm.fit.effort_alone import EffortFit
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.model.channels import Channel
-from fidm.simulate.cohort import Truth
 from fidm.stats import deal_classes
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats, Integers, Values
@@ -256,15 +255,6 @@ def with_learnable(
                 raise
             failures[error.channel] = error.message
             wanted = [channel for channel in wanted if channel.name != error.channel]
-
-
-def learned_truth(fit: Fit) -> dict[str, Truth]:
-    """Return the population values of a fit's channels as those to draw effort from, by channel."""
-    found = {}
-    for name, learned in fit.populations.items():
-        intercept, slope = map(float, learned.population.coefficients)
-        found[name] = Truth(intercept, slope, float(learned.population.shape))
-    return found
 
 
 def by_method(fit: AnyFit, method: Literal["eb", "mle"]) -> AnyFit:

@@ -20,7 +20,7 @@ from fidm.experiments.families import Families
 from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
 from fidm.experiments.recover import Recovery, as_printed, label_of
 from fidm.experiments.reliability import Reliability
-from fidm.experiments.select import PAPER_CHOICE, Selection
+from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.fit.profile import SENSITIVITY
 from fidm.plot.style import INK, LOOKS, QUIET, new_axes, plain_ticks, quieten
 from fidm.present.numbers import METHODS
@@ -293,7 +293,7 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
 
 
 def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
-    """Draw the grid of move costs and temperatures: scores, degenerate points hatched, the choice framed.
+    """Draw the grid of settings: scores, degenerate points hatched, the choice framed; a row per discount.
 
     Parameters
     ----------
@@ -302,16 +302,17 @@ def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    ax = ax or new_axes(6.0, 3.4)
-    costs = list(dict.fromkeys(point.move_cost for point in result.points))
+    places = [_row_words(result, point) for point in result.points]
+    rows = list(dict.fromkeys(places))
+    ax = ax or new_axes(6.0, max(3.4, 1.2 + 0.4 * len(rows)))
     temperatures = list(dict.fromkeys(point.tau for point in result.points))
-    score = np.array([result.score(point) for point in result.points]).reshape(len(costs), len(temperatures))
+    score = np.array([result.score(point) for point in result.points]).reshape(len(rows), len(temperatures))
     usable = np.array([point.usable for point in result.points]).reshape(score.shape)
     shown = score[usable] if usable.any() else score[np.isfinite(score)]  # the scale is that of candidates
     low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
     image = ax.imshow(np.ma.masked_invalid(score), cmap="cividis", vmin=low, vmax=high, aspect="auto")
-    for point in result.points:
-        row, column = costs.index(point.move_cost), temperatures.index(point.tau)
+    for point, place in zip(result.points, places, strict=True):
+        row, column = rows.index(place), temperatures.index(point.tau)
         value = result.score(point)
         text = f"{value:.4f}" if np.isfinite(value) else "–"
         if not point.usable:
@@ -323,18 +324,24 @@ def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
         ax.text(column, row, text, ha="center", va="center", fontsize=9, color=INK, bbox=behind, zorder=4)
     paper = result.at(*PAPER_CHOICE)
     if paper is not None:
-        row, column = costs.index(paper.move_cost), temperatures.index(paper.tau)
+        row, column = rows.index(_row_words(result, paper)), temperatures.index(paper.tau)
         ax.plot(column + 0.38, row - 0.34, "D", color=PAPER, ms=6, mec="white", zorder=5)
     ax.set_xticks(range(len(temperatures)), [f"{tau:g}" for tau in temperatures])
-    ax.set_yticks(range(len(costs)), [f"{cost:g}" for cost in costs])
+    ax.set_yticks(range(len(rows)), rows)
     ax.set_xlabel("Bellman temperature τ")
-    ax.set_ylabel("move cost")
+    ax.set_ylabel("γ, move cost" if result.varies_gamma else "move cost")
     ax.tick_params(length=0)
     said = "log-likelihood per choice (nats)" if result.by == "likelihood" else "AUC"
     if ax.figure is not None:
         ax.figure.colorbar(image, ax=ax, label=said)
     ax.set_title("hatched: degenerate · frame: chosen · diamond: paper", fontsize=8, color=INK)
     return ax
+
+
+def _row_words(result: Selection, point: Point) -> str:
+    """What a row of the grid is called: its discount, where several are tried, and its move cost."""
+    cost = "–" if np.isnan(point.move_cost) else f"{point.move_cost:g}"
+    return f"{point.gamma:g}, {cost}" if result.varies_gamma else cost
 
 
 MOST_POINTS = 400

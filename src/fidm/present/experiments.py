@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -203,7 +205,7 @@ def show_selection(found: Selection, part: str, console: Console) -> None:
     if any(point.auc == point.auc for point in found.points):
         _grid(found, "auc", console)
     console.print(found.sentence, soft_wrap=True, markup=False)
-    cost, tau = PAPER_CHOICE
+    (cost, tau), discount = PAPER_CHOICE, ", the discount as gamma" if found.varies_gamma else ""
     console.print(
         f"Paper: move cost {cost:g}, temperature {tau:g}, on its own map and people.", soft_wrap=True
     )
@@ -215,31 +217,34 @@ def show_selection(found: Selection, part: str, console: Console) -> None:
             soft_wrap=True,
         )
         for point in degenerate:
-            warn(
-                console, f"{point.move_cost:g}, {point.tau:g}: {point.reasons[0].split('. ')[0].rstrip('.')}."
-            )
+            said = f"{point.move_cost:g}, {point.tau:g}"
+            if found.varies_gamma or np.isnan(point.move_cost):
+                said = found.words(point.move_cost, point.tau, point.gamma)
+            warn(console, f"{said}: {point.reasons[0].split('. ')[0].rstrip('.')}.")
     note(
         console,
         "✓ chosen, ≈ within one standard error of it, ✗ degenerate, p the paper's choice",
         "likelihood: of a left-out person's choice, averaged over the prior of η learned from the others, "
         "in nats; ± is the standard error of the difference from the best usable point",
-        "a task file has the move cost as move in [rewards], the temperature as tau in [values]",
+        f"a task file has the move cost as move in [rewards], the temperature as tau in [values]{discount}",
         "the paper does not say what its cross-validation compares",
         *found.notes,
     )
 
 
 def _grid(found: Selection, kind: Literal["likelihood", "auc"], console: Console) -> None:
-    """Print the scores of one kind: a row per move cost, a column per temperature."""
+    """Print the scores of one kind: a row per move cost, a column per temperature, a table per discount."""
     temperatures = list(dict.fromkeys(point.tau for point in found.points))
     name = {"likelihood": "Log-likelihood per choice", "auc": "AUC of all features"}[kind]
-    rows: dict[float, list[str]] = {}
-    for point in found.points:
-        row = rows.setdefault(point.move_cost, [f"{point.move_cost:g}"])
-        row.append(_point_cell(found, point, kind))
-    console.print(f"\n[bold]{name}[/], by move cost and temperature")
     header = ["cost", *(f"τ {tau:g}" for tau in temperatures)]
-    console.print(table_of(header, list(rows.values())))
+    for gamma, some in itertools.groupby(found.points, key=lambda point: f"{point.gamma:g}"):
+        rows: dict[str, list[str]] = {}
+        for point in some:
+            cost = "–" if np.isnan(point.move_cost) else f"{point.move_cost:g}"
+            rows.setdefault(cost, [cost]).append(_point_cell(found, point, kind))
+        at = f", gamma {gamma}" if found.varies_gamma else ""
+        console.print(f"\n[bold]{name}[/], by move cost and temperature{at}")
+        console.print(table_of(header, list(rows.values())))
 
 
 def _point_cell(found: Selection, point: Point, kind: Literal["likelihood", "auc"]) -> str:
@@ -250,7 +255,7 @@ def _point_cell(found: Selection, point: Point, kind: Literal["likelihood", "auc
     marks = "" if point.usable else "✗"
     if kind == found.by and point in found.close:
         marks = "✓" if point == found.chosen else "≈"
-    marks += "p" if point == found.at(*PAPER_CHOICE) else ""
+    marks += "p" if point is found.at(*PAPER_CHOICE) else ""
     return f"{text} {marks:<2}"
 
 

@@ -14,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from fidm.fit.profile import error_text
-from fidm.tasks.check import Finding, TaskCheck
+from fidm.tasks.check import Finding, Level, TaskCheck
 from fidm.tasks.grid import GridStates
 from fidm.tasks.spec import TaskSpec
+from fidm.tasks.together import TaskSetCheck
 from fidm.types import Floats
 
 MARKS = {"problem": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "dim")}
@@ -80,6 +81,58 @@ def _goals_reachable(result: TaskCheck) -> str:
     return f"All {len(named)} goals can be reached. " if named else ""
 
 
+MOST_PROBLEMS = 8
+"""Of so many tasks that cannot be used it is said why."""
+
+
+def show_set(result: TaskSetCheck, console: Console) -> None:
+    """Print a check of several tasks for people: the verdict on the set, and a row per task."""
+    console.print(
+        Text("✓ usable", "bold green") if result.usable else Text("✗ not usable", "bold red"),
+        *map(Text, result.sentences()),
+        sep="\n",
+    )
+    console.print(_set_table(result))
+    wrong = [row for row in result.tasks if row.problems]
+    for row in wrong[:MOST_PROBLEMS]:
+        console.print(_marked("problem", f"{row.task}: {row.problems[0]}"))
+    if wrong:
+        more = f"{len(wrong) - MOST_PROBLEMS:,} more. " if len(wrong) > MOST_PROBLEMS else ""
+        console.print(
+            _marked("note", f"{more}fidm check TASK says more about one task, and what repairs it.")
+        )
+    for note in result.notes:
+        console.print(_marked("note", note))
+    console.print(
+        "Shortest way and best agent in actions. Per choice and per episode: the information about η that is "
+        "expected in a counted choice and in one episode. The last column is the standard error of η after "
+        "one episode; nothing: it would exceed η itself.",
+        style="dim",
+    )
+
+
+def _set_table(result: TaskSetCheck) -> Table:
+    recorded = ("episodes",) if result.n_people is not None else ()
+    table = _table(
+        "task", "states", "shortest", "best agent", "per choice", "per episode", *recorded, "η alone"
+    )
+    table.columns[0].no_wrap = True
+    for row in result.tasks:
+        alone = {"usable": f"±{row.relative_error:.0%}", "tells nothing": "nothing"}.get(row.verdict, "✗")
+        best = f"{row.best_actions:.0f}" if row.best_finishes else "never ends"
+        table.add_row(
+            Text(row.task),
+            f"{row.n_states:,}",
+            "–" if row.fewest_actions is None else f"{row.fewest_actions}",
+            best if row.ends else "no end",
+            f"{row.per_choice:.2g}",
+            f"{row.per_episode:.2g}",
+            *([f"{row.episodes:.2g}"] if recorded else []),
+            Text(alone, {"usable": "green", "tells nothing": "yellow"}.get(row.verdict, "red")),
+        )
+    return table
+
+
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     for i, column in enumerate(columns):
@@ -127,9 +180,14 @@ def _gap(value: float, *, bold: bool = False) -> Text:
 
 
 def _sentence(finding: Finding) -> Table:
-    mark, style = MARKS[finding.level]
+    return _marked(finding.level, f"{finding.says} {finding.advice}".strip())
+
+
+def _marked(level: Level, said: str) -> Table:
+    """A sentence behind the mark of how grave it is."""
+    mark, style = MARKS[level]
     line = Table.grid(padding=(0, 1))
-    line.add_row(Text(mark, style), Text(f"{finding.says} {finding.advice}".strip()))
+    line.add_row(Text(mark, style), Text(said))
     return line
 
 

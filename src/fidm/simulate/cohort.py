@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError, at_least, one_of
-from fidm.model.channels import Channel
+from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.effort import paper_channels
 from fidm.simulate.walker import Habits, Walker, true_rates
 from fidm.tasks.model import TaskModel
@@ -141,6 +141,26 @@ class Truth:
     intercept: float
     slope: float
     shape: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class WideTruth(Truth):
+    """What a channel really is that is conditioned on something else than the moves alone.
+
+    ``slopes`` are those of its whole design, coefficient by coefficient; ``slope`` counts where only the
+    moves are looked at.
+    """
+
+    slopes: tuple[float, ...] = ()
+
+
+def truth_of(channel: Channel, coefficients: Floats, shape: float) -> Truth:
+    """Return what was learned of a channel, the intercept first, as what is to be drawn from."""
+    intercept, *slopes = map(float, coefficients)
+    if channel.design == (LOG_MOVES,):
+        return Truth(intercept, slopes[0], shape)
+    slope = slopes[0] if channel.design[:1] == (LOG_MOVES,) else 0.0
+    return WideTruth(intercept, slope, shape, tuple(slopes))
 
 
 PAPER_TRUTH: Mapping[str, Truth] = {

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fidm.record import plain
-from fidm.tasks.behaviour import choice_probabilities, information, look_ahead
+from fidm.tasks.behaviour import Outlook, choice_probabilities, information, look_ahead
 from fidm.tasks.compile import compile_task
 from fidm.tasks.goals import GoalCheck, Look
 from fidm.tasks.model import TaskModel
@@ -27,6 +27,9 @@ from fidm.types import Normaliser, Values
 
 DETOUR = 1.1
 """A best agent that takes more than so many times the fewest actions gets a warning."""
+
+NOTHING_SAID = 10.0
+"""Beyond tenfold the size of a relative error says nothing."""
 
 Level = Literal["problem", "warning", "note"]
 LEVELS = ("problem", "warning", "note")
@@ -129,7 +132,7 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = {
     ),
     "little_information": (
         "warning",
-        "One sitting tells a person's sensitivity to ±{error:.0%} at best.",
+        "One sitting tells {told} at best.",
         "Let each person do several episodes, or make the task longer.",
     ),
     "cut_off": (
@@ -168,16 +171,15 @@ def task_problems(tasks: TaskSet, solved: Sequence[Values]) -> list[str]:
     for task, values in zip(tasks.tasks, solved, strict=True):
         if values.solved_for == task.fingerprint and task.n_pairs <= QUICK_PAIRS:
             if task not in _PROBLEMS:
-                _PROBLEMS[task] = _quick_problems(task, values)
+                _PROBLEMS[task] = quick_problems(task, Look.at(task, values))
             if _PROBLEMS[task]:
                 wrong.append(f"{task.name} cannot be used: {_PROBLEMS[task][0]} See fidm check.")
     more = [f"{len(wrong) - 3:,} more tasks cannot be used. See fidm check."] if len(wrong) > 3 else []
     return [*wrong[:3], *more]
 
 
-def _quick_problems(task: TaskModel, values: Values) -> tuple[str, ...]:
-    """The problems that the values show by themselves."""
-    look = Look.at(task, values)
+def quick_problems(task: TaskModel, look: Look) -> tuple[str, ...]:
+    """Return the problems that the values show by themselves, but for how much choices tell."""
     goes_well = look.finishes and look.fewest is not None and not look.left_undone
     found = [] if goes_well else [*_way_findings(task, look)]
     for goal in look.goals:
@@ -294,8 +296,10 @@ def _information_findings(best_error: float) -> Iterator[Finding]:
     """How much choices can tell about a person."""
     if not math.isfinite(best_error):
         yield _finding("no_information")
+    elif best_error > NOTHING_SAID:
+        yield _finding("little_information", told="next to nothing about a person's sensitivity")
     elif best_error > 0.5:
-        yield _finding("little_information", error=best_error)
+        yield _finding("little_information", told=f"a person's sensitivity to ±{best_error:.0%}")
 
 
 def _map_findings(task: TaskModel) -> Iterator[Finding]:
@@ -516,11 +520,26 @@ def check_task(
     )
 
 
-def _sensitivity(task: TaskModel, values: Values, eta: float, sitting: int) -> SensitivityCheck:
+def told_in_sitting(
+    task: TaskModel, values: Values, eta: float, sitting: int
+) -> tuple[Outlook, float, float]:
+    """Return what a person does in one sitting, how many actions count, and their information about η."""
     outlook = look_ahead(task, choice_probabilities(task, values, eta), max_steps=sitting)
     counted = outlook.visits * task.counted
-    total = float(counted @ information(task, values, eta))
-    n_counted = float(counted.sum())
+    return outlook, float(counted.sum()), float(counted @ information(task, values, eta))
+
+
+def tells_nothing(task: TaskModel, values: Values, sitting: int) -> bool:
+    """Return whether choices tell nothing about anybody, whatever their sensitivity."""
+    return not any(
+        math.isfinite(_sensitivity(task, values, factor / task.tau, sitting).relative_error)
+        for factor in SENSITIVITY_FACTORS
+        if factor
+    )
+
+
+def _sensitivity(task: TaskModel, values: Values, eta: float, sitting: int) -> SensitivityCheck:
+    outlook, n_counted, total = told_in_sitting(task, values, eta, sitting)
     return SensitivityCheck(
         sensitivity=eta,
         actions=outlook.actions,

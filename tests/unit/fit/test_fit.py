@@ -14,8 +14,10 @@ import pytest
 
 import fidm
 from fidm.channels import Bernoulli, Channel, Gamma, LogNormal, NegativeBinomial, Poisson
+from fidm.fit.effort_alone import fit_effort
 from fidm.fit.fitted import to_dict as fitted_dict
 from fidm.fit.profile import STATUSES
+from fidm.model.effort import without_constants
 from fidm.report.parts import against
 from fidm.simulate.cohort import People
 
@@ -399,11 +401,70 @@ def test_design_columns_by_name():
 
 
 def test_a_design_that_cannot_be_told_apart_is_named():
-    constant = with_segments(cohort(), n_moves=pl.lit(1, dtype=pl.Int32))
-    with pytest.raises(fidm.FitError, match="on log_moves"):
-        fidm.Model(task(), channels=[Gamma("duration", "duration_s")]).fit(constant)
-    fit = fidm.Model(task(), channels=[Gamma("duration", "duration_s", design=())]).fit(constant)
-    assert len(fit.populations["duration"].population.coefficients) == 1
+    doubled = with_segments(cohort(), twice=2 * pl.col("n_moves"))
+    wide = Gamma("duration", "duration_s", design=("n_moves", "twice"))
+    with pytest.raises(fidm.FitError, match=r"on (n_moves|twice), which .* follows from"):
+        fidm.Model(task(), channels=[wide]).fit(doubled)
+
+
+@pytest.mark.parametrize("n", [8, 40])
+@pytest.mark.parametrize("method", ["eb", "mle"])
+def test_a_design_column_that_does_not_vary_is_left_out_with_a_note(n, method):
+    people = with_segments(cohort()[:n], n_moves=pl.lit(3), role=pl.lit("guide"), load=pl.lit(0.25))
+    wide = Gamma("duration", "duration_s", design=("log_moves", "role", "load"))
+    fit = fidm.Model(task(), channels=[wide]).fit(people, method=method)
+    plain = fidm.Model(task(), channels=[Gamma("duration", "duration_s", design=())]).fit(
+        people, method=method
+    )
+    assert fit.channels[0].design == ()
+    assert fit.levels == {}
+    np.testing.assert_array_equal(fit.profile(people).estimate, plain.profile(people).estimate)
+    said = [note for note in fit.warnings if "not conditioned on n_moves, role and load" in note]
+    assert len(said) == 1
+    assert fit_effort(people, [wide], method=method).notes[0] == said[0]
+    other = with_segments(
+        people, n_moves=pl.lit(9), role=pl.lit("other"), load=pl.lit(None, dtype=pl.Float64)
+    )
+    np.testing.assert_array_equal(fit.profile(other).estimate, fit.profile(people).estimate)
+
+
+def test_the_papers_channels_are_learned_where_every_segment_has_as_many_moves(tmp_path):
+    people = with_segments(cohort()[:20], n_moves=pl.lit(3))
+    fit = fidm.Model(task()).fit(people)
+    assert fit.parameters == fidm.Model(task()).fit(cohort()[:20]).parameters
+    said = [note for note in fit.notes if "are not conditioned on n_moves: it is the same" in note]
+    assert len(said) == 1
+    assert said[0].startswith("duration, characters, turns, pause and pause_presence are")
+    fit.save(tmp_path / "fit.json")
+    again = fidm.load_fit(tmp_path / "fit.json", task())
+    assert again.notes == fit.notes
+    np.testing.assert_array_equal(again.profile(people).estimate, fit.profile(people).estimate)
+
+
+def test_only_what_the_channel_is_observed_with_must_vary():
+    odd = pl.int_range(pl.len()) % 2
+    people = with_segments(
+        cohort()[:20],
+        role=pl.when(odd == 0).then(pl.lit("a")).otherwise(pl.lit("b")),
+        duration_s=pl.when(odd == 0).then(pl.col("duration_s")),
+        gap=pl.when(odd == 0).then(pl.lit(1.0)),
+    )
+    some = [
+        Gamma("duration", "duration_s", design=("role",)),
+        NegativeBinomial("turns", "n_turns", design=("role",)),
+    ]
+    fit = fidm.Model(task(), channels=some).fit(people)
+    assert [channel.design for channel in fit.channels] == [(), ("role",)]
+    with pytest.raises(fidm.DataError, match="gap is missing"):
+        fidm.Model(task(), channels=[NegativeBinomial("turns", "n_turns", design=("gap",))]).fit(people)
+
+
+def test_a_design_that_varies_stays_the_very_same():
+    channels = (Gamma("duration", "duration_s"), NegativeBinomial("turns", "n_turns"))
+    found, notes = without_constants(channels, cohort())
+    assert all(one is other for one, other in zip(found, channels, strict=True))
+    assert notes == ()
+    assert without_constants(channels, cohort()[:0])[0] == channels
 
 
 def test_response_times_and_counts_for_every_action():
