@@ -58,7 +58,7 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
             "words": words,
             "row": float(at[:, 0].mean()),
             "column": float(at[:, 1].mean()),
-            "on_floor": symbol not in kind,
+            "on_floor": symbol not in kind or symbol in spec.arrival_symbols,
             "cells": at.tolist(),
         }
         for symbol, words in spec.place_names.items()

@@ -75,7 +75,8 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     ]
     for symbol, name, cells in named:
         at_row, at_column = cells.T
-        on_floor = symbol not in colour  # people walk here: leave the middle of the cell to them
+        # Where people walk the middle of the cell is left to them.
+        on_floor = symbol not in colour or symbol in spec.arrival_symbols
         room = (0.96, 0.34) if on_floor else _room(at_row, at_column)
         text = FittedText(
             ax, float(at_column.mean()), float(at_row.mean()) + 0.36 * on_floor, _wrapped(name), room=room,

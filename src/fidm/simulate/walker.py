@@ -117,10 +117,11 @@ class Floor(NamedTuple):
 
 def _not_walked(spec: TaskSpec) -> list[str]:
     """What of a task walkers do not know: they go and come back four ways, and take things by actions."""
-    arrives = spec.finish is not None and spec.finish.reach == "arrive"
-    arrives |= any(spec.reach_of(name) == "arrive" for name in spec.sections)
-    has = {"diagonal moves": spec.rules.diagonal != "none", "one-way doors": bool(spec.map.one_way)}
-    has["places that are used by arriving"] = arrives
+    has = {
+        "diagonal moves": spec.rules.diagonal != "none",
+        "one-way doors": len(spec.map.one_way) > 0,
+        "places that are used by arriving": len(spec.arrival_symbols) > 0,
+    }
     return [name for name, is_so in has.items() if is_so]
 
 

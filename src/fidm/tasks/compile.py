@@ -364,7 +364,7 @@ def _lay_out(spec: TaskSpec) -> TaskModel:
     if spec.rules.value_flow == "ends":
         live = live[~is_waiting]
 
-    has_extra = any(np.any(use.own) for use in uses) or len(rules.arrivals()) > 0
+    has_extra = any(np.any(use.own) for use in uses) or len(spec.arrival_symbols) > 0
     blocks = []
     for use in uses:
         able = np.array([m for m in live.tolist() if use.outcomes[m] is not None], dtype=np.int64)

@@ -347,7 +347,7 @@ def _door_problems(spec: TaskSpec) -> list[Problem]:
     stuck = np.flatnonzero((grid.neighbour < 0).all(axis=1) & ~ends)
     return [
         Problem(
-            f"has {grid.symbol[grid.row[cell], grid.column[cell]]!r} at column {grid.column[cell] + 1}, "
+            f"has {str(grid.symbol[grid.row[cell], grid.column[cell]])!r} at column {grid.column[cell] + 1}, "
             "a cell that can be walked onto and never left.",
             f"map.drawing, row {grid.row[cell] + 1}",
             hint="Open a way on from there, or turn the one-way door before it.",

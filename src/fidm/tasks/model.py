@@ -263,7 +263,7 @@ class TaskModel:
         """
         reward = self.reward
         if move_cost is not None:
-            if not self.is_move.any():
+            if not self.pays_move_cost.any():
                 raise TaskError(f"{self.name} has no movements, so it has no move cost to change.")
             if not np.isfinite(move_cost):
                 raise TaskError(f"move_cost is {move_cost}; it must be a finite number.")

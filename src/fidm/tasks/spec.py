@@ -195,6 +195,14 @@ class TaskSpec(_Table):
         return self.sections[section].reach or self.rules.reach
 
     @property
+    def arrival_symbols(self) -> frozenset[str]:
+        """The symbols of places that stepping onto them uses."""
+        found = {section.symbol for name, section in self.sections.items() if self.reach_of(name) == "arrive"}
+        if self.finish and self.finish.reach == "arrive":
+            found.add(self.finish.symbol)
+        return frozenset(found)
+
+    @property
     def place_names(self) -> dict[str, str]:
         """What each symbol of the map stands for, walls and floor left out."""
         names = {s.symbol: s.label or name.replace("_", " ") for name, s in self.sections.items()}

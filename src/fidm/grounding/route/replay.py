@@ -96,7 +96,9 @@ class Terrain:
         self.onward = _steps(task, self.move_code)
         self.places = tuple(self.spec.sections)
         self.reach = places_in_reach(task.grid)
-        self._into: list[list[int]] = [[] for _ in self.neighbour]  # the cells a step leads here from
+        # The cells that stepping onto them ends the task, and those from which a step leads to each.
+        self._ending = self.reach[FINISH] if self.is_taken_by_arriving(FINISH) else frozenset[int]()
+        self._into: list[list[int]] = [[] for _ in self.neighbour]
         for cell, ways in enumerate(self.neighbour):
             for there in ways:
                 if there >= 0:
@@ -146,9 +148,8 @@ class Terrain:
 
     def is_taken_by_arriving(self, place: str) -> bool:
         """Whether stepping onto a place uses it, so that no action does."""
-        if place == FINISH:
-            return self.spec.finish is not None and self.spec.finish.reach == "arrive"
-        return place in self.spec.sections and self.spec.reach_of(place) == "arrive"
+        owner = self.spec.finish if place == FINISH else self.spec.sections.get(place)
+        return owner is not None and owner.symbol in self.spec.arrival_symbols
 
     def is_near(self, cells: Collection[int], place: str) -> bool:
         """Whether a place is in reach of one of these cells."""
@@ -194,7 +195,7 @@ class Terrain:
             open_ways = [
                 way
                 for way, there in enumerate(self.neighbour[cell])
-                if there >= 0 and distance[there] == near
+                if there >= 0 and distance[there] == near and (near == 0 or there not in self._ending)
             ]
             way = heading if heading in open_ways else open_ways[0]
             assert way is not None  # noqa: S101 - a cell at distance d has a neighbour at d - 1
@@ -219,6 +220,8 @@ class Terrain:
             found[cell] = 0
         while queue:
             cell = queue.popleft()
+            if cell in self._ending and cell not in goals:
+                continue  # the way on would end the task
             for there in self._into[cell]:
                 if found[there] == FAR:
                     found[there] = found[cell] + 1
