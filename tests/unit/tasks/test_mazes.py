@@ -411,3 +411,12 @@ def test_the_gym_environment_begins_in_any_start():
     gym = pytest.importorskip("fidm.tasks.gym")
     env = gym.TaskEnv(made(), render_mode="ansi")
     assert {int(env.reset(seed=seed)[0]) for seed in range(8)} == set(env.task.starts)
+
+
+def test_simulated_dialogs_are_grounded_on_mazes():
+    changes = (("S#.>G", ".#.>G"), ('starts = "several"', ""), ('bumps = "stay"\n', ""))
+    task = made(MAZE, *changes)
+    talks = simulate_talks(task, 6, seed=1, language="en")
+    grounded = fidm.ground(talks.transcripts, task)
+    assert not follow(TaskSet.of(task), grounded.cohort).fault.any()
+    assert (grounded.cohort.end_state == task.grid.end).all()
