@@ -63,7 +63,8 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     for row, column, down, right in states.doors():
         ax.annotate(
             "", (column + 0.36 * right, row + 0.36 * down), (column - 0.36 * right, row - 0.36 * down),
-            arrowprops={"arrowstyle": "-|>", "color": DOOR, "lw": 1.4, "shrinkA": 0, "shrinkB": 0}, zorder=2,
+            arrowprops={"arrowstyle": "-|>", "color": DOOR, "lw": 1.4, "shrinkA": 0, "shrinkB": 0},
+            zorder=2.5,
         )  # fmt: skip
     ax.set_xticks(np.arange(-0.5, columns), minor=True)
     ax.set_yticks(np.arange(-0.5, rows), minor=True)

@@ -342,7 +342,7 @@ def _task_tables(task: TaskModel, found: TaskCheck, i: int) -> list[dict[str, An
     if task.grid is not None:
         grid = task.grid.grid
         places = []
-        for symbol, said in task.grid.spec.place_names.items():
+        for symbol, said in {**task.grid.spec.place_names, **task.grid.spec.ground_names}.items():
             rows_of, columns_of = (grid.symbol == symbol).nonzero()
             places.append((said, len(rows_of), int(rows_of.min()) + 1, int(columns_of.min()) + 1))
         tables.append(
