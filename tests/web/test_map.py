@@ -126,3 +126,59 @@ def test_a_task_without_a_map_has_no_scene():
     )
     with pytest.raises(fidm.TaskError, match="not drawn"):
         map_scene(task)
+
+
+MAZE = """
+format = 1
+name = "maze"
+title = "A maze"
+[values]
+gamma = 0.9
+tau = 0.01
+[rewards]
+move = -0.1
+target = 1.0
+repeated = -0.5
+non_target = -0.5
+[costs]
+"~" = -0.3
+[map]
+one_way = { ">" = "E" }
+drawing = '''
+S~.
+.>G
+'''
+[sections.goal]
+symbol = "G"
+reach = "arrive"
+[[phases]]
+name = "all"
+targets = ["goal"]
+[rules]
+bumps = "stay"
+diagonal = "free"
+"""
+
+
+def test_mazes_show_doors_prices_bumps_and_diagonal_ways(page):
+    scene = map_scene(fidm.compile_task(fidm.parse_task(MAZE)))
+    page.set_content(HTML.format(css=read_asset("base.css"), js=read_asset("map.js")))
+    page.evaluate("s => { window.svg = fidmMap.draw(s); document.querySelector('main').append(svg); }", scene)
+    expect(page.locator(".door")).to_have_count(1)
+    expect(page.locator(".price")).to_have_count(1)
+    steps = [
+        {"from": 0, "to": 0, "move": True, "way": "N", "colour": "#ff0000"},
+        {"from": 0, "to": 1, "move": True, "way": "E"},
+        {"from": 1, "to": 5, "move": True, "way": "SE"},
+        {"from": 5, "to": 5, "move": False, "way": "PAY"},
+    ]
+    page.evaluate("steps => { window.made = fidmMap.walk(svg, steps); }", steps)
+    bar, crossed = (page.evaluate(f"made[{i}].querySelector('.cross').getAttribute('d')") for i in (0, 3))
+    assert bar == "M27 4L13 4"
+    assert crossed.count("M") == 2
+    ways = page.evaluate(
+        "[1, 2].map(i => made[i].querySelector('.way')).map(l => ['x1','y1'].map(k => +l.getAttribute(k)))"
+    )
+    assert ways[0] == [20, 24]
+    aside = 0.1 * 40 / 2**0.5
+    assert ways[1] == pytest.approx([60 - aside, 20 + aside])

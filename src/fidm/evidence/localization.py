@@ -154,15 +154,19 @@ def _find(tasks: TaskSet, cohort: Cohort, followed: Followed, of_step: NDArray[n
         found.is_known[steps] = task.counted[state]
         found.completes[steps] = _completions(task, task.grid, state, pair, then, of_step[steps])
         cell = state % task.grid.grid.n_cells
-        place = _next_place(cell, found.completes[steps], of_step[steps])
+        way = np.minimum(task.action[pair], len(task.grid.grid.moves) - 1)
+        after = np.where(task.is_move[pair], task.grid.grid.arrival[cell, way], cell)
+        place = _next_place(after, found.completes[steps], of_step[steps])
         walks = np.flatnonzero(task.is_move[pair] & (place != NOWHERE))
-        moved = then[walks] % task.grid.grid.n_cells
         distance, column = _distances(task.grid.grid, place[walks])
         found.before[steps[walks]] = distance[column, cell[walks]]
-        found.after[steps[walks]] = distance[column, moved]
+        found.after[steps[walks]] = distance[column, after[walks]]
         within = _within_reach(task, task.grid)
         found.opportunity[steps] = within[state] != 0
-        found.leaves[steps] = (within[state] & ~within[then]) != 0
+        taken = np.where(
+            task.goal[pair] >= 0, np.int64(1) << np.maximum(task.goal[pair], 0).astype(np.int64), 0
+        )
+        found.leaves[steps] = (within[state] & ~within[then] & ~taken) != 0
     return found
 
 
@@ -188,7 +192,10 @@ def _completions(
 
 
 def _next_place(cell: NDArray[np.int32], completes: Flags, episode: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The cell of the next completion of the same episode, at or after each step; -1 where there is none."""
+    """The cell of the next completion of the same episode, at or after each step; -1 where there is none.
+
+    ``cell`` is where each step led to: what is completed by an action stays where it is.
+    """
     done = np.flatnonzero(completes)
     place = np.full(len(cell), NOWHERE, dtype=np.int64)
     if not len(done):
@@ -202,11 +209,11 @@ def _next_place(cell: NDArray[np.int32], completes: Flags, episode: NDArray[np.i
 
 
 def _distances(grid: Grid, places: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """The fewest moves from each different place to every cell, and the line of each place in it."""
+    """The fewest moves to each different place from every cell, and the line of each place in it."""
     different, line = np.unique(places, return_inverse=True)
     cell, way = np.nonzero(grid.neighbour >= 0)
     size = grid.n_cells
-    links = sparse.csr_array((np.ones(len(cell)), (cell, grid.neighbour[cell, way])), shape=(size, size))
+    links = sparse.csr_array((np.ones(len(cell)), (grid.neighbour[cell, way], cell)), shape=(size, size))
     if not len(different):
         return np.zeros((0, size)), line
     return np.asarray(csgraph.shortest_path(links, unweighted=True, indices=different)), line

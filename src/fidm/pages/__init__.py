@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from fidm.errors import TaskError
-from fidm.grounding.route.replay import Terrain
+from fidm.grounding.route.replay import places_in_reach
+from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
 
 WALL, FLOOR, SHELF, TARGET = "wfst"
@@ -21,8 +22,10 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
 
     ``kinds`` has a text per row of the drawing with a letter per cell (:data:`WALL` and so on); ``cells`` the
     row and column (from 0) of every cell one can stand in, by its number; ``neighbour`` the numbers of the
-    cells to its north, south, east and west, -1 where there is none; ``places`` the cells from which each
-    place is in reach, with ``START``, ``FINISH`` and ``EXIT``; ``labels`` where names stand.
+    cells to its north, south, east and west (and along the diagonals where one can go so), -1 where there is
+    none; ``places`` the cells from which each place is in reach, with ``START``, ``FINISH`` and ``EXIT``;
+    ``labels`` where names stand. ``doors`` (row, column, rows and columns a step goes) and ``prices`` (row,
+    column, how far from a plain step's, 0 to 1) are there where the map has any.
 
     Parameters
     ----------
@@ -49,19 +52,18 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
         owner[spec.finish.symbol] = "FINISH"
     if spec.exit:
         owner[spec.exit.symbol] = "EXIT"
-    labels = []
-    for symbol, words in spec.place_names.items():
-        at_row, at_column = np.nonzero(grid.symbol == symbol)
-        labels.append(
-            {
-                "name": owner.get(symbol, "START"),
-                "words": words,
-                "row": float(at_row.mean()),
-                "column": float(at_column.mean()),
-                "on_floor": symbol not in kind,
-                "cells": [[int(r), int(c)] for r, c in zip(at_row, at_column, strict=True)],
-            }
-        )
+    labels = [
+        {
+            "name": owner.get(symbol, "START"),
+            "words": words,
+            "row": float(at[:, 0].mean()),
+            "column": float(at[:, 1].mean()),
+            "on_floor": symbol not in kind or symbol in spec.arrival_symbols,
+            "cells": at.tolist(),
+        }
+        for symbol, words in spec.place_names.items()
+        for at in task.grid.labelled(symbol)
+    ]
     return {
         "name": task.name,
         "title": spec.title,
@@ -72,8 +74,19 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
         "cells": np.stack([grid.row, grid.column], axis=1).tolist(),
         "neighbour": grid.neighbour.tolist(),
         "actions": list(task.actions),
-        "places": {name: sorted(cells) for name, cells in Terrain(task).reach.items()},
+        "places": {name: sorted(cells) for name, cells in places_in_reach(task.grid).items()},
+        **_ground(task.grid),
     }
+
+
+def _ground(states: GridStates) -> dict[str, Any]:
+    """One-way doors and cells with a price of their own, where a map has any, with row and column."""
+    found: dict[str, Any] = {}
+    if states.spec.map.one_way:
+        found["doors"] = states.doors()
+    if states.spec.costs:
+        found["prices"] = states.prices()
+    return found
 
 
 ASSETS = ("base.css", "map.js")

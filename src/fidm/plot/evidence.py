@@ -17,7 +17,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import Normalize
+from matplotlib.colors import Normalize, to_rgba
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from fidm.errors import DataError
 from fidm.evidence.evidence import IN_DOUBT, Evidence
 from fidm.evidence.localization import SCORES, Localization
 from fidm.fit.profile import number_text
-from fidm.plot.maps import draw_map, lanes
+from fidm.plot.maps import bumps_of, draw_map, lanes
 from fidm.plot.style import (
     INK,
     LESS_HATCH,
@@ -40,7 +40,7 @@ from fidm.plot.style import (
     plain,
     plain_ticks,
 )
-from fidm.tasks.grid import MOVES, GridStates
+from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats
 
@@ -120,7 +120,8 @@ def unexpected_steps(
     """Draw one person's way, the darker the more unexpected each step was; crosses mark other actions.
 
     Steps that do not count (inferred, in doubt and so of weight 0, waiting, or of a person without an η) are
-    thin grey dots. What had a probability of 0 has an ∞ beside it.
+    thin grey dots. What had a probability of 0 has an ∞ beside it. A bump is a bar at the side where the way
+    was not free.
 
     Parameters
     ----------
@@ -155,6 +156,12 @@ def unexpected_steps(
     ((begin, end),) = lanes([passed])
     moved = np.flatnonzero(np.abs(np.diff(passed, axis=0)).sum(axis=1) > 0)
     _draw_ways(begin, end, colours[moved], counts[moved], ax)
+    if task.grid.grid.bumps:
+        here = steps["state"].to_numpy() % task.grid.grid.n_cells
+        rows, bars = bumps_of(task.grid.grid, here, steps["action"].cast(pl.String).to_list())
+        ink = np.where(counts[rows, None], colours[rows], to_rgba(UNCOUNTED))
+        ax.add_collection(LineCollection(list(bars), colors="#555555", linewidths=4.4, zorder=5))
+        ax.add_collection(LineCollection(list(bars), colors=list(ink), linewidths=3.2, zorder=5))
     acted = np.flatnonzero(~steps["is_move"].to_numpy() & steps["action"].is_not_null().to_numpy())
     for which, face in ((acted[counts[acted]], colours), (acted[~counts[acted]], None)):
         colour = "white" if face is None else face[which]
@@ -297,9 +304,7 @@ def _infinite(steps: pl.DataFrame) -> NDArray[np.bool_]:
 def _with_end(grid: GridStates, steps: pl.DataFrame, at: Floats) -> Floats:
     """The places passed, and the one the last step led to if it was a movement."""
     last = steps["action"][-1] if steps.height else None
-    if last not in MOVES:
-        return at
-    cell = int(grid.grid.neighbour[steps["state"][-1] % grid.grid.n_cells, MOVES.index(last)])
+    cell = grid.grid.after(steps["state"][-1] % grid.grid.n_cells, last) if steps.height else -1
     if cell < 0:
         return at
     return np.append(at, [[float(grid.grid.column[cell]), float(grid.grid.row[cell])]], axis=0)

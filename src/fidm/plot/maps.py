@@ -16,11 +16,13 @@ from fidm.errors import TaskError
 from fidm.plot.profiles import FittedText
 from fidm.plot.style import INK, LOOKS, Look, figure_of, ink_on, new_axes, plain, plain_legend
 from fidm.tasks.behaviour import check_own
-from fidm.tasks.grid import MOVES, GridStates
+from fidm.tasks.grid import Grid, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Trace, Values
 
 WALL, FLOOR, SHELF, TARGET = "#d9d9d9", "#ffffff", "#efe6d5", "#f7d08a"
+PRICED, DOOR = "#a8c6dc", "#666666"
+"""Cells whose price is farthest from a plain step's, and the arrows of one-way doors."""
 
 FRAME = "#7a4d00"
 
@@ -34,7 +36,10 @@ FIRST_LANE, LAST_LANE, LANE_GAP = 0.06, 0.44, 0.08
 
 
 def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
-    """Draw the map of a task: walls, floor, sections by name, start, finish and exit.
+    """Draw the map of a task: walls, floor, sections by name, starts, finish and exit.
+
+    Cells with a price of their own are blue, the more so the farther it is from that of a plain step; one-way
+    doors have an arrow.
 
     Parameters
     ----------
@@ -51,15 +56,28 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     for name, section in spec.sections.items():
         colour[section.symbol] = TARGET if name in spec.targets else SHELF
     image = np.array([[to_rgb(colour.get(s, FLOOR)) for s in row] for row in grid.symbol])
+    for row, column, share in states.prices():
+        plain_floor = image[row, column]
+        image[row, column] = plain_floor + (0.3 + 0.7 * share) * (np.array(to_rgb(PRICED)) - plain_floor)
     ax.imshow(image, interpolation="none", zorder=0)
+    for row, column, down, right in states.doors():
+        ax.annotate(
+            "", (column + 0.36 * right, row + 0.36 * down), (column - 0.36 * right, row - 0.36 * down),
+            arrowprops={"arrowstyle": "-|>", "color": DOOR, "lw": 1.4, "shrinkA": 0, "shrinkB": 0},
+            zorder=2.5,
+        )  # fmt: skip
     ax.set_xticks(np.arange(-0.5, columns), minor=True)
     ax.set_yticks(np.arange(-0.5, rows), minor=True)
     ax.grid(which="minor", color="#f2f2f2", linewidth=0.6, zorder=1)
     ax.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
     target = {spec.place_names[spec.sections[name].symbol] for name in spec.targets}
-    for symbol, name in spec.place_names.items():
-        at_row, at_column = np.nonzero(grid.symbol == symbol)
-        on_floor = symbol not in colour  # people walk here: leave the middle of the cell to them
+    named = [
+        (symbol, name, at) for symbol, name in spec.place_names.items() for at in states.labelled(symbol)
+    ]
+    for symbol, name, cells in named:
+        at_row, at_column = cells.T
+        # Where people walk the middle of the cell is left to them.
+        on_floor = symbol not in colour or symbol in spec.arrival_symbols
         room = (0.96, 0.34) if on_floor else _room(at_row, at_column)
         text = FittedText(
             ax, float(at_column.mean()), float(at_row.mean()) + 0.36 * on_floor, _wrapped(name), room=room,
@@ -77,6 +95,8 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
 
 def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None = None) -> Axes:
     """Draw the ways people took: direction by arrows, revisits side by side, actions as numbers.
+
+    A bump is a short bar at the side where the way was not free; several at the same place are one.
 
     Parameters
     ----------
@@ -96,13 +116,16 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
     handles = []
     passed = []
     for trace in walks:
-        cells = [states.cell(state) for state in trace.state.tolist()]
+        cells = states.way_of(
+            trace.state.tolist(), [task.actions[action] for action in trace.action.tolist()]
+        )
         passed.append(np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2))
     apart = min(0.42, 0.84 / max(len(walks) - 1, 1))  # the numbers of all stay in their cell
     for i, (trace, (begin, end)) in enumerate(zip(walks, lanes(passed), strict=True)):
         look = LOOKS[i % len(LOOKS)]
         if len(begin):
             _draw_way(begin, end, look, ax)
+        _draw_bumps(task, trace, look, ax)
         aside = np.array([apart * (i - (len(walks) - 1) / 2), 0.0])
         _number_actions(task, trace, passed[i] + aside, look, ax)
         handles.append(Line2D([], [], color=look.colour, linewidth=2, linestyle=look.line))
@@ -189,7 +212,7 @@ def lanes(ways: Sequence[NDArray[np.float64]]) -> list[tuple[NDArray[np.float64]
     out = FIRST_LANE + gap * np.array(lane, dtype=np.float64)
     laid, first = [], 0
     for passed, step, moved in moves:
-        right = np.stack([-step[moved, 1], step[moved, 0]], axis=1)
+        right = np.stack([-step[moved, 1], step[moved, 0]], axis=1) / np.hypot(*step[moved].T)[:, None]
         shift = right * out[first : first + len(moved), None]
         laid.append((passed[moved] + shift, passed[moved + 1] + shift))
         first += len(moved)
@@ -229,12 +252,35 @@ def _draw_way(begin: NDArray[np.float64], end: NDArray[np.float64], look: Look, 
         ax.plot(*place, look.marker, color=look.colour, ms=size, mec="white", mew=0.7, zorder=6)
 
 
+def bumps_of(
+    grid: Grid, cells: NDArray[np.int64], names: Sequence[str | None]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return which steps are bumps, and the bars across the sides where the way is not free, [n, 2, 2]."""
+    rows, bars = [], []
+    for i, (cell, name) in enumerate(zip(cells.tolist(), names, strict=True)):
+        if name is not None and cell >= 0 and grid.after(cell, name) == cell:
+            right, down = grid.direction(name)
+            x, y = grid.column[cell] + 0.44 * right, grid.row[cell] + 0.44 * down
+            rows.append(i)
+            bars.append([(x - 0.16 * down, y + 0.16 * right), (x + 0.16 * down, y - 0.16 * right)])
+    return np.array(rows, dtype=np.int64), np.array(bars, dtype=np.float64).reshape(-1, 2, 2)
+
+
+def _draw_bumps(task: TaskModel, trace: Trace, look: Look, ax: Axes) -> None:
+    states = _grid(task)
+    if states.grid.bumps:
+        before = trace.state[: len(trace)].astype(np.int64)
+        cells = np.where(before < states.end, before % states.grid.n_cells, -1)
+        _, bars = bumps_of(states.grid, cells, [task.actions[action] for action in trace.action.tolist()])
+        ax.add_collection(LineCollection(list(bars), colors=[look.colour], linewidths=2.6, zorder=5))
+
+
 def _number_actions(task: TaskModel, trace: Trace, passed: NDArray[np.float64], look: Look, ax: Axes) -> None:
     """Number what was done on the way (buying, paying) in the order it was done, cell by cell."""
     done: dict[tuple[float, float], list[str]] = {}
-    number = 0
+    number, moves = 0, _grid(task).grid.moves
     for i, action in enumerate(trace.action.tolist()):
-        if task.actions[action] not in MOVES:
+        if task.actions[action] not in moves:
             number += 1
             x, y = passed[min(i, len(passed) - 1)].tolist()
             done.setdefault((x, y), []).append(str(number))

@@ -245,7 +245,7 @@ def _legend(states: GridStates) -> Columns:
     return Columns(
         [
             Text.assemble((symbol, "bold"), f" {name}{' (target)' if symbol in targets else ''}")
-            for symbol, name in states.spec.place_names.items()
+            for symbol, name in {**states.spec.place_names, **states.spec.ground_names}.items()
         ],
         padding=(0, 3),
     )

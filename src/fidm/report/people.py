@@ -31,7 +31,6 @@ from fidm.pages import map_scene
 from fidm.present.numbers import DIGITS, flag_text, percent_text, rounded
 from fidm.report import parts as words
 from fidm.report.opening import Key, Known
-from fidm.tasks.grid import MOVES
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress
 
@@ -145,10 +144,11 @@ def _cells(cohort: Cohort, task: Sequence[TaskModel]) -> dict[str, NDArray[np.in
         size, end = one.grid.grid.n_cells, one.grid.end
         for found, state in ((cell, cohort.state.astype(np.int64)), (after, following)):
             found[mine] = np.where((state[mine] >= 0) & (state[mine] < end), state[mine] % size, -1)
-        for i in np.flatnonzero(mine & (following < 0) & (cell >= 0)).tolist():  # nobody recorded the end
+        is_last = mine & ((following < 0) | (following == end)) & (cell >= 0)
+        for i in np.flatnonzero(is_last).tolist():  # nobody recorded the end, or a movement led to it
             name = one.actions[cohort.action[i]] if cohort.action[i] >= 0 else ""
-            to = int(one.grid.grid.neighbour[cell[i], MOVES.index(name)]) if name in MOVES else int(cell[i])
-            after[i] = to
+            there = one.grid.grid.after(int(cell[i]), name)
+            after[i] = cell[i] if there < 0 and following[i] < 0 else there
     return {"cell": cell, "next_cell": after}
 
 

@@ -39,7 +39,7 @@ from fidm.report.parts import (
     with_interval,
 )
 from fidm.tasks.check import TaskCheck, check_task
-from fidm.tasks.grid import MOVES
+from fidm.tasks.grid import DIAGONALS, MOVES
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.types import Omission, Values, kept_omissions, omission
@@ -165,6 +165,7 @@ MOST_SPLITS = 12
 """A column with more different values than this is no table of groups."""
 
 COMPASS = "On the map N is up, S is down, E is right and W is left."
+DIAGONAL_COMPASS = "NE is up right, SE is down right, SW is down left and NW is up left."
 
 
 def overview(opened: Opened) -> dict[str, Any]:
@@ -313,6 +314,8 @@ def _task_words(task: TaskModel, found: TaskCheck) -> list[str]:
     ]
     if task.grid is not None and set(MOVES) <= set(task.actions):
         said.append(COMPASS)
+        if set(DIAGONALS) <= set(task.actions):
+            said.append(DIAGONAL_COMPASS)
     return said
 
 
@@ -339,7 +342,7 @@ def _task_tables(task: TaskModel, found: TaskCheck, i: int) -> list[dict[str, An
     if task.grid is not None:
         grid = task.grid.grid
         places = []
-        for symbol, said in task.grid.spec.place_names.items():
+        for symbol, said in {**task.grid.spec.place_names, **task.grid.spec.ground_names}.items():
             rows_of, columns_of = (grid.symbol == symbol).nonzero()
             places.append((said, len(rows_of), int(rows_of.min()) + 1, int(columns_of.min()) + 1))
         tables.append(

@@ -21,6 +21,7 @@ from fidm.errors import DataError, at_least, one_of
 from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.effort import paper_channels
 from fidm.simulate.walker import Habits, Walker, true_rates
+from fidm.tasks.behaviour import first_state
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
@@ -67,7 +68,8 @@ class SoftmaxWalker:
 
     def run(self, truth: Floats, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
         """Return the states and actions of a person whose log η comes first in ``truth``."""
-        return self.walk(self.model.start, float(np.exp(truth[0])), wrong, rng.random((most, 3)))
+        start = first_state(self.model.starts, rng)
+        return self.walk(start, float(np.exp(truth[0])), wrong, rng.random((most, 3)))
 
 
 def choose(offsets: NDArray[np.int64], q: Floats, row: NDArray[Any], eta: Floats, draw: Floats) -> Any:
@@ -223,7 +225,7 @@ def simulate_cohort(
     n : int
         How many people.
     seed : int
-        The same seed gives the same people.
+        The same seed gives the same people. It also draws where they begin in a task with several starts.
     people : People, optional
         How they differ.
     max_steps : int

@@ -140,6 +140,12 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = {
         "Walkable cells that cannot be reached from the start: {places}.",
         "Open a way to them or draw them as walls.",
     ),
+    "several_starts": (
+        "note",
+        "An episode may begin in {n} places: numbers of actions are means over them, and what is said of the "
+        "best agent holds from each.",
+        "",
+    ),
     "sensitive": (
         "note",
         "{broken} of the {of} settings of temperature and move cost around the task's own cannot be used: "
@@ -208,8 +214,13 @@ def find(
 
 
 def move_cost(task: TaskModel) -> float | None:
-    """Return what a movement pays; None where the task has no movements."""
-    return float(task.reward[task.is_move][0]) if task.is_move.any() else None
+    """Return what a plain movement pays; None where the task has no such movements."""
+    plain = np.flatnonzero(task.pays_move_cost)
+    if task.move_extra is None or not len(plain):
+        return float(task.reward[plain[0]]) if len(plain) else None
+    besides = task.move_extra[plain]
+    first = int(np.argmin(besides != 0))  # one that does nothing but move, if there is any
+    return float(task.reward[plain[first]] - besides[first])
 
 
 def wander_bonus(task: TaskModel) -> float:
@@ -303,7 +314,9 @@ def _information_findings(best_error: float) -> Iterator[Finding]:
 
 
 def _map_findings(task: TaskModel) -> Iterator[Finding]:
-    """Cells of the map that nobody can get to."""
+    """Cells of the map that nobody can get to, and several that an episode may begin in."""
+    if task.also_starts:
+        yield _finding("several_starts", n=len(task.starts))
     cells = task.grid.grid.cut_off if task.grid is not None else ()
     if len(cells):
         places = "; ".join(f"row {row + 1}, column {column + 1}" for row, column in cells[:4])
@@ -325,17 +338,20 @@ def _repairs(task: TaskModel, look: Look) -> Finding:
 
 
 def _changes(task: TaskModel, look: Look) -> list[tuple[str, TaskModel]]:
-    """The usual changes to a task that does not work, each with its name."""
+    """The usual changes to a task that does not work, each with its name; bumps get a price of their own."""
     changes: list[tuple[str, TaskModel]] = []
     cost = move_cost(task)
     stands_still = len(look.loop) == 1 and not task.is_move[look.loop[0]]
-    if stands_still and task.grid is not None and task.horizon is None and cost:
+    if task.grid is not None and task.horizon is None and cost:
         spec, fine = task.grid.spec, round(-5.0 * abs(cost), 12)
-        rewards = spec.rewards.model_copy(update={"repeated": fine, "non_target": fine})
-        changed = compile_task(spec.model_copy(update={"rewards": rewards})).with_settings(
-            gamma=task.gamma, tau=task.tau, move_cost=cost, normaliser=task.normaliser
-        )
-        changes.append((f"repeated = {fine:g} with non_target = {fine:g}", changed))
+        fines: list[tuple[str, ...]] = [("repeated", "non_target")] if stands_still else []
+        fines += [("bump",)] if spec.rules.bumps == "stay" else []
+        for names in fines:
+            rewards = spec.rewards.model_copy(update=dict.fromkeys(names, fine))
+            changed = compile_task(spec.model_copy(update={"rewards": rewards})).with_settings(
+                gamma=task.gamma, tau=task.tau, move_cost=cost, normaliser=task.normaliser
+            )
+            changes.append((" with ".join(f"{name} = {fine:g}" for name in names), changed))
     if task.normaliser != "mean":
         changes.append(('normaliser = "mean"', task.with_settings(normaliser="mean")))
     for factor in (0.5, 0.2, 0.1):

@@ -67,13 +67,13 @@ class TaskModel:
     normaliser : {"sum", "mean", "max"}
         The soft maximum :func:`fidm.solve` uses unless told otherwise.
     start : int
-        The state every episode begins in.
+        The state every episode begins in; of several, the first.
     goals : tuple of str
         The names of what is to be achieved; empty where the task names none.
     goal : int array [K]
         Which goal a pair achieves, or -1.
     is_move : bool array [K]
-        Whether a pair is a plain movement, whose cost the task check varies.
+        Whether a pair is a movement; the task check varies what movements cost, see ``move_extra``.
     counted : bool array [S]
         Whether actions in this state enter the likelihood.
     handover : int array [S]
@@ -84,6 +84,11 @@ class TaskModel:
         Place, progress and phase of each state, where the task was drawn as a map.
     horizon : int or None
         The number of steps an episode lasts, where it is limited.
+    also_starts : tuple of int
+        The other states an episode may begin in.
+    move_extra : float array [K] or None
+        What a movement pays besides the task's move cost, such as the target it arrives at; NaN where it pays
+        a price of its own instead (a costly cell). None where every movement pays the move cost alone.
     """
 
     name: str
@@ -106,13 +111,18 @@ class TaskModel:
     states: tuple[str, ...] = ()
     grid: GridStates | None = field(default=None, repr=False)
     horizon: int | None = None
+    also_starts: tuple[int, ...] = ()
+    move_extra: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         _check_numbers(self.gamma, self.tau, self.normaliser)
         for name in _ARRAYS:
             object.__setattr__(self, name, read_only(getattr(self, name)))
-        if not 0 <= self.start < self.n_states:
-            raise TaskError(f"start is {self.start}, but the task has {self.n_states} states.")
+        if self.move_extra is not None:
+            object.__setattr__(self, "move_extra", read_only(self.move_extra))
+        for start in self.starts:
+            if not 0 <= start < self.n_states:
+                raise TaskError(f"start is {start}, but the task has {self.n_states} states.")
         if self.states and len(self.states) != self.n_states:
             raise TaskError(f"{len(self.states)} state names for {self.n_states} states.")
 
@@ -247,14 +257,18 @@ class TaskModel:
         move_cost: float | None = None,
         normaliser: Normaliser | None = None,
     ) -> TaskModel:
-        """Return the same task with another discount, temperature, move cost or normaliser."""
+        """Return the same task with another discount, temperature, move cost or normaliser.
+
+        The move cost is what plain movements pay; movements with a price of their own keep it.
+        """
         reward = self.reward
         if move_cost is not None:
-            if not self.is_move.any():
+            if not self.pays_move_cost.any():
                 raise TaskError(f"{self.name} has no movements, so it has no move cost to change.")
             if not np.isfinite(move_cost):
                 raise TaskError(f"move_cost is {move_cost}; it must be a finite number.")
-            reward = np.where(self.is_move, float(move_cost), self.reward)
+            besides = 0.0 if self.move_extra is None else self.move_extra
+            reward = np.where(self.pays_move_cost, float(move_cost) + besides, self.reward)
         return replace(
             self,
             reward=reward,
@@ -298,6 +312,7 @@ class TaskModel:
             states=(),
             grid=None,
             horizon=int(horizon),
+            move_extra=None if self.move_extra is None else np.tile(self.move_extra, horizon),
         )
 
     # ------------------------------------------------------------------ looking inside
@@ -316,6 +331,16 @@ class TaskModel:
     def n_pairs(self) -> int:
         """The number of legal state-action pairs K."""
         return len(self.action)
+
+    @property
+    def starts(self) -> tuple[int, ...]:
+        """The states an episode may begin in."""
+        return (self.start, *self.also_starts)
+
+    @property
+    def pays_move_cost(self) -> NDArray[np.bool_]:
+        """Which pairs are movements that pay the task's move cost, not a price of their own, [K]."""
+        return self.is_move if self.move_extra is None else self.is_move & ~np.isnan(self.move_extra)
 
     @property
     def pair_state(self) -> NDArray[np.int32]:
@@ -417,6 +442,8 @@ class TaskModel:
         if self not in _FINGERPRINTS:  # a task of twenty million choices takes a second
             digest = hashlib.sha256()
             digest.update(repr((self.gamma, self.tau, self.normaliser, self.start, self.actions)).encode())
+            if self.also_starts:
+                digest.update(repr(self.also_starts).encode())
             for name in _ARRAYS:
                 array = getattr(self, name)
                 digest.update(f"{name}{array.dtype.str}{array.shape}".encode())

@@ -215,7 +215,7 @@ const fidmPerson = (() => {
   function mapOf(view, steps, scene, about) {
     const map = fidmMap.draw(scene, { label: `Map: the way of ${about.person.id}, the darker the more unexpected` });
     const ways = steps.map((row) => ({
-      from: row.cell ?? -1, to: row.next_cell ?? -1, move: row.move,
+      from: row.cell ?? -1, to: row.next_cell ?? -1, move: row.move, way: row.action,
       colour: row.known ? fidmMap.heat(row.unexpectedness, about.top) : fidmMap.UNCOUNTED,
     }));
     fidmMap.walk(map, ways).forEach((group, i) => {
@@ -231,6 +231,12 @@ const fidmPerson = (() => {
     if (steps.some((row) => !row.known)) key.append(el("span", "swatch uncounted"), el("span", "", "not counted"));
     if (steps.some((row) => !row.move)) key.append(el("span", "", "✕ an action that is no movement"));
     if (steps.some((row) => row.move)) key.append(el("span", "", "N is up, S down, E right, W left"));
+    if (steps.some((row) => row.move && row.action.length === 2)) {
+      key.append(el("span", "", "NE is up right, SE down right, SW down left, NW up left"));
+    }
+    if (steps.some((row) => row.move && row.cell !== null && row.cell === row.next_cell)) {
+      key.append(el("span", "", "┃ a bump: the way was not free"));
+    }
     return el("figure", "", map, el("figcaption", "", key));
   }
 
