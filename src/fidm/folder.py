@@ -41,7 +41,7 @@ from fidm.model.gaps import learners_of
 from fidm.record import Record, hash_cohort, hash_values, read_record
 from fidm.simulate.twin import SIMULATION
 from fidm.talk import Transcripts
-from fidm.tasks.compile import load_task
+from fidm.tasks.compile import load_tasks
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress, SkipBad
 
@@ -266,7 +266,7 @@ def study_channels(study: Study) -> tuple[Channel, ...] | None:
 
 def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]:
     """Return the tasks with these names or files, or else those that study.toml names."""
-    tasks = tuple(load_task(name) for name in task) or study.load_tasks()
+    tasks = tuple(one for name in task for one in load_tasks(name)) or study.load_tasks()
     if not tasks:
         raise DataError(
             'names no task in study.toml. Add it there (tasks = ["NAME"]), or give '

@@ -133,7 +133,9 @@ class _Line:
 
     def inputs(self, name: str) -> list[Path]:
         """The files and folders that a step is made from."""
-        study = [self.folder / "study.toml", self.folder / "tasks"]
+        tasks = [one for one in read_manifest(self.folder).tasks if one not in builtin_tasks()]
+        beside = [one for one in tasks if not one.startswith("tasks/")]
+        study = [self.folder / one for one in ("study.toml", "tasks", *beside)]
         found = [path for one in TABLES for path in self.folder.glob(f"{one}*")]
         given = given_tables(self.folder).values()
         is_grounded = (self.folder / GROUNDED).is_file()

@@ -207,7 +207,7 @@ def find(
 
 def move_cost(task: TaskModel) -> float | None:
     """Return what a movement pays; None where the task has no movements."""
-    return float(task.reward[task.is_move][0]) if task.is_move.any() else None
+    return task.move_cost
 
 
 def wander_bonus(task: TaskModel) -> float:
