@@ -175,8 +175,8 @@ class _Line:
         return "fit.json was made by fidm fit, and is used as it is"
 
     def no_map(self, _memory: _Memory) -> str | None:
-        """Say that a task has no map, which anchors need."""
-        if all(task.grid is not None for task in self.opened.tasks):
+        """Say that a task has neither map nor coordinates, which anchors need."""
+        if all(task.has_places for task in self.opened.tasks):
             return None
         return "the task is not drawn as a map"
 

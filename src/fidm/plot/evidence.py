@@ -567,7 +567,7 @@ def localization(result: Localization, *, paper: Mapping[str, Mapping[str, float
     """
     figure = Figure(figsize=(13, 3.8), layout="constrained")
     panels = (("auc", "AUC within a person", 0.5), ("enrichment", "enrichment in the top tenth", 1.0))
-    anchors = list(NAMES)
+    anchors = [anchor for anchor in NAMES if anchor in result.anchors]
     for ax, (number, title, chance) in zip(figure.subplots(1, 2), panels, strict=True):
         for i, score in enumerate(SCORES):
             rows = {row["anchor"]: row for row in result.table.iter_rows(named=True) if row["score"] == score}
