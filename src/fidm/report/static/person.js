@@ -230,7 +230,7 @@ const fidmPerson = (() => {
     const key = el("div", "key", el("span", "", "unexpectedness, −log π"), scale);
     if (steps.some((row) => !row.known)) key.append(el("span", "swatch uncounted"), el("span", "", "not counted"));
     if (steps.some((row) => !row.move)) key.append(el("span", "", "✕ an action that is no movement"));
-    if (steps.some((row) => row.move)) key.append(el("span", "", "N is up, S down, E right, W left"));
+    if (map.fidmScene.kinds && steps.some((row) => row.move)) key.append(el("span", "", "N is up, S down, E right, W left"));
     return el("figure", "", map, el("figcaption", "", key));
   }
 
