@@ -14,9 +14,22 @@ NONE_CHOSEN = 1
 """The exit code of ``select`` if every point is degenerate."""
 
 
-def list_tasks() -> None:
-    """List the tasks that come with fidm."""
+def list_tasks(path: Path | None = None) -> None:
+    """List the tasks that come with fidm, or those in a file.
+
+    Parameters
+    ----------
+    path
+        A file of tasks (.parquet); by default the tasks that come with fidm are listed.
+    """
+    from fidm.present.task import show_kept
     from fidm.registry import TASKS
+
+    if path is not None:
+        from fidm.tasks.compile import load_tasks
+
+        show_kept(load_tasks(path), page())
+        return
 
     rows = []
     for name in TASKS.names():
@@ -51,10 +64,12 @@ def copy(name: str, path: Path) -> None:
 def show(task: str, *, out: Path | None = None, completed: str = "", phase: str | None = None) -> None:
     """Draw a task's map and what it is worth to stand in each place.
 
+    Of a task that was not drawn as a map, print what each state is worth, and where one can go from there.
+
     Parameters
     ----------
     task
-        The name of a built-in task, or the path of a task file.
+        The name of a built-in task, the path of a task file, or FILE.parquet#NAME for a task of several.
     out
         Also write the picture to this file; .png, .svg or .pdf.
     completed
@@ -62,31 +77,36 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
     phase
         The active phase; the first by default.
     """
-    from fidm.present.task import show_map
-    from fidm.tasks.compile import compile_task
+    from fidm.present.task import show_map, show_states
+    from fidm.tasks.compile import load_task
     from fidm.tasks.solve import solve
-    from fidm.tasks.spec import read_task
 
     if out is not None:
         from fidm.plot.save import require_format
 
         require_format(out)
-    spec = read_task(task)
     with progress_bar("solving"):
-        model = compile_task(spec)
-        if model.grid is None:
-            raise TaskError("has no map to show.", source=task)
+        model = load_task(task)
         values = solve(model)
     done = tuple(filter(None, (name.strip() for name in completed.split(","))))
     console = page()
-    show_map(spec, model.grid, values.v[model.grid.states_of(done, phase)], console, done=done, phase=phase)
+    if model.grid is not None:
+        worth = values.v[model.grid.states_of(done, phase)]
+        show_map(model.grid, worth, console, done=done, phase=phase)
+    else:
+        if done or phase is not None:
+            what = (
+                "was not drawn as a map: it has no targets and no phases. Leave out --completed and --phase."
+            )
+            raise TaskError(what, source=task)
+        show_states(model, values, console)
     if out is not None:
         from matplotlib.figure import Figure
 
         from fidm.plot.maps import value_field
         from fidm.plot.save import save_figure
 
-        rows, columns = model.grid.grid.shape
+        rows, columns = (12, 12) if model.grid is None else model.grid.grid.shape
         figure = Figure(figsize=(0.45 * columns, 0.42 * rows))
         value_field(model, values, completed=done, phase=phase, ax=figure.subplots())
         save_figure(figure, [out])
@@ -101,6 +121,8 @@ def check(
 ) -> int:
     """Say whether a task can be used, with numbers and in words.
 
+    Of a file of several tasks, print a row each; FILE.parquet#NAME is one of them in full.
+
     Exit code 0: usable. 1: not usable. 2: the task could not be read.
 
     Parameters
@@ -112,18 +134,26 @@ def check(
     vary
         Also solve the task for other temperatures and move costs.
     """
-    from fidm.present.task import show_check
+    from fidm.present.task import show_check, show_checks
     from fidm.tasks.check import check_task
-    from fidm.tasks.compile import load_task
+    from fidm.tasks.compile import load_tasks
 
     with progress_bar("solving") as bars:
-        model = load_task(task)
-        result = check_task(model, vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
+        models = load_tasks(task)
+        results = []
+        for done, model in enumerate(models):
+            if len(models) > 1:
+                bars.step("checking tasks", done, len(models))
+            say = None if len(models) > 1 else lambda done, of: bars.step("solving", done, of)
+            results.append(check_task(model, vary=vary and len(models) == 1, on_progress=say))
     if json:
-        print_json(result.to_dict())
+        found = [result.to_dict() for result in results]
+        print_json(found[0] if len(found) == 1 else found)
+    elif len(results) == 1:
+        show_check(results[0], page())
     else:
-        show_check(result, page())
-    return 0 if result.usable else 1
+        show_checks(results, page(), source=task)
+    return 0 if all(result.usable for result in results) else 1
 
 
 def select(

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from fidm.errors import Problem, TaskError, count, few, meant
+from fidm.errors import Problem, TaskError, count, few, meant, remedy
 from fidm.files import whole_file
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import MAX_ACTIONS, MAX_REWARD, MAX_STATES, Pairs, find_moves
@@ -163,8 +163,8 @@ def pick_task(path: str | Path) -> TaskModel:
         said = f"has no task {name!r}." if name else f"holds {len(found):,} tasks; say which one is meant."
         example = next(iter(found))
         raise TaskError(
-            f"{said} {meant([name], found)} Name one as {file.name}#{example}, or read all with "
-            "fidm.load_tasks.",
+            f"{said} {meant([name], found)} Name one: {file.name}#{example}"
+            + remedy(", or read all with fidm.load_tasks.", "."),
             source=str(file),
         )
     return found[name]

@@ -51,7 +51,10 @@ const fidmMap = (() => {
     const ground = svg.appendChild(node("g", { class: "ground" }));
     const owners = new Map();
     for (const one of scene.labels) for (const [r, c] of one.cells) owners.set(r * scene.columns + c, one.name);
-    if (!scene.kinds) places(scene, ground);
+    if (!scene.kinds) {
+      svg.style.maxWidth = `${Math.max(240, 1.6 * width)}px`; // a few places need no whole page
+      places(scene, ground);
+    }
     for (let row = 0; scene.kinds && row < scene.rows; row += 1) {
       for (let column = 0; column < scene.columns; column += 1) {
         const place = row * scene.columns + column;
