@@ -129,7 +129,7 @@ def named_codes(
     lost = pl.col(column).is_null() & pl.col("_name").is_not_null()
     if twice.height:
         same = named.join(twice.select("_task", "_name"), on=["_task", "_name"], how="semi")
-        what = f"Several {column}s of the task have this name."
+        what = f"Several {'actions' if column == 'action' else 'states'} of the task have this name."
         say(found, source, same, pl.col(column).is_null(), what, "Give their numbers, or other names.")
         named_once = named.join(twice.select("_task", "_name"), on=["_task", "_name"], how="anti")
         _say_unknown_names(found, source, named_once.filter(lost), column, book)

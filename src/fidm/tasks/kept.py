@@ -257,7 +257,7 @@ def _column_problems(table: pl.DataFrame) -> list[Problem]:
         return [Problem("is missing.", f"column {name}", hint=hint) for name in missing]
     if not table.height:
         return [Problem("has no rows.", "the table")]
-    if "format" in table.columns and (others := set(table["format"].unique()) - {FORMAT}):
+    if "format" in table.columns and (others := set(table["format"].unique()) - {FORMAT, None}):
         return [Problem(f"is {others.pop()!r}; this version of fidm reads {FORMAT}.", "format")]
     problems = []
     for name, kind in table.schema.items():
@@ -286,7 +286,10 @@ def _kind_words(kind: Any) -> str:
 def _rows(table: pl.DataFrame) -> Iterator[_Row]:
     """Every row; lists are cut out of one array per column."""
     height = table.height
-    plain = {name: table[name].to_list() if name in table.columns else [None] * height for name in PLAIN}
+    plain = {
+        name: table[name].cast(kind).to_list() if name in table.columns else [None] * height
+        for name, kind in PLAIN.items()
+    }
     names = {name: table[name].to_list() if name in table.columns else [None] * height for name in NAMES}
     cut = {
         name: _cut(table[name], kind) if name in table.columns else ([None] * height, set[int]())
