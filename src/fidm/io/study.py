@@ -368,8 +368,8 @@ class StudyWriter:
     ) -> None:
         self.folder = Path(folder)
         self.overwrite, self.gone, self.kept = overwrite, tuple(gone), tuple(kept)
-        odd = [task for task in tasks if not isinstance(task, str | Path | TaskModel)]
-        if odd or isinstance(tasks, str | TaskModel):
+        is_one = isinstance(tasks, str | TaskModel)
+        if is_one or not all(isinstance(task, str | Path | TaskModel) for task in tasks):
             raise DataError(
                 "tasks must be a list of built-in names, of paths of task files, or of TaskModels."
             )
