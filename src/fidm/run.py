@@ -48,6 +48,7 @@ from fidm.present.experiments import with_ends
 from fidm.present.summary import write_summary
 from fidm.registry import LANGUAGES, SEAMS
 from fidm.report.report import NAME, write_report
+from fidm.tasks.kept import split_name
 from fidm.tasks.spec import builtin_tasks, builtin_text
 from fidm.types import Progress, leave_out
 
@@ -134,8 +135,8 @@ class _Line:
     def inputs(self, name: str) -> list[Path]:
         """The files and folders that a step is made from."""
         tasks = [one for one in read_manifest(self.folder).tasks if one not in builtin_tasks()]
-        beside = [one for one in tasks if not one.startswith("tasks/")]
-        study = [self.folder / one for one in ("study.toml", "tasks", *beside)]
+        beside = [self.folder / split_name(one)[0] for one in tasks if not one.startswith("tasks/")]
+        study = [self.folder / "study.toml", self.folder / "tasks", *beside]
         found = [path for one in TABLES for path in self.folder.glob(f"{one}*")]
         given = given_tables(self.folder).values()
         is_grounded = (self.folder / GROUNDED).is_file()

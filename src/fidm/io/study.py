@@ -33,8 +33,8 @@ from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import excluded_people, natural, refusal, without
 from fidm.io.sheets import SUFFIXES, read_table, table_columns
 from fidm.io.tables import Tasks, build, tables_of
-from fidm.tasks.compile import load_tasks
-from fidm.tasks.kept import require_keepable, save_tasks
+from fidm.tasks.compile import load_task, load_tasks
+from fidm.tasks.kept import require_keepable, save_tasks, split_name
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
 from fidm.tasks.stack import TaskSet
@@ -373,6 +373,10 @@ class StudyWriter:
             raise DataError(
                 "tasks must be a list of built-in names, of paths of task files, or of TaskModels."
             )
+        tasks = [
+            load_task(task) if not isinstance(task, TaskModel) and split_name(task)[1] else task
+            for task in tasks
+        ]
         self._made = [task for task in tasks if isinstance(task, TaskModel)]
         if self._made:
             require_keepable(TaskSet.of(self._made).tasks, source=str(self.folder))

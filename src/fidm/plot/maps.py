@@ -302,7 +302,7 @@ def _number_actions(task: TaskModel, trace: Trace, spots: NDArray[np.float64], l
         is_way = (
             task.actions[action] in MOVES
             if task.grid is not None
-            else task.is_move[task.pair(int(trace.state[i]), action)]
+            else action >= 0 and task.is_move[task.pair(int(trace.state[i]), action)]
         )
         if not is_way:
             number += 1

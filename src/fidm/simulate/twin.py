@@ -49,7 +49,6 @@ from fidm.simulate.talk import SEVEN_FORMATS, simulate_talks
 from fidm.simulate.walker import Habits
 from fidm.talk import Transcript
 from fidm.tasks.compile import load_task
-from fidm.tasks.kept import names_kept
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats
 
@@ -223,8 +222,7 @@ def simulate_study(
             "clinic": asdict(plan.clinic),
         },
     )
-    tally = _Tally(plan.clinic)
-    named = [model if names_kept(task) else task if isinstance(task, str) else Path(task)]
+    tally, named = _Tally(plan.clinic), [task if isinstance(task, str) else Path(task)]
     with writing(target), whole_folder(target, replaced=lambda: _replaced(target, overwrite)) as place:
         with ExitStack() as open_files:
             # The study's tables are the last to appear, where its dialogs and its truth already are.
