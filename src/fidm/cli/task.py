@@ -22,10 +22,10 @@ def list_tasks(path: Path | None = None) -> None:
     path
         A file of tasks (.parquet); by default the tasks that come with fidm are listed.
     """
-    from fidm.present.task import show_kept
     from fidm.registry import TASKS
 
     if path is not None:
+        from fidm.present.task import show_kept
         from fidm.tasks.compile import load_tasks
 
         show_kept(load_tasks(path), page())
