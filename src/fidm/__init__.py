@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from fidm.talk import Transcript, Transcripts, Turn
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
-    from fidm.tasks.compile import TaskRules, compile_task, load_task
+    from fidm.tasks.compile import TaskRules, compile_task, load_task, load_tasks
+    from fidm.tasks.kept import save_tasks
     from fidm.tasks.model import TaskModel
     from fidm.tasks.solve import solve
     from fidm.tasks.spec import TaskSpec, builtin_tasks, builtin_text, parse_task, read_task
@@ -110,6 +111,7 @@ __all__ = [
     "ground",
     "load_fit",
     "load_task",
+    "load_tasks",
     "localize",
     "make_cohort",
     "parse_task",
@@ -117,6 +119,7 @@ __all__ = [
     "read",
     "read_cohort",
     "read_task",
+    "save_tasks",
     "simulate_choices",
     "simulate_cohort",
     "simulate_study",
@@ -177,8 +180,9 @@ _HOMES = {
     "fidm.talk": ["Transcript", "Transcripts", "Turn"],
     "fidm.tasks.behaviour": ["choice_probabilities", "walk"],
     "fidm.tasks.check": ["TaskCheck", "check_task"],
+    "fidm.tasks.compile": ["TaskRules", "compile_task", "load_task", "load_tasks"],
+    "fidm.tasks.kept": ["save_tasks"],
     "fidm.tasks.together": ["TaskSetCheck", "check_tasks"],
-    "fidm.tasks.compile": ["TaskRules", "compile_task", "load_task"],
     "fidm.tasks.model": ["TaskModel"],
     "fidm.tasks.solve": ["solve"],
     "fidm.tasks.spec": ["TaskSpec", "builtin_tasks", "builtin_text", "parse_task", "read_task"],

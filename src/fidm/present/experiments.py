@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fidm.errors import count, listed
-from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization
+from fidm.evidence.localization import FEWEST, SAID, Localization
 from fidm.experiments.calibrate import Calibration
 from fidm.experiments.comparison import HOW_TO_READ, Comparison
 from fidm.experiments.matched import FEATURES, Matched
@@ -414,7 +414,7 @@ RATES = (
 def show_localization(found: Localization, level: float, console: Console) -> None:
     """Print how well unexpectedness points at detours and at targets passed by."""
     header = ["", "this study", "Q gap alone", "paper"]
-    for anchor, among in DENOMINATORS.items():
+    for anchor, among in found.anchors.items():
         row, control = found.row(anchor), found.row(anchor, "q_gap")
         paper = LOCALIZATION.get(anchor, {})
         console.print(f"\n[bold]{SAID[anchor]}[/], among {among}", soft_wrap=True)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from fidm.errors import FidmError, count
+from fidm.errors import FidmError, count, few
 from fidm.grounding.review.apply import read_proposed
 from fidm.grounding.review.audit import Agreement, AuditScore, agreements, audits, score_audit
 from fidm.grounding.review.trail import Trail
@@ -41,6 +41,7 @@ from fidm.report.parts import (
 from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import DIAGONALS, MOVES
 from fidm.tasks.model import TaskModel
+from fidm.tasks.sketch import Sketch
 from fidm.tasks.solve import solve
 from fidm.types import Omission, Values, kept_omissions, omission
 
@@ -174,7 +175,7 @@ def overview(opened: Opened) -> dict[str, Any]:
     said = [
         f"{count(len(cohort), 'participant')} with {count(cohort.n_episodes, 'episode')}, "
         f"{count(cohort.n_steps, 'step')} and {count(cohort.n_segments, 'segment')} of speech; "
-        f"{'task' if len(known.tasks) == 1 else 'tasks'}: {', '.join(task.name for task in known.tasks)}."
+        f"{'task' if len(known.tasks) == 1 else 'tasks'}: {few(task.name for task in known.tasks)}."
     ]
     if opened.is_simulated:
         said.append(
@@ -271,7 +272,12 @@ def _groups(opened: Opened) -> dict[str, Any] | None:
 
 
 def task_section(opened: Opened) -> dict[str, Any]:
-    """Return what the check says of every task, with its map and its values."""
+    """Return what the check says of every task, with its map and its values.
+
+    Of more than :data:`MOST_DETAILED` tasks it is a row each, and the maps of the first few.
+    """
+    if len(opened.known.tasks) > MOST_DETAILED:
+        return _many_tasks(opened)
     said: list[str] = []
     tables, figures = [], []
     for i, task in enumerate(opened.known.tasks):
@@ -291,17 +297,61 @@ def task_section(opened: Opened) -> dict[str, Any]:
                     table=f"places-{i}",
                 )
             )
-            figures.append(
-                figure(
-                    f"value-{i}",
-                    f"What places are worth at the start of {task.name}",
-                    value_field(task, values),
-                    alt=f"Map of {task.name}; darker or lighter cells are worth more at the start.",
-                    table=f"values-{i}",
-                )
-            )
+        if task.has_places:
+            figures.append(_value_figure(task, values, i))
             tables.append(_value_table(task, values, i))
     return section("task", "Task", said, tables=tables, figures=figures)
+
+
+def _value_figure(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
+    return figure(
+        f"value-{i}",
+        f"What places are worth at the start of {task.name}",
+        value_field(task, values),
+        alt=f"Map of {task.name}; darker or lighter cells are worth more at the start.",
+        table=f"values-{i}",
+    )
+
+
+MOST_DETAILED, MOST_DRAWN = 6, 3
+"""Each of more tasks than this has a row and not tables of its own, and so many of them are drawn."""
+
+
+def _many_tasks(opened: Opened) -> dict[str, Any]:
+    """What the check says of many tasks: a row each, what was found, and the first maps."""
+    tasks, checks = opened.known.tasks, []
+    for i, task in enumerate(tasks):
+        if opened.asked.on_progress:
+            opened.asked.on_progress("checking tasks", i, len(tasks))
+        checks.append(check_task(task, vary=False))
+    unusable = [one.task for one in checks if not one.usable]
+    said = [f"{count(len(tasks), 'task')}, of which {len(tasks) - len(unusable):,} can be used."]
+    if unusable:
+        said.append(f"Not usable: {few(unusable)}. The findings say why.")
+    rows = [
+        (one.task, "yes" if one.usable else "no", one.n_states, one.n_actions, one.n_pairs,
+         one.fewest_actions, one.gamma, one.tau)
+        for one in checks
+    ]  # fmt: skip
+    columns = [text_column("task"), text_column("usable"), column("states"), column("actions"),
+               column("choices", "legal choices"), column("fewest", "fewest actions to the end"),
+               column("gamma"), column("tau")]  # fmt: skip
+    found = [
+        (one.task, finding.level, in_one_way(f"{finding.says} {finding.advice}".strip()))
+        for one in checks
+        for finding in one.findings
+        if finding.level != "note"
+    ]
+    tables = [table("tasks", "Tasks", columns, rows)]
+    if found:
+        heads = [text_column("task"), text_column("level"), text_column("finding")]
+        tables.append(table("findings", "What the checks found", heads, found))
+    figures = []
+    for i, task in [(i, task) for i, task in enumerate(tasks) if task.has_places][:MOST_DRAWN]:
+        values = solve(task)
+        figures.append(_value_figure(task, values, i))
+        tables.append(_value_table(task, values, i))
+    return section("task", "Tasks", said, tables=tables, figures=figures)
 
 
 def _task_words(task: TaskModel, found: TaskCheck) -> list[str]:
@@ -365,8 +415,22 @@ def _place_names(task: TaskModel) -> dict[str, str]:
 
 
 def _value_table(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
-    """What each cell is worth at the start."""
-    assert task.grid is not None  # noqa: S101
+    """What each cell, or each place of a task with coordinates, is worth at the start."""
+    if task.grid is None:
+        sketch = Sketch.of(task)
+        known, first = np.unique(sketch.place, return_index=True)
+        places = [
+            (task.describe(state), *task.coordinates[state].tolist(), float(values.v[state]))
+            for state in first[known >= 0].tolist()
+            if task.coordinates is not None
+        ]
+        return table(
+            f"values-{i}",
+            f"What standing in each place of {task.name} is worth at the start",
+            [text_column("place"), column("x"), column("y"), column("value")],
+            places,
+            note="In units of reward, in the first state at each place.",
+        )
     grid, worth = task.grid.grid, values.v[task.grid.states_of()]
     cells = zip((grid.row + 1).tolist(), (grid.column + 1).tolist(), worth.tolist(), strict=True)
     return table(

@@ -230,8 +230,8 @@ const fidmPerson = (() => {
     const key = el("div", "key", el("span", "", "unexpectedness, −log π"), scale);
     if (steps.some((row) => !row.known)) key.append(el("span", "swatch uncounted"), el("span", "", "not counted"));
     if (steps.some((row) => !row.move)) key.append(el("span", "", "✕ an action that is no movement"));
-    if (steps.some((row) => row.move)) key.append(el("span", "", "N is up, S down, E right, W left"));
-    if (steps.some((row) => row.move && row.action.length === 2)) {
+    if (map.fidmScene.kinds && steps.some((row) => row.move)) key.append(el("span", "", "N is up, S down, E right, W left"));
+    if (map.fidmScene.kinds && steps.some((row) => row.move && row.action.length === 2)) {
       key.append(el("span", "", "NE is up right, SE down right, SW down left, NW up left"));
     }
     if (steps.some((row) => row.move && row.cell !== null && row.cell === row.next_cell)) {
