@@ -227,20 +227,18 @@ class Rules:
         return program, replay(program, context.terrain, context.position, told=context.told)
 
     def _changed(self, read: Read) -> Iterator[tuple[str, Sequence[Instruction]]]:
-        context = read.draft.context
+        context, clauses = read.draft.context, [*read.clauses]
         for doubt in FLIPPABLE:
             if doubt in read.draft.doubts:
                 other = Draft(context, frozenset({doubt}))
-                yield "flipped", self._anew(other, read.clauses)
+                yield "flipped", self._anew(other, clauses)
         yield from nearby(read.base.said, read.tokens)
-        for i in range(len(read.clauses) if len(read.clauses) <= MOST_CLAUSES else 0):
-            turned = [replace(clause, tokens=[*clause.tokens]) for clause in read.clauses]
-            if any(token.kind == "NOT" for token in turned[i].tokens):
-                continue  # what is denied in so many words is never done
-            turned[i].dead = "" if turned[i].dead else "not"
-            yield "clause", self._anew(Draft(context), turned)
+        for i, clause in enumerate(clauses if len(clauses) <= MOST_CLAUSES else ()):
+            if "NOT" not in clause.kinds:  # what is denied in so many words is never done
+                turned = [*clauses[:i], clause.otherwise(), *clauses[i + 1 :]]
+                yield "clause", self._anew(Draft(context), turned)
 
-    def _anew(self, draft: Draft, clauses: Sequence[Clause]) -> list[Instruction]:
+    def _anew(self, draft: Draft, clauses: list[Clause]) -> list[Instruction]:
         draft.read(clauses, *self._reader(draft.context))
         return self._settled(draft)
 

@@ -12,12 +12,12 @@ import re
 import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import (
     AfterValidator,
@@ -76,8 +76,7 @@ _CLAUSE = re.compile(r"[\s，,。.！!？?、；;：:]+")
 _SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*", re.UNICODE)
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word or expression of a text."""
 
     kind: str  # its class
@@ -325,7 +324,7 @@ class Vocabulary:
         if len(where) == len(plain):
             return self._unspaced(plain)
         found = self._unspaced("".join(plain[i] for i in where))
-        return [replace(token, start=where[token.start], end=where[token.end - 1] + 1) for token in found]
+        return [token._replace(start=where[token.start], end=where[token.end - 1] + 1) for token in found]
 
     def says(self, text: str, expressions: Iterable[str]) -> bool:
         """Whether a text, already in normal form, has one of these expressions; words only as a whole."""
@@ -372,7 +371,7 @@ class Vocabulary:
         if not names:
             return tokens
         return [
-            replace(token, kind="SAY", value="")
+            token._replace(kind="SAY", value="")
             if token.kind == "PLACE" and text[token.start : token.end] in names and _is_address(tokens, i)
             else token
             for i, token in enumerate(tokens)
@@ -487,12 +486,12 @@ def _headed(tokens: list[Token], text: str) -> list[Token]:
         before = [one.kind for one in found[-2:]]
         if token.kind == "PLACE" and before == ["PLACE", "OF"]:
             del found[-1]
-            found[-1] = replace(found[-1], end=token.end)
+            found[-1] = found[-1]._replace(end=token.end)
         elif token.kind != "PLACE" or before[-1:] != ["PLACE"] or _is_list(tokens, i, before):
             found.append(token)
         elif _is_compound(text, found[-1], token):
             heads = text.endswith(" of", found[-1].start, found[-1].end)
-            found[-1] = replace(found[-1] if heads else token, start=found[-1].start, end=token.end)
+            found[-1] = (found[-1] if heads else token)._replace(start=found[-1].start, end=token.end)
         else:
             found.append(token)
     return found
