@@ -212,8 +212,12 @@ class Rules:
     def others(self, read: Read) -> Iterator[Candidate]:
         """Yield readings close to that of the grammar that lead elsewhere."""
         known = {tuple(read.base.done.actions)}
-        context = read.draft.context
-        for change, said in self._changed(read):
+        context, heard = read.draft.context, {read.base.said}
+        for change, changed in self._changed(read):
+            said = tidy(changed)
+            if said in heard:
+                continue  # most clauses that are turned change nothing
+            heard.add(said)
             program, done = self._done(said, read.tokens, context)
             if tuple(done.actions) not in known:
                 known.add(tuple(done.actions))

@@ -370,9 +370,10 @@ class Vocabulary:
         names = self.language.endearments
         if not names:
             return tokens
+        kinds = [token.kind for token in tokens]
         return [
             token._replace(kind="SAY", value="")
-            if token.kind == "PLACE" and text[token.start : token.end] in names and _is_address(tokens, i)
+            if token.kind == "PLACE" and text[token.start : token.end] in names and _is_address(kinds, i)
             else token
             for i, token in enumerate(tokens)
         ]
@@ -501,18 +502,15 @@ _MARK = frozenset({BREAK, STOP, QUESTION})
 _THANKING = frozenset({"SAY", "FRESH", "TAG", "THEN"})
 
 
-def _is_address(tokens: Sequence[Token], i: int) -> bool:
+def _is_address(kinds: Sequence[str], i: int) -> bool:
     """Whether a word between two marks is no thing: what stands beside it says itself what is to be done."""
-    before, after = [token.kind for token in tokens[:i]], [token.kind for token in tokens[i + 1 :]]
-    if (before and before[-1] not in _MARK) or (after and after[0] not in _MARK):
-        pauses = bool(_MARK.intersection(before, after))
-        return (
-            not pauses and not after and "PLACE" in before and before[-1] == "PLACE" and "AND" not in before
-        )
-    last = next((j for j in range(i - 2, -1, -1) if before[j] in _MARK), -1)
-    left = [kind for kind in before[last + 1 :] if kind not in _MARK]
-    end = next((j for j in range(1, len(after)) if after[j] in _MARK), len(after))
-    right = [kind for kind in after[1:end] if kind not in _MARK]
+    n = len(kinds)
+    if (i and kinds[i - 1] not in _MARK) or (i + 1 < n and kinds[i + 1] not in _MARK):
+        return i > 0 and i + 1 == n and kinds[i - 1] == "PLACE" and "AND" not in kinds[:i]
+    last = next((j for j in range(i - 2, -1, -1) if kinds[j] in _MARK), -1)
+    left = [kind for kind in kinds[last + 1 : i] if kind not in _MARK]
+    end = next((j for j in range(i + 2, n) if kinds[j] in _MARK), n)
+    right = [kind for kind in kinds[i + 2 : end] if kind not in _MARK]
     return any(_is_full(side) for side in (left, right)) or (bool(left) and _THANKING.issuperset(left))
 
 
