@@ -43,7 +43,7 @@ from fidm.grounding.route.program import (
 )
 from fidm.grounding.route.replay import DOUBTFUL, Replay, replay
 from fidm.grounding.rules import confidence, opinion
-from fidm.grounding.rules.confidence import Candidate, compare, notice
+from fidm.grounding.rules.confidence import MOST_CLAUSES, Candidate, compare, nearby, notice
 from fidm.grounding.rules.draft import Draft
 from fidm.grounding.rules.frames import FRAMES, Frame, in_frame, on_map
 from fidm.grounding.rules.grammar import Clause, Grammar, cut_clauses, grammar_of
@@ -59,7 +59,6 @@ from fidm.grounding.rules.language import (
     load_language,
     vocabulary_of,
 )
-from fidm.grounding.rules.nearby import MOST_CLAUSES, nearby
 from fidm.grounding.rules.opinion import Looked, Opinion, look
 from fidm.grounding.rules.overlay import Overlay, load_overlay
 from fidm.tasks.spec import TaskSpec
@@ -79,6 +78,12 @@ OPEN = DENIED | {"undecided", "place_unused", "ambiguous_place", "named_aside", 
 
 REREAD = "reread"
 """The doubt that another reading than that of the grammar was taken."""
+
+TOO_LONG = "too_long"
+"""The doubt that more was said than is read as a whole; it stays, however probable the reading may be."""
+
+MOST_WORDS = 2_000
+"""So many words and marks of a segment are read; the time that takes may grow with their square."""
 
 SURE = 0.85
 """The probability from which on a reading needs no review; of new authors 95 % of them are right."""
@@ -185,14 +190,15 @@ class Rules:
         """Read a segment with the grammar, ask what may be wrong with that, and what else it may be."""
         vocabulary, grammar = self._reader(context)
         plain = vocabulary.language.normal(segment.text)
-        tokens = vocabulary.cut(plain)
+        said = vocabulary.cut(plain)
+        tokens = said[:MOST_WORDS]
         clauses = cut_clauses(tokens, plain)
         draft = Draft(context)
         draft.read(clauses, vocabulary, grammar)
-        if len(draft.steps) > MAX_INSTRUCTIONS:
-            draft.doubt("too_long")
-        said = self._settled(draft)
-        base = _candidate("", said, *self._done(said, tokens, context), tokens, context)
+        if len(draft.steps) > MAX_INSTRUCTIONS or len(said) > MOST_WORDS:
+            draft.doubt(TOO_LONG)
+        steps = self._settled(draft)
+        base = _candidate("", steps, *self._done(steps, tokens, context), tokens, context)
         self._doubts(draft, base, tokens, plain)
         noticed = notice(draft.doubts, clauses, tokens, base.program)
         return Read(draft, tuple(tokens), tuple(clauses), base, noticed, look(tokens, plain))
@@ -319,7 +325,7 @@ class Rules:
         if OPEN.intersection(doubts):  # one of them at most is meant
             probable = probable / max(1.0, probable.sum())
         sure = float(probable[first])
-        if sure >= self.sure and not (DOUBTFUL | OPEN).intersection(doubts):
+        if sure >= self.sure and TOO_LONG not in doubts and not (DOUBTFUL | OPEN).intersection(doubts):
             doubts = ()
         elif not doubts:
             doubts = ("unsure",)
