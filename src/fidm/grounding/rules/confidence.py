@@ -6,8 +6,9 @@ words alone speak for (:mod:`fidm.grounding.rules.opinion`), and how it compares
 The log odds are a sum over small decision trees (gradient boosting). They were learned on phrasings that
 nobody had seen who wrote the rules (``scripts/confidence.py``) and stand in ``confidence.json``.
 
-Readings close to that of the grammar are one thing less, one more, another use of a place, another clause. Most
-wrong readings are nearly right: something told of was taken for an instruction, a correction was not seen, a thing asked for was not recognised as such. Each of these is undone once; which reading is the most
+Readings close to that of the grammar are one thing less, one more, another use of a place, another clause.
+Most wrong readings are nearly right: something told of was taken for an instruction, a correction was not
+seen, a thing asked for was not recognised as such. Each of these is undone once; which reading is the most
 probable one is decided like everything else.
 """
 

@@ -248,7 +248,7 @@ _BETWEEN = frozenset({"SAY", "FRESH", "IT", "POLITE", "OF", "SOME", "NUMBER", "U
 
 
 Reading = tuple[list[Token], bool, list[Found], list[Token]]
-"""Words of a clause that act, whether an object of theirs is unknown, what was found, and what fits no rule."""
+"""Acting words of a clause; whether an object of theirs is unknown; what was found; what fits no rule."""
 
 
 @dataclass(slots=True)
