@@ -76,11 +76,11 @@ DENIED = frozenset({"not_in_reach", "not_there"})
 OPEN = DENIED | {"undecided", "place_unused", "ambiguous_place", "named_aside", "where_to"}
 """Doubts that leave open what was meant, however probable the reading may be."""
 
+LASTING = OPEN | {"too_long"}
+"""Doubts that stay, however probable the reading may be."""
+
 REREAD = "reread"
 """The doubt that another reading than that of the grammar was taken."""
-
-TOO_LONG = "too_long"
-"""The doubt that more was said than is read as a whole; it stays, however probable the reading may be."""
 
 MOST_WORDS = 2_000
 """So many words and marks of a segment are read; the time that takes may grow with their square."""
@@ -196,7 +196,7 @@ class Rules:
         draft = Draft(context)
         draft.read(clauses, vocabulary, grammar)
         if len(draft.steps) > MAX_INSTRUCTIONS or len(said) > MOST_WORDS:
-            draft.doubt(TOO_LONG)
+            draft.doubt("too_long")
         steps = self._settled(draft)
         base = _candidate("", steps, *self._done(steps, tokens, context), tokens, context)
         self._doubts(draft, base, tokens, plain)
@@ -325,7 +325,7 @@ class Rules:
         if OPEN.intersection(doubts):  # one of them at most is meant
             probable = probable / max(1.0, probable.sum())
         sure = float(probable[first])
-        if sure >= self.sure and TOO_LONG not in doubts and not (DOUBTFUL | OPEN).intersection(doubts):
+        if sure >= self.sure and not (DOUBTFUL | LASTING).intersection(doubts):
             doubts = ()
         elif not doubts:
             doubts = ("unsure",)
