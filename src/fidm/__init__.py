@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fidm.experiments.compare import compare
     from fidm.experiments.comparison import Comparison
     from fidm.fit.averaged import average_profiles, profile_draws
-    from fidm.fit.choices import fit_choices
+    from fidm.fit.choices import ChoicesFit, fit_choices
     from fidm.fit.draws import Draws
     from fidm.fit.effort_alone import EffortFit, fit_effort
     from fidm.fit.factorized import Model
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ChoicesFit",
     "Cohort",
     "Comparison",
     "DataError",
@@ -140,7 +141,7 @@ _HOMES = {
     "fidm.experiments.compare": ["compare"],
     "fidm.experiments.comparison": ["Comparison"],
     "fidm.fit.averaged": ["average_profiles", "profile_draws"],
-    "fidm.fit.choices": ["fit_choices"],
+    "fidm.fit.choices": ["ChoicesFit", "fit_choices"],
     "fidm.fit.draws": ["Draws"],
     "fidm.fit.effort_alone": ["EffortFit", "fit_effort"],
     "fidm.fit.factorized": ["Model"],
