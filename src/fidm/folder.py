@@ -160,7 +160,8 @@ class StudyFolder:
                 )
             return fit, said
         learners, part = self.part()
-        alone, channels = "", self.channels or paper_channels()
+        silent = self.channels is None and not learners.n_segments  # nothing was said that could be missing
+        alone, channels = "", () if silent else self.channels or paper_channels()
         try:
             with naming_study(self.path, learners):
                 fit, failures = fit_learnable(self.tasks, learners, channels)
