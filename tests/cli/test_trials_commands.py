@@ -65,7 +65,13 @@ def test_learning_of_a_study(study, capsys):
     assert found["experiment"] == "learning"
     assert [row["n_people"] for row in found["result"]["group"]] == [PEOPLE] * 3
     assert found["result"]["unit"] == "block"
-    for name in ("learning.json", "learning.csv", "learning-people.csv", "learning-slopes.csv", "learning-trend.csv"):
+    for name in (
+        "learning.json",
+        "learning.csv",
+        "learning-people.csv",
+        "learning-slopes.csv",
+        "learning-trend.csv",
+    ):
         assert (study / "results" / name).stat().st_size > 0
     assert main(["learning", str(study), "--by", "date"]) == 0
     out = capsys.readouterr().out

@@ -1,4 +1,4 @@
-r"""How action sensitivity changes over blocks of episodes: learning curves and trends, per person and for all.
+r"""How action sensitivity changes over blocks of episodes: curves and trends, per person and for all.
 
 *Blocks* are the values of a column of the episodes, or follow from a rule (:class:`.shared.Blocks`).
 
@@ -120,9 +120,12 @@ class Learning:
         said = "no trend: too few people"
         if self.trend.height:
             row = self.trend.row(0, named=True)
-            said = f"η × {row['factor']:.2f} ({row['factor_low']:.2f} to {row['factor_high']:.2f}) per {self.unit}"
+            ends = f"{row['factor_low']:.2f} to {row['factor_high']:.2f}"
+            said = f"η × {row['factor']:.2f} ({ends}) per {self.unit}"
         n = self.slopes.height
-        return f"Learning({count(n, 'participant')}, {count(self.group.height, 'block')} by {self.by!r}; {said})"
+        return (
+            f"Learning({count(n, 'participant')}, {count(self.group.height, 'block')} by {self.by!r}; {said})"
+        )
 
 
 @plain_algebra
@@ -351,7 +354,9 @@ class _Observed:
             value, se = trend.lines(person, self.blocks.at[self.block[self.told]])
             reach = stats.norm.ppf(0.5 + 0.5 * self.level) * se
             found[:, self.told] = np.exp([value, value - reach, value + reach])
-        return pl.DataFrame(dict(zip(("line", "line_low", "line_high"), found, strict=True)), nan_to_null=True)
+        return pl.DataFrame(
+            dict(zip(("line", "line_low", "line_high"), found, strict=True)), nan_to_null=True
+        )
 
     def slopes(self, cohort: Cohort, trend: Changed | None) -> pl.DataFrame:
         """Everybody's change per unit."""

@@ -4,12 +4,12 @@
 lasts an episode, such as an easy maze or a slow first choice, would be in both halves otherwise and count as
 the person's. Other halves of whole episodes can be asked for: the first against the last ones, random ones,
 or blocks that a column or a rule names, dealt in turn. Where people have one episode, their segments are
-dealt (``halves="segments"``); every step goes with its segment. In episodes whose steps do not say which segment they belong to, runs of three counted steps are
-dealt instead. Each half is estimated alone by maximum likelihood, with the population values of one fit for
-both; shrunken halves are pulled to the same centre, the more the less they hold, which distorts the
-correlation. With r the correlation of the halves (log η, θ), the full-length reliability is Spearman and
-Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the spread of full-length estimates, the
-standard error of measurement is SD·√(1 − ρ).
+dealt (``halves="segments"``); every step goes with its segment. In episodes whose steps do not say which
+segment they belong to, runs of three counted steps are dealt instead. Each half is estimated alone by maximum
+likelihood, with the population values of one fit for both; shrunken halves are pulled to the same centre, the
+more the less they hold, which distorts the correlation. With r the correlation of the halves (log η, θ), the
+full-length reliability is Spearman and Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the
+spread of full-length estimates, the standard error of measurement is SD·√(1 − ρ).
 
 People whose estimate is infinite in a half (every choice a best one) are left out of r, and with them the
 most consistent people, so ρ of η says little where they are many. The rank correlation keeps them, in the
@@ -609,14 +609,18 @@ def episode_halves(cohort: Cohort, halves: str, seed: int) -> tuple[Integers, st
         ]
         return np.concatenate([np.zeros(0, np.int64), *draws]) % 2, f"random halves of episodes (seed {seed})"
     if halves == "first-last":
-        return Blocks.of(cohort, "halves").of_episode, "the first against the last half of everybody's episodes"
+        return Blocks.of(
+            cohort, "halves"
+        ).of_episode, "the first against the last half of everybody's episodes"
     blocks = Blocks.of(cohort, halves)
     names = blocks.names
     if len(names) < 2:
         raise DataError(f"{halves} puts all episodes into one block; two halves are needed.")
     dealt = np.where(blocks.of_episode < 0, -1, blocks.of_episode % 2)
     lost = int((dealt < 0).sum())
-    how = f"{halves} {names[0]} against {names[1]}" if len(names) == 2 else f"blocks by {halves} dealt in turn"
+    how = (
+        f"{halves} {names[0]} against {names[1]}" if len(names) == 2 else f"blocks by {halves} dealt in turn"
+    )
     return dealt, how + (f"; {count(lost, 'episode')} in no block" if lost else "")
 
 

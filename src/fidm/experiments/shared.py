@@ -335,7 +335,11 @@ class Blocks:
         else:
             columns = [name for name in cohort.episodes.columns if name not in ("episode", "task")]
             rules = f"'every 10' (episodes), {', '.join(map(repr, PARTS))}"
-            has = f"Episodes have {', '.join(map(repr, columns))}." if columns else "Episodes have no columns of their own."
+            has = (
+                f"Episodes have {', '.join(map(repr, columns))}."
+                if columns
+                else "Episodes have no columns of their own."
+            )
             raise DataError(
                 f"{by!r} is neither a column of the episodes nor a rule. {has} Rules: {rules}. "
                 f"{meant([by], [*columns, *PARTS])}".rstrip()
@@ -351,7 +355,9 @@ class Blocks:
 def episode_ranks(cohort: Cohort) -> tuple[Integers, Integers]:
     """Return the place of each episode among its person's, from 0, and how many these are, [E] each."""
     sizes = np.diff(cohort.episode_offsets)
-    return np.arange(cohort.n_episodes) - np.repeat(cohort.episode_offsets[:-1], sizes), np.repeat(sizes, sizes)
+    return np.arange(cohort.n_episodes) - np.repeat(cohort.episode_offsets[:-1], sizes), np.repeat(
+        sizes, sizes
+    )
 
 
 def _named_blocks(cohort: Cohort, by: str) -> Blocks:

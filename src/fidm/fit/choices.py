@@ -82,9 +82,12 @@ class ChoicesFit:
         return {name: plain(value) for name, value in said.items()}
 
     def __repr__(self) -> str:
-        prior = "" if self.prior is None else f", log η {self.prior.mean:.2f} ± {self.prior.sd:.2f} among people"
+        n = int(self.table["n"].sum())
+        prior = (
+            "" if self.prior is None else f", log η {self.prior.mean:.2f} ± {self.prior.sd:.2f} among people"
+        )
         return (
-            f"ChoicesFit({count(self.table.height, 'participant')}, {count(self.table['n'].sum(), 'choice')}; "
+            f"ChoicesFit({count(self.table.height, 'participant')}, {count(n, 'choice')}; "
             f"method={self.method!r}, lapse rate {self.lapse:.3g}{prior}; "
             f"log-likelihood {self.log_likelihood:.2f})\n{self.table}"
         )
@@ -202,9 +205,7 @@ class _Estimated:
     marginal: Floats
 
 
-def _estimate(
-    choices: Choices, method: str, lapse: float | None, level: float, workers: int
-) -> _Estimated:
+def _estimate(choices: Choices, method: str, lapse: float | None, level: float, workers: int) -> _Estimated:
     prior, rate, rate_se = None, 0.0 if lapse is None else lapse, math.nan
     if method == "eb" or lapse is None:
         if not len(choices.row):
@@ -309,5 +310,7 @@ def _people(participant: ArrayLike | None, n: int) -> tuple[pl.Series, NDArray[n
         raise DataError(f"{names.null_count()} choices have no participant.")
     known = names.unique(maintain_order=True)
     places = pl.DataFrame({"participant": known}).with_row_index("place")
-    owner = pl.DataFrame({"participant": names}).join(places, on="participant", how="left", maintain_order="left")
+    owner = pl.DataFrame({"participant": names}).join(
+        places, on="participant", how="left", maintain_order="left"
+    )
     return known, owner["place"].to_numpy().astype(np.int64)

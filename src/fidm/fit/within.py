@@ -116,13 +116,13 @@ class Changed(Regressed):
         How many people were observed under several conditions; as of paired differences, the degrees of
         freedom of tests are these less the number of changes.
     fixed, fixed_covariance : float array [F], [F, F]
-        The numbers that are the same for all: the mean in the middle of the conditions, the changes divided by
+        The numbers that are the same for all: the mean in the middle of the conditions, the changes times
         ``scale`` [C], and what else a channel needs; and their covariance.
     middle : float array [C]
         The conditions' mean.
     own, own_covariance : float array [P, 2] and [P, 2, 2], or None
-        Everybody's level in the middle and their change times ``scale``, m + a and γ + b, under the best model
-        with b, and what is not known of them; None with several contrasts.
+        Everybody's level in the middle and their change times ``scale``, m + a and γ + b, under the best
+        model with b, and what is not known of them; None with several contrasts.
     lapse : float
         The lapse rate, of log η.
     """
@@ -613,10 +613,12 @@ class _Search:
         fixed, sd, r = _parts(best.free, width)
         paired, scale = self.people.n_paired, self.people.scale
         spent = 1 if self.people.line is not None else len(scale)
-        covariance = best.covariance(paired / (paired - spent), by_people=self.by_people)
+        fixed_too = 1 if self.by_people else 0  # the mean is learned, too
+        covariance = best.covariance(paired / (paired - spent - fixed_too), by_people=self.by_people)
         errors = np.sqrt(np.diag(covariance))
         log_sd_se = float(errors[len(fixed)])
         low = sd[0] * math.exp(-1.96 * log_sd_se)
+        lines = self.own_lines(wider, own.start, covariance)
         return Changed(
             self.parameter,
             fixed[own] / scale,
@@ -637,21 +639,26 @@ class _Search:
             fixed_covariance=covariance[: len(fixed), : len(fixed)],
             middle=self.people.middle,
             scale=scale,
-            **({} if wider is None or len(scale) > 1 else self.own_lines(wider, own.start, covariance)),
+            own=lines[0],
+            own_covariance=lines[1],
         )
 
-    def own_lines(self, best: _Best, place: int, covariance: Floats) -> dict[str, Floats]:
+    def own_lines(
+        self, best: _Best | None, place: int, covariance: Floats
+    ) -> tuple[Floats, Floats] | tuple[None, None]:
         """Everybody's level and change, with a covariance that holds doubt about their means, too.
 
         A person of whom little is known is as everybody: what moves the mean of all moves theirs by V Σ⁻¹,
         where V is the posterior covariance of (a, b) and Σ that of the population.
         """
+        if best is None or len(self.people.scale) > 1:
+            return None, None
         fixed, sd, r = _parts(best.free, 2)
         shared, some = covariance[np.ix_([0, place], [0, place])], best.posterior
         pull = linalg.inv(np.array([[1.0, r], [r, 1.0]]) * np.outer(sd, sd))
         drawn = some.covariance @ pull
         total = some.covariance + drawn @ shared @ np.swapaxes(drawn, 1, 2)
-        return {"own": fixed[[0, place]] + some.mean, "own_covariance": total}
+        return fixed[[0, place]] + some.mean, total
 
     def gradients(self, width: int) -> Gradients:
         """Everybody's log marginal likelihood and its slopes, as a function of the free numbers."""

@@ -90,8 +90,8 @@ def make_cohort(
         Who they are; made from the steps if left out. Whoever has a reason in the column ``excluded`` is
         left out with all their rows.
     episodes : DataFrame, optional
-        Which task each episode belongs to, and any columns about it, such as the block of a trial; may be left
-        out where there is one task.
+        Which task each episode belongs to, and any columns about it, such as its block; may be left out where
+        there is one task.
     segments : DataFrame, optional
         What they said; may be left out where choices alone are studied.
     tasks : TaskModel, or several, optional

@@ -1,5 +1,6 @@
 """What experiments show in the terminal: recover, calibrate, matched, select, reliability, learning,
-compare, twins."""
+compare, twins.
+"""
 
 from __future__ import annotations
 
@@ -304,8 +305,8 @@ def show_learning(found: Learning, console: Console) -> None:
     """Print η by block, its trend, and everybody's own."""
     level = f"{found.level:.0%}"
     rows = [
-        [row["block"], f"{row['n_people']:,}", f"{row['n_choices']:,}", _one(row, "action_sensitivity", ".3g"),
-         _ends(row, "low", "high", ".3g")]
+        [row["block"], f"{row['n_people']:,}", f"{row['n_choices']:,}",
+         _one(row, "action_sensitivity", ".3g"), _ends(row, "low", "high", ".3g")]
         for row in found.group.iter_rows(named=True)
     ]  # fmt: skip
     console.print(table_of(["block", "people", "choices", "η", level], rows, left=1))
@@ -317,7 +318,9 @@ def show_learning(found: Learning, console: Console) -> None:
              f"{math.exp(row['low']):.2f} to {math.exp(row['high']):.2f}"]
             for row in known.iter_rows(named=True)
         ]  # fmt: skip
-        console.print(table_of(["participant", "blocks", "choices", f"η per {found.unit}", level], rows, left=1))
+        console.print(
+            table_of(["participant", "blocks", "choices", f"η per {found.unit}", level], rows, left=1)
+        )
     warn(console, *found.notes)
     note(
         console,

@@ -188,7 +188,15 @@ def show_person(
             words = [] if behind.words is None else [_short(behind.words.of_action(one))]
             spoken = [one["segment"] or "–"] if found.segments.height else []
             cells.append([one["episode"], str(one["step"]), *spoken, *_action_cells(one), *words])
-        header = ["episode", "step", *(["segment"] if found.segments.height else []), "action", "best", "p", "−log p"]
+        header = [
+            "episode",
+            "step",
+            *(["segment"] if found.segments.height else []),
+            "action",
+            "best",
+            "p",
+            "−log p",
+        ]
         console.print(_fitted(table_of([*header, *said], cells, left=len(header) - 2), wraps=("best", *said)))
     elif row["n_actions"]:
         note(console, NO_WORSE)

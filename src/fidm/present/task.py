@@ -67,7 +67,8 @@ def say_best_agent(result: TaskCheck) -> str:
     if not result.best_finishes:
         return f"The best agent never finishes; {result.fewest_actions} actions would do."
     if not any(not goal.implied for goal in result.goals):
-        return f"The best agent finishes in {result.best_actions:.0f} actions; the fewest possible are {result.fewest_actions}."
+        best = f"The best agent finishes in {result.best_actions:.0f} actions"
+        return f"{best}; the fewest possible are {result.fewest_actions}."
     return (
         f"{_goals_reachable(result)}The best agent finishes in {result.best_actions:.0f} actions; "
         f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."

@@ -329,7 +329,9 @@ def task_section(opened: Opened) -> dict[str, Any]:
             tables.append(_value_table(task, values, i))
     said = _said_once(checked) if many else [text for one in checked for text in _task_words(*one)]
     title = "Task" if len(checked) == 1 else "Tasks"
-    return section("task", title, said, tables=[*(_all_tasks(checked) if many else []), *tables], figures=figures)
+    return section(
+        "task", title, said, tables=[*(_all_tasks(checked) if many else []), *tables], figures=figures
+    )
 
 
 def _in_many_trials(opened: Opened, task: TaskModel) -> bool:
@@ -628,8 +630,8 @@ METHODS = (
 
 
 OF_TRIALS = (
-    "Estimates describe how a person chose in these tasks on that day. They depend on the tasks and on the people "
-    "they are compared with."
+    "Estimates describe how a person chose in these tasks on that day. They depend on the tasks and on the "
+    "people they are compared with."
 )
 """What estimates are of, where nobody spoke."""
 
@@ -670,8 +672,8 @@ def _counting_words(opened: Opened) -> str:
     inferred, doubtful = opened.known.fit.inferred, doubtful_weight(opened.provenance)
     if not opened.known.has_speech and not opened.known.found.actions["inferred"].any():
         return (
-            "Actions that the task leaves out do not count in action sensitivity; such steps are hatched. A choice "
-            "with one option counts, though it says nothing about η."
+            "Actions that the task leaves out do not count in action sensitivity; such steps are hatched. A "
+            "choice with one option counts, though it says nothing about η."
         )
     weights = {"that a planner filled in": inferred}
     if doubtful is not None:

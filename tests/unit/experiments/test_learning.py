@@ -139,7 +139,9 @@ def test_the_group_is_not_the_mean_of_shrunken_estimates(found):
     own = found.people.group_by("at").agg(pl.col("line").log().mean()).sort("at")
     slope = np.polyfit(own["at"], own["line"], 1)[0]
     assert slope == pytest.approx(found.trend["slope"][0], abs=0.02)
-    assert ((found.people["line_low"] < found.people["line"]) & (found.people["line"] < found.people["line_high"])).all()
+    assert (
+        (found.people["line_low"] < found.people["line"]) & (found.people["line"] < found.people["line_high"])
+    ).all()
     line = np.polyfit(found.group["at"], found.group["log_mean"], 1)[0]
     assert line == pytest.approx(found.trend["slope"][0], abs=0.1)
 

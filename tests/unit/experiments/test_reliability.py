@@ -273,7 +273,9 @@ def test_a_handful_of_retests_does_not_outweigh_everybodys_halves(found):
 def test_whole_episodes_can_be_dealt_to_halves(task, cohort):
     with pytest.raises(DataError, match="several episodes"):
         reliability(task, cohort, halves="episodes")
-    with pytest.raises(DataError, match="neither a column of the episodes nor a rule.*may also be 'segments'"):
+    with pytest.raises(
+        DataError, match=r"neither a column of the episodes nor a rule.*may also be 'segments'"
+    ):
         reliability(task, cohort, halves="weeks")
     # four episodes each, made of twenty people's at a time; the last person has one
     offsets = np.append(np.arange(0, 80, 4), [79, 80])
@@ -481,7 +483,10 @@ def trials(task, n=16, *, each=8, max_steps=8):
 
 def test_halves_of_episodes_by_a_rule_or_a_column(task):
     people = trials(task)
-    halves = {how: episode_halves(people, how, 1)[0] for how in ("episodes", "first-last", "random", "day", "every 2")}
+    halves = {
+        how: episode_halves(people, how, 1)[0]
+        for how in ("episodes", "first-last", "random", "day", "every 2")
+    }
     assert halves["episodes"][:8].tolist() == [0, 1] * 4
     assert halves["first-last"][:8].tolist() == [0] * 4 + [1] * 4
     assert halves["day"].tolist() == halves["first-last"].tolist()  # the morning comes first

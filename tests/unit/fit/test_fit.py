@@ -1052,11 +1052,15 @@ def test_choices_do_not_depend_on_the_unit_of_value():
 
 
 def test_statuses_with_lapses_speak_of_the_likelihood_for_both_methods():
-    assert fidm.fit_choices([[1.0, 0.0]] * 4, [0, 1, 0, 0], lapse=0.5).table["status"].to_list() == ["no_maximum"]
+    assert fidm.fit_choices([[1.0, 0.0]] * 4, [0, 1, 0, 0], lapse=0.5).table["status"].to_list() == [
+        "no_maximum"
+    ]
     values, chosen = two_ways([True] * 55 + [False] * 5)
     many = np.tile(values, (6, 1)), np.tile(chosen, 6), np.repeat(np.arange(6), 60)
     for method in ("mle", "eb"):
-        assert set(fidm.fit_choices(*many, lapse=0.3, method=method).table["status"].to_list()) == {"no_maximum"}
+        assert set(fidm.fit_choices(*many, lapse=0.3, method=method).table["status"].to_list()) == {
+            "no_maximum"
+        }
 
 
 def test_one_sided_bounds_of_low_levels_do_not_mirror_high_ones():

@@ -1164,7 +1164,9 @@ def test_trials_on_many_tasks_are_told_once_and_without_speech(tmp_path, monkeyp
     )  # fmt: skip
     values = [fidm.solve(task) for task in tasks]
     cohort = fidm.Cohort.from_traces(
-        fidm.walk(tasks[k % 6], values[k % 6], 3.0, seed=100 * j + k, label=f"P{j}") for j in range(5) for k in range(12)
+        fidm.walk(tasks[k % 6], values[k % 6], 3.0, seed=100 * j + k, label=f"P{j}")
+        for j in range(5)
+        for k in range(12)
     )
     fidm.write_cohort(cohort, tmp_path / "s")
     monkeypatch.setattr("fidm.folder.study_tasks", lambda *_: tasks)  # no task file is without a map
