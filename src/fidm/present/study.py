@@ -109,7 +109,7 @@ def show_evidence(
 ) -> None:
     """Print everybody's evidence, or one person's with the words behind it, and where the fit comes from."""
     console.print(
-        f"[bold]Evidence for {count(len(found.participants), 'participant')}[/]: {_how_much(found)}",
+        f"[bold]Evidence for {count(len(found.participants), 'participant')}[/]: {how_much(found)}",
         soft_wrap=True,
     )
     note(console, f"what people share was {source}")
@@ -125,8 +125,8 @@ def show_evidence(
     warn(console, *behind.warnings)
 
 
-def _how_much(found: Evidence) -> str:
-    """How much evidence there is: of choices and segments, or of choices alone."""
+def how_much(found: Evidence) -> str:
+    """Return how much evidence there is: of choices and segments, or of choices alone."""
     if not found.segments.height:
         return count(found.actions.height, "choice")
     return f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}"

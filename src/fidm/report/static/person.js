@@ -92,6 +92,7 @@ const fidmPerson = (() => {
     const isShort = !scene && shared.has_speech === false; // a trial: some choices, and nothing to walk along
     const view = fidmLinks.connect(root, segmentOf, { nSegments, onShow: (target, pinned) => tell(target, pinned) });
     view.named = named;
+    view.isFirst = episode === about.person.episodes[0];
     const { bar, slider, all } = steps.length ? walker(view, steps, now, scene ? "route" : "steps") : {};
     const map = scene && steps.length ? mapOf(view, steps, scene, about) : null;
 
@@ -253,8 +254,7 @@ const fidmPerson = (() => {
     const grey = steps.some((row) => !row.known) ? ` Hatched: not counted (${drawn.bands.length ? SPOKEN : ""}leaving, waiting, or no η).` : "";
     const over = steps.some((row) => row.unexpectedness > about.top) ? " ▲: higher than the drawing." : "";
     const said = `Unexpectedness, −log π, of each step, the darker the higher${drawn.bands.length ? "; below it the segments" : ""}.${grey}${over}`;
-    if (about.shared.has_speech === false && about.captioned && !grey && !over) return el("figure", "", svg);
-    about.captioned = true; // of many trials, once
+    if (about.shared.has_speech === false && !view.isFirst && !grey && !over) return el("figure", "", svg); // once
     return el("figure", "", svg, el("figcaption", "", said));
   }
 
