@@ -1,6 +1,6 @@
 """How often intervals of a trend of η over blocks of trials hold the truth, and how far off it is on average.
 
-Run from the repository root; two hundred studies of eight people take about three minutes::
+Run from the repository root; two hundred studies of eight people take some minutes::
 
     python benchmarks/learning.py [--studies 200] [--people 8,15,40] [--slope 0] [--slope-sd 0] [--missing 0]
 
