@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fidm.experiments.rivals import ModelComparison, compare_models
     from fidm.fit.action_fit import ActionFit, fit_action_model
     from fidm.fit.averaged import average_profiles, profile_draws
-    from fidm.fit.choices import fit_choices
+    from fidm.fit.choices import ChoicesFit, fit_choices
     from fidm.fit.draws import Draws
     from fidm.fit.effort_alone import EffortFit, fit_effort
     from fidm.fit.factorized import Model
@@ -61,6 +61,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActionFit",
+    "ChoicesFit",
     "Cohort",
     "Comparison",
     "DataError",
@@ -156,7 +157,7 @@ _HOMES = {
     "fidm.experiments.rivals": ["ModelComparison", "compare_models"],
     "fidm.fit.action_fit": ["ActionFit", "fit_action_model"],
     "fidm.fit.averaged": ["average_profiles", "profile_draws"],
-    "fidm.fit.choices": ["fit_choices"],
+    "fidm.fit.choices": ["ChoicesFit", "fit_choices"],
     "fidm.fit.draws": ["Draws"],
     "fidm.fit.effort_alone": ["EffortFit", "fit_effort"],
     "fidm.fit.factorized": ["Model"],

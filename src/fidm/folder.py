@@ -24,7 +24,7 @@ from fidm.errors import DataError, FidmError, FitError, count, remedy
 from fidm.evidence.localization import Localization, table_schema
 from fidm.experiments.comparison import Comparison, hash_columns, hash_conditions
 from fidm.experiments.contrasts import asked_for
-from fidm.experiments.reliability import Reliability, learned_numbers
+from fidm.experiments.reliability import Reliability, hash_halves, learned_numbers
 from fidm.experiments.shared import fit_learnable
 from fidm.files import is_interrupted
 from fidm.fit.factorized import Model
@@ -163,7 +163,8 @@ class StudyFolder:
                 )
             return fit, said
         learners, part = self.part()
-        alone, channels = "", self.channels or paper_channels()
+        silent = self.channels is None and not learners.n_segments  # nothing was said that could be missing
+        alone, channels = "", () if silent else self.channels or paper_channels()
         try:
             with naming_study(self.path, learners):
                 fit, failures = fit_learnable(self.tasks, learners, channels)
@@ -188,6 +189,12 @@ class StudyFolder:
         record, said = self._saved("reliability")
         if record is None or record.settings.get("learned") != hash_values(learned_numbers(fit)):
             return None
+        if dealt := record.settings.get("dealt"):
+            try:
+                if dealt != hash_halves(self.cohort, record.settings["halves"], record.seed or 0):
+                    return None
+            except FidmError:
+                return None
         return Reliability(
             record,
             tuple(said["parameters"]),

@@ -45,6 +45,7 @@ from fidm.model.gaps import segment_uses
 from fidm.plot.evidence import evidence_figure
 from fidm.plot.save import save_figure, write_with_figures
 from fidm.present.experiments import with_ends
+from fidm.present.study import how_much
 from fidm.present.summary import write_summary
 from fidm.registry import LANGUAGES, SEAMS
 from fidm.report.report import NAME, write_report
@@ -230,8 +231,7 @@ class _Line:
             pictures = [self.results / "evidence.png", self.results / "evidence.pdf"]
             save_figure(evidence_figure(found, shown, self.opened.tasks, self.opened.cohort), pictures)
             written += pictures
-        said = f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}"
-        return Done(said, written)
+        return Done(how_much(found), written)
 
     def localize(self) -> Done:
         """Test whether unexpected actions are where people went astray."""

@@ -861,6 +861,17 @@ def test_parts_of_a_study_hold_every_step_once():
     assert (one + other == fit.profile(both).n[:, 0]).all()
 
 
+def test_a_table_of_episodes_need_not_name_the_only_task():
+    task = fidm.load_task("errands")
+    tables = tables_of(fidm.simulate_cohort(task, 3, seed=1))
+    about = tables["episodes"].drop("task").with_columns(block=pl.lit(2))
+    read = fidm.make_cohort(**{**tables, "episodes": about}, tasks=task)
+    assert read.tasks == ("errands",)
+    assert read.episodes["block"].to_list() == [2, 2, 2]
+    with pytest.raises(DataError, match="task"):
+        fidm.make_cohort(**{**tables, "episodes": about}, tasks=[task, fidm.load_task("grocery_small")])
+
+
 def test_a_table_of_episodes_names_each_once():
     with pytest.raises(DataError, match="lacks C, 1"):
         trials().with_episodes(blocks()[:6])

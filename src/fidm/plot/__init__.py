@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fidm.plot.experiments import (
         family_differences,
         forest,
+        learning_curve,
         matched_auc,
         quantile_plot,
         rank_differences,
@@ -53,6 +54,7 @@ __all__ = [
     "figure_one",
     "figure_svg",
     "forest",
+    "learning_curve",
     "localization",
     "matched_auc",
     "person_evidence",
@@ -86,6 +88,7 @@ _HOMES = {
     "fidm.plot.experiments": [
         "family_differences",
         "forest",
+        "learning_curve",
         "matched_auc",
         "quantile_plot",
         "rank_differences",

@@ -112,6 +112,9 @@ def say_best_agent(result: TaskCheck) -> str:
         return "There is no end that acting can reach."
     if not result.best_finishes:
         return f"The best agent never finishes; {result.fewest_actions} actions would do."
+    if not any(not goal.implied for goal in result.goals):
+        best = f"The best agent finishes in {result.best_actions:.0f} actions"
+        return f"{best}; the fewest possible are {result.fewest_actions}."
     return (
         f"{_goals_reachable(result)}The best agent finishes in {result.best_actions:.0f} actions; "
         f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."

@@ -274,6 +274,7 @@ def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[st
         "label": None if known.label is None else words.column_words(known.label),
         "statuses": dict(words.GROUNDED),
         "has_words": known.behind.words is not None,
+        "has_speech": known.has_speech,
         "deidentified": known.is_deidentified,
         "people": _listed(known, chosen),
     }
