@@ -66,7 +66,7 @@ def test_every_verb_works_on_tasks_from_arrays(study, capsys, no_pictures):
     assert (code, "odd against even episodes" in out) == (0, True)
 
     code, out, _ = run(capsys, "report", study)
-    assert (code, "15 participants with 180 episodes" in out) == (0, True)
+    assert (code, "15 participants with 180 trials" in out) == (0, True)
     data = json.loads((study / "report.json").read_text("utf-8"))
     assert len(data["shared"]["scenes"]) == 12
     scene = data["shared"]["scenes"][0]

@@ -57,7 +57,7 @@ def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
     settings = {name: getattr(asked, name) for name in RECORDED}
     settings["participants"] = "all" if asked.participants is None else len(chosen)
     has_words = opened.known.has_speech or opened.provenance
-    has_maps = any(task.grid is not None for task in opened.known.tasks)
+    has_maps = any(task.has_places for task in opened.known.tasks)
     sections = [
         overview(opened),
         task_section(opened),

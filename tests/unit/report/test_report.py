@@ -1154,7 +1154,7 @@ def test_one_person_without_segments(tmp_path):
     assert "one by one" in sections["method"]["paragraphs"][-1]
 
 
-def test_trials_on_many_tasks_are_told_once_and_without_speech(tmp_path, monkeypatch):
+def test_trials_on_many_tasks_are_told_once_and_without_speech(tmp_path):
     rng = np.random.default_rng(2)
     to = np.array([[1, 2], [-1, -1], [-1, -1]])
     tasks = tuple(
@@ -1168,8 +1168,7 @@ def test_trials_on_many_tasks_are_told_once_and_without_speech(tmp_path, monkeyp
         for j in range(5)
         for k in range(12)
     )
-    fidm.write_cohort(cohort, tmp_path / "s")
-    monkeypatch.setattr("fidm.folder.study_tasks", lambda *_: tasks)  # no task file is without a map
+    fidm.write_cohort(cohort, tmp_path / "s", tasks=tasks)
     found = build_report(tmp_path / "s", classify=False)
     sections = {section["id"]: section for section in found.data["sections"]}
     assert not {"grounding", "localisation"} & set(sections)
@@ -1178,7 +1177,7 @@ def test_trials_on_many_tasks_are_told_once_and_without_speech(tmp_path, monkeyp
     )
     assert len(sections["task"]["paragraphs"]) == 2
     assert all(text.startswith("All 6 tasks: ") for text in sections["task"]["paragraphs"])
-    assert [one["id"] for one in sections["task"]["tables"]] == ["findings"]
+    assert [one["id"] for one in sections["task"]["tables"]] == ["tasks", "findings"]
     shown = json.dumps([section["paragraphs"] for section in found.data["sections"]])
     for word in ("speech", "segment", "moves", "route", "sitting tells"):
         assert word not in shown
