@@ -57,9 +57,10 @@ def model_differences(result: ModelComparison, *, ax: Axes | None = None) -> Axe
             ax.plot(0, place, "D", color=INK, ms=6, mfc="white", mew=1.3, zorder=4)
         elif row not in near:
             said = f"{_per_cent(row['people_difference']):+.0f} %".replace("-", "\N{MINUS SIGN}")
+            arrow = {"arrowstyle": "-|>", "color": QUIET, "lw": 1.2, "shrinkB": 0}
             ax.annotate(
                 said, (low - room, place), xytext=(12, 0), textcoords="offset points", va="center",
-                fontsize=8, color=INK, arrowprops={"arrowstyle": "-|>", "color": QUIET, "lw": 1.2, "shrinkB": 0},
+                fontsize=8, color=INK, arrowprops=arrow,
             )  # fmt: skip
         else:
             for shift, (way, _, look) in zip((-0.13, 0.13), WAYS, strict=True):

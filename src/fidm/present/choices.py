@@ -347,7 +347,7 @@ def _calibration(found: ModelComparison, name: str) -> str:
 
 
 def say_filled_in(cohort: Cohort) -> list[str]:
-    """Return that moves which a planner filled in are among those that simulated choices are compared with."""
+    """Return that steps which a planner filled in are compared with simulated choices, too."""
     share = 0.0 if cohort.inferred is None or not len(cohort.inferred) else float(cohort.inferred.mean())
     if not share:
         return []
