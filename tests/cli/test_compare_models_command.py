@@ -149,7 +149,7 @@ def test_accounts_are_listed(capsys):
     assert main(["list", "action-models", "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)["action-models"]["entries"]
     said = {one["name"]: one["what"] for one in entries}
-    assert said["depth"].startswith("planning few steps ahead: ")
+    assert said["depth"] == "planning few steps ahead"
     assert said["no_way_back"] != said["stickiness"]
     assert main(["list"]) == 0
     assert "action models" in capsys.readouterr().out

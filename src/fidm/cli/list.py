@@ -15,6 +15,7 @@ from rich.text import Text
 
 from fidm.errors import DataError
 from fidm.languages import WORDS
+from fidm.present import MODELS
 from fidm.present.terminal import note, page, progress_bar, show_checkup, table_of, warn
 from fidm.registry import ACTION_MODELS, DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
 
@@ -100,12 +101,10 @@ def _format(place: Place) -> str:
 
 
 def _action_model(place: Place) -> str:
-    """What an account of choice is called in sentences, and what it says."""
-    from fidm.present.choices import MODELS
-
-    model = ACTION_MODELS.find(place.name)
-    said = (model.__doc__ or "").strip().partition("\n")[0]
-    return f"{MODELS[place.name]}: {said[:1].lower()}{said[1:]}" if place.name in MODELS else said
+    """What an account of choice is called in sentences; one of another package, what its class says."""
+    if place.name in MODELS:
+        return MODELS[place.name]
+    return (ACTION_MODELS.find(place.name).__doc__ or "").strip().partition("\n")[0]
 
 
 def _in_file(text: str, key: str) -> str:

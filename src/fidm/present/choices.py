@@ -22,23 +22,9 @@ from fidm.errors import count, listed
 from fidm.experiments.criticism import DISCOVERED, LEVEL
 from fidm.experiments.rivals import ModelComparison
 from fidm.model.action_models import Parameter, Scale
+from fidm.present import MODELS
 from fidm.present.numbers import DASH, number, number_text, percent, percent_text, sentence, span
 from fidm.present.terminal import note, state, table_of, warn
-
-MODELS: Mapping[str, str] = {
-    "softmax": "softmax",
-    "lapse": "softmax with lapses",
-    "stickiness": "repeating the last action",
-    "no_way_back": "not stepping back",
-    "stickiness_both": "repeating and stepping back",
-    "discounting": "own discount γ",
-    "depth": "planning few steps ahead",
-    "depth_nearest": "few steps, then the nearest goal",
-    "nearest_goal": "the nearest goal alone",
-    "chosen_goal": "one goal at a time",
-    "random": "random choice",
-}
-"""What each account of choice is called in sentences."""
 
 STATISTICS: Mapping[str, str] = {
     "steps": "steps of an episode",

@@ -19,8 +19,8 @@ from fidm.errors import FidmError
 from fidm.experiments.criticism import CALIBRATION, CHECKS, STATISTICS, UNDESCRIBED
 from fidm.experiments.rivals import ModelComparison, usual_models
 from fidm.plot.save import figures_of
+from fidm.present import MODELS
 from fidm.present.choices import (
-    MODELS,
     chance_text,
     check_texts,
     choice_notes,
