@@ -123,7 +123,7 @@ def chance_text(p: float) -> str:
     return "> 99.9 %" if p >= 1 - 0.0005 else percent_text(p)
 
 
-def called(found: ModelComparison, name: str) -> str:
+def quoted(found: ModelComparison, name: str) -> str:
     """Return what a model is called within a sentence, in quotation marks."""
     return f"“{model_words(found, name)}”"
 
@@ -228,7 +228,7 @@ def choice_sentences(found: ModelComparison) -> list[str]:
 
 def _winner(found: ModelComparison) -> Iterator[str]:
     """Which model predicts people best who were not learned from, and whether that is beyond chance."""
-    reference, best = (called(found, name) for name in (found.reference, found.best))
+    reference, best = (quoted(found, name) for name in (found.reference, found.best))
     row, level = found.row(found.best), level_text(found)
     better = [name for name in _above(found) if name != found.best]
     if row["people_low"] > 0:
@@ -247,7 +247,7 @@ def _winner(found: ModelComparison) -> Iterator[str]:
     if found.best != found.reference:
         yield f"The best on average is {best}, {gain_text(row)}, but its {level} interval includes 0."
     like = [
-        called(found, str(one["model"]))
+        quoted(found, str(one["model"]))
         for one in found.models.iter_rows(named=True)
         if one["people_low"] <= 0 <= one["people_high"] and one["model"] not in (found.reference, found.best)
     ]
@@ -257,21 +257,21 @@ def _winner(found: ModelComparison) -> Iterator[str]:
 
 def _trials(found: ModelComparison) -> str:
     """Which model predicts trials of a person from the others best."""
-    reference = called(found, found.reference)
+    reference = quoted(found, found.reference)
     top = found.models.sort("by_trials", descending=True, maintain_order=True).row(0, named=True)
     said = "Trials of a person that were held out, given the person's others, are predicted best by"
     if top["model"] == found.reference:
         return f"{said} {reference}."
     sure = "beyond chance" if top["trials_low"] > 0 else "but the interval includes 0"
     better = f"{gain_text(top, 'trials')} more probable than under {reference}"
-    return f"{said} {called(found, str(top['model']))}: {better}, {sure}."
+    return f"{said} {quoted(found, str(top['model']))}: {better}, {sure}."
 
 
 def _frequent(found: ModelComparison) -> str:
     """Which account is the most frequent one among people, and how probably none is."""
     top = found.models.sort("protected", descending=True, maintain_order=True).row(0, named=True)
     return (
-        f"More people go by {called(found, str(top['model']))} than by any other account with a probability "
+        f"More people go by {quoted(found, str(top['model']))} than by any other account with a probability "
         f"of {chance_text(top['protected'])}. That differences between people are chance has a probability "
         f"of {chance_text(found.chance)}."
     )
@@ -279,7 +279,7 @@ def _frequent(found: ModelComparison) -> str:
 
 def _misses(found: ModelComparison, name: str) -> str:
     """What a model fails to describe."""
-    words, checks = called(found, name), found.criticism.checks.filter(pl.col("model") == name).height
+    words, checks = quoted(found, name), found.criticism.checks.filter(pl.col("model") == name).height
     missed = found.criticism.misses(name)
     if not checks:
         return f"Nothing could be checked under {words}."
@@ -314,7 +314,7 @@ def _undescribed(found: ModelComparison, shown: tuple[str, ...]) -> str:
     table, people = found.criticism.undescribed, count(found.criticism.n_people, "person", "people")
     rate = f"{100 * DISCOVERED:g} %"
     said = [
-        f"{table.filter(pl.col('model') == name)['participant'].n_unique():,} by {called(found, name)}"
+        f"{table.filter(pl.col('model') == name)['participant'].n_unique():,} by {quoted(found, name)}"
         for name in shown
     ]
     return f"Of {people}, not described: {listed(said)} (false discovery rate {rate})."
@@ -322,7 +322,7 @@ def _undescribed(found: ModelComparison, shown: tuple[str, ...]) -> str:
 
 def _calibration(found: ModelComparison, name: str) -> str:
     """How far predicted probabilities are from how often options were chosen."""
-    words, own = called(found, name), found.criticism.calibration.filter(pl.col("model") == name)
+    words, own = quoted(found, name), found.criticism.calibration.filter(pl.col("model") == name)
     if not own.height:
         return f"Calibration of {words} is not known: which goal somebody has in mind is not seen."
     apart, n = (own["predicted"] - own["observed"]).abs(), own["n"]
@@ -345,7 +345,7 @@ def say_filled_in(cohort: Cohort) -> list[str]:
 
 def say_models_not_run(found: ModelComparison) -> list[str]:
     """Return which models could not be used, and why."""
-    return [f"Not run: {called(found, name)}. {sentence(why)}" for name, why in found.not_run.items()]
+    return [f"Not run: {quoted(found, name)}. {sentence(why)}" for name, why in found.not_run.items()]
 
 
 def choice_notes(found: ModelComparison) -> list[str]:
@@ -354,12 +354,12 @@ def choice_notes(found: ModelComparison) -> list[str]:
     few = f"with so few people (below {FEW}) these intervals are themselves imprecise"
     said = (one.partition(": ") for one in found.notes)
     return [
-        AS_PROBABLE.format(called(found, found.reference)),
+        AS_PROBABLE.format(quoted(found, found.reference)),
         *([few] if found.people.height < FEW else []),
         *([MANY.format(others)] if others > 2 else []),
         NESTED,
         f"one of twenty statistics lies outside its {100 * LEVEL:g} % band by chance",
-        *(f"{called(found, name)}: {text[0].lower()}{text[1:].rstrip('.')}" for name, _, text in said),
+        *(f"{quoted(found, name)}: {text[0].lower()}{text[1:].rstrip('.')}" for name, _, text in said),
     ]
 
 
@@ -371,7 +371,7 @@ def _above(found: ModelComparison) -> list[str]:
 
 def _with_gains(found: ModelComparison, names: list[str]) -> str:
     """Models with their differences."""
-    return "; ".join(f"{called(found, name)}, {gain_text(found.row(name))}" for name in names)
+    return "; ".join(f"{quoted(found, name)}, {gain_text(found.row(name))}" for name in names)
 
 
 def level_text(found: ModelComparison) -> str:

@@ -28,12 +28,12 @@ from fidm.fit.regression import variables
 from fidm.fit.sensitivity import NO_LAPSE
 from fidm.plot.classification import calibration_curve, curve_panels
 from fidm.present.choices import (
-    called,
     check_texts,
     choice_notes,
     choice_sentences,
     level_text,
     model_words,
+    quoted,
     say_filled_in,
     say_models_not_run,
     shared_parameters,
@@ -337,9 +337,9 @@ def models_section(opened: Opened) -> dict[str, Any]:
                 "compare-models STUDY), then the report again."
             ],
         )
-    others = [called(found, str(name)) for name in found.models["model"] if name != found.reference]
+    others = [quoted(found, str(name)) for name in found.models["model"] if name != found.reference]
     said = [
-        f"{used} Compared with {called(found, found.reference)} on held-out choices: {listed(others)}.",
+        f"{used} Compared with {quoted(found, found.reference)} on held-out choices: {listed(others)}.",
         *choice_sentences(found),
         *say_filled_in(opened.known.cohort),
         *say_models_not_run(found),
@@ -369,7 +369,7 @@ def _choice_tables(found: ModelComparison) -> list[dict[str, Any]]:
                 for row in found.models.iter_rows(named=True)
             ),
             brackets=level,
-            note=f"More probable: what people chose, against {called(found, found.reference)}, choice by "
+            note=f"More probable: what people chose, against {quoted(found, found.reference)}, choice by "
             "choice on (geometric) average. Of known people: held-out trials, predicted from the person's "
             "others.",
         ),
