@@ -40,6 +40,7 @@ VERBS = (
     "evidence twin --json",
     "localize twin --bootstrap 100 --json",
     "reliability twin --bootstrap 50 --json",
+    "learning twin --by halves --json",
     "recover --like twin --people 24 --repeat 2 --json",
     "calibrate --like twin --people 12 --studies 20 --draws 19 --json",
     "recover --task errands --people 16 --repeat 1 --method mle --out recovered --json",

@@ -70,6 +70,7 @@ VERBS = {
             "reliability:reliability",
             "Estimate reliability and the smallest detectable change.",
         ),
+        "learning": ("learning:learning", "Estimate how decisions change over blocks of trials."),
         "recover": ("recover:recover", "Simulate how well each parameter would be recovered."),
         "calibrate": ("recover:calibrate", "Simulate whether intervals hold what they promise."),
         "matched": ("matched:matched", "Distinguish people whose totals are alike, as in the paper."),

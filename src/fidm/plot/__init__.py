@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from fidm.plot.experiments import (
         family_differences,
         forest,
+        learning_curve,
         matched_auc,
         quantile_plot,
         rank_differences,
@@ -54,6 +55,7 @@ __all__ = [
     "figure_one",
     "figure_svg",
     "forest",
+    "learning_curve",
     "localization",
     "matched_auc",
     "model_calibration",
@@ -91,6 +93,7 @@ _HOMES = {
     "fidm.plot.experiments": [
         "family_differences",
         "forest",
+        "learning_curve",
         "matched_auc",
         "quantile_plot",
         "rank_differences",

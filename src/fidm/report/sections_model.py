@@ -122,9 +122,10 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     summary = profile.summary()
     has_prior = profile.method == "eb" and np.isfinite(fit.prior.sd)
     one_prior = has_prior and not any(known.label in variables(own.formula) for own in fit.regress.values())
+    offsets = " and an effort offset θ per channel of speech (0: as much as the moves explain)"
     said = [
-        "Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
-        "offset θ per channel of speech (0: as much as the moves explain). Estimated by "
+        "Every person has an action sensitivity η (how strongly value steers what they do)"
+        f"{offsets if known.has_speech else ''}. Estimated by "
         f"{METHODS[profile.method]}, with {profile.level * 100:g} % intervals; what people share was "
         f"{opened.source}.",
         *_learned_from(opened),
@@ -143,11 +144,11 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     both = np.isfinite(profile.estimate) & np.isfinite(profile.estimate[:, :1])
     known_of = [name for name, own in zip(profile.parameters, both.T, strict=True) if own.any()]
     channel = next((name for name in ("duration", *profile.parameters[1:]) if name in known_of), None)
-    if channel is None:
+    if channel is None and known.has_speech:
         said.append(
             "Nobody has a finite estimate of both action and effort, so there is no figure of the two."
         )
-    else:
+    elif channel is not None:
         label = known.label
         groups = None if label is None else known.cohort.participants[label].cast(pl.String)
         figures.append(
