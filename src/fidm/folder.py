@@ -25,6 +25,7 @@ from fidm.evidence.localization import Localization, table_schema
 from fidm.experiments.comparison import Comparison, hash_columns, hash_conditions
 from fidm.experiments.contrasts import asked_for
 from fidm.experiments.reliability import Reliability, hash_halves, learned_numbers
+from fidm.experiments.rivals import ModelComparison
 from fidm.experiments.shared import fit_learnable
 from fidm.files import is_interrupted
 from fidm.fit.factorized import Model
@@ -227,6 +228,11 @@ class StudyFolder:
             except (FidmError, pl.exceptions.ColumnNotFoundError):
                 return None
         return Comparison.of(record, said) if record.settings.get("known") == known else None
+
+    def find_model_comparison(self) -> ModelComparison | None:
+        """Return the study's comparison of accounts of choice, if it is of these data."""
+        record, said = self._saved("compare-models")
+        return None if record is None else ModelComparison.of(record, said)
 
     def find_classification(self, *, label: str, normal: str) -> Classification | None:
         """Return the study's classification, if it is of these data and labels."""

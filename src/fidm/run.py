@@ -154,7 +154,8 @@ class _Line:
         fitted = [*study, *tables, self.folder / "fit.json"]
         if name != "report":
             return [*fitted, *([self._talks()] if name == "classify" else [])]
-        results = [self.results / f"{one}.json" for one in ("localize", "reliability", "compare", "classify")]
+        shown = ("localize", "reliability", "compare", "compare-models", "classify")
+        results = [self.results / f"{one}.json" for one in shown]
         return [*fitted, *results, self.folder / FOLDER / "provenance.json"]
 
     def _talks(self) -> Path:

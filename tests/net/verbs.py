@@ -47,6 +47,7 @@ VERBS = (
     "matched --task grocery_small --people 20 --repeat 2 --out matched --json",
     "compare twin --by sex --adjust age_years --json",
     "select twin --folds 3 --json",
+    "compare-models twin --model lapse --model no_way_back --folds 2 --bootstrap 50 --replicates 5 --json",
     "classify twin --no-language --folds 3 --repeats 2 --permutations 5 --json",
     "report twin --json",
     "report twin --no-classify --participant P0000001 --out one.html --json",

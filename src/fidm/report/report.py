@@ -35,6 +35,7 @@ from fidm.report.sections_model import (
     classification_section,
     groups_section,
     localisation_section,
+    models_section,
     parameters_section,
     reliability_section,
 )
@@ -63,6 +64,7 @@ def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
         task_section(opened),
         *([grounding_section(opened)] if has_words else []),
         parameters_section(opened),
+        models_section(opened),
         reliability_section(opened),
         groups_section(opened),
         *([localisation_section(opened)] if has_words or has_maps else []),
