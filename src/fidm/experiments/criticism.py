@@ -37,11 +37,11 @@ from scipy import stats
 from fidm.cohort import Cohort
 from fidm.fit.action_fit import ActionFit
 from fidm.model.action import TIE
-from fidm.model.action_models import World, list_chosen
+from fidm.model.action_models import NOTHING, World, list_chosen
 from fidm.record import plain
 from fidm.simulate.choosing import Walks, walk_together
 from fidm.stats import wilson
-from fidm.tasks.stack import follow
+from fidm.tasks.stack import Followed, follow
 from fidm.types import Floats, Integers
 
 STATISTICS = (
@@ -180,12 +180,14 @@ def _observed(world: World, cohort: Cohort) -> tuple[Walks, Integers, Integers, 
     first = np.flatnonzero(fine)[np.unique(number[fine], return_index=True)[1]]
     length = np.bincount(number[fine], minlength=cohort.n_episodes)[some]
     last = np.flatnonzero(fine)[np.cumsum(length) - 1]
-    end = world.leads_to[followed.pair[last]]
+    to = _led_to(world, cohort, followed)
+    end = to[last]
     ended = (np.diff(world.tasks.offsets) == 0)[end]
     walks = Walks(
         place[number[fine]],
         followed.row[fine].astype(np.int64),
         followed.pair[fine].astype(np.int64),
+        to[fine],
         end,
         len(some),
     )
@@ -193,12 +195,21 @@ def _observed(world: World, cohort: Cohort) -> tuple[Walks, Integers, Integers, 
     return walks, cohort.episode_owner()[some], followed.row[first].astype(np.int64), most, ended
 
 
+def _led_to(world: World, cohort: Cohort, followed: Followed) -> Integers:
+    """The row that every step led to: as recorded, else the most probable one."""
+    recorded = np.append(followed.row[1:], NOTHING).astype(np.int64)
+    known = np.flatnonzero((np.diff(cohort.step_offsets) > 0) & (followed.task >= 0))
+    base, end = world.tasks.state_base[followed.task[known]], cohort.end_state[known]
+    recorded[cohort.step_offsets[known + 1] - 1] = np.where(end >= 0, base + end, NOTHING)
+    likely = world.leads_to[np.maximum(followed.pair, 0)]
+    return np.where(recorded >= 0, world.goes_on[np.maximum(recorded, 0)], likely)
+
+
 class _Counting:
     """Counts what walks are like, for each person."""
 
     def __init__(self, world: World, observed: Walks) -> None:
         self.world = world
-        self.goal = np.concatenate([task.goal for task in world.tasks.tasks]) >= 0
         self.is_end = np.diff(world.tasks.offsets) == 0
         self.gap, self.is_best = _gaps(world)
         gaps = self.gap[observed.row]
@@ -211,14 +222,14 @@ class _Counting:
         person = owner[e]
         first = np.r_[True, e[1:] != e[:-1]] if len(e) else np.zeros(0, np.bool_)
         before = np.maximum(np.arange(len(e)) - 1, 0)
-        place, to = world.place[walks.row], world.place[world.leads_to[walks.pair]]
+        place, to = world.place[walks.row], world.place[walks.to]
         again = ~first & (world.tasks.action[walks.pair] == world.tasks.action[walks.pair[before]])
         moved = to != place
         back = ~first & moved & (to == place[before])
         best, gap = self.is_best[walks.pair], self.gap[walks.row]
         third = np.where(np.isfinite(gap), np.searchsorted(self.thirds, gap, side="right"), -1)
         length = np.bincount(e, minlength=walks.n_episodes)
-        reached = self.goal[walks.pair] | self.is_end[world.leads_to[walks.pair]]
+        reached = world.achieves[walks.pair] | self.is_end[walks.to]
         rank = np.arange(len(e)) - np.concatenate([[0], np.cumsum(length)])[e] + 1
         soonest = np.full(walks.n_episodes, np.inf)
         np.minimum.at(soonest, e[reached], rank[reached])

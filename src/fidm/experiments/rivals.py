@@ -299,7 +299,8 @@ def _usable(
     names = [model.name for model in models]
     if len(names) < 2 or len(set(names)) < len(names):
         raise FitError(
-            f"Two or more models of different names are needed to compare; given: {listed(names) or 'none'}."
+            "Two or more models of different names are needed to compare; "
+            f"given: {', '.join(names) or 'none'}."
         )
     return tuple(models), {}
 

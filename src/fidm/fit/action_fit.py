@@ -1,7 +1,8 @@
 r"""Any model of choice: everybody's parameters, with what people share learned from them.
 
 The likelihood of every trial is found on a coarse grid of a person's parameters x (on their free scale), and
-again on nodes of the person's own, where it is high, a fraction of a standard deviation apart. Everything
+again on nodes of the person's own, where the person may be, a fraction of a posterior standard deviation
+apart; what people share is roughly known from the coarse grid. Everything
 else is a sum over these nodes, each with the mass that what people share has in its cell. People are normal
 in each parameter,
 
@@ -40,11 +41,17 @@ from fidm.tasks.stack import TaskSet
 from fidm.types import Floats, Integers, Progress
 
 DEEP = 12.0
-"""Nodes whose log-posterior under a wide prior lies lower than the best by more are left out."""
+"""Nodes whose log-posterior lies lower than the best by more are left out."""
 
-CLOSE = (0.15, 0.35, 0.7)
-"""How many standard deviations of what somebody's choices tell nodes lie apart: of one, two or more
-parameters."""
+CLOSE = (0.2, 0.5, 0.8)
+"""How many standard deviations of somebody's posterior nodes lie apart: of one, two or more parameters
+without levels."""
+
+WIDER = 2.0
+"""What people share is known roughly when nodes are laid out; it may be so many times wider."""
+
+ROUGHLY = 20
+"""The rounds in which it is found."""
 
 MOST_NODES = 2_000
 """How many nodes a person has at most; otherwise they lie farther apart."""
@@ -129,7 +136,8 @@ def tabulate(model: ActionModel, made: Chosen, fold: Integers, folds: int) -> Ta
         values = {one.name: one.value(one.nodes[i]) for one, i in zip(parameters, index, strict=True)}
         found = model.log_likelihoods(made, values)
         coarse[index] = np.bincount(made.owner, found, minlength=people)
-    parts = [_own_nodes(model, parameters, made, j, coarse[..., j]) for j in range(people)]
+    people_like = _expected(parameters, coarse.reshape(-1, people)[:, made.n > 0])
+    parts = [_own_nodes(model, parameters, made, j, coarse[..., j], people_like) for j in range(people)]
     x, low, high = (np.concatenate([part[k] for part in parts]) for k in range(3))
     held = np.zeros((folds, len(x)))
     offsets = offsets_of([len(part[0]) for part in parts])
@@ -152,12 +160,37 @@ def _check_parameters(model: ActionModel, parameters: Sequence[Parameter]) -> No
             raise FitError(f"The nodes of {one.name} in {model.name} must rise by equal steps.")
 
 
+def _expected(parameters: Sequence[Parameter], coarse: Floats) -> Floats:
+    """Roughly what people share: mean, sd, and an sd that is wide enough if this is wrong, [3, D].
+
+    Counted in coarse nodes, as everything that lays out nodes; ``coarse`` is everybody's log-likelihood on
+    the coarse grid, [N, P]. It decides where likelihoods are looked at, and nothing else.
+    """
+    size = np.array([one.spacing for one in parameters])
+    spread = np.array([one.spread for one in parameters]) / size
+    middle = np.array([(one.middle - one.nodes[0]) for one in parameters]) / size
+    places = np.indices([len(one.nodes) for one in parameters]).reshape(len(parameters), len(coarse))
+    mean, sd = middle, np.hypot(np.array([one.reach for one in parameters]) / size, 2 * spread)
+    for _ in range(ROUGHLY if coarse.size else 0):
+        log_prior = -0.5 * (((places.T - mean) / sd) ** 2).sum(axis=1)
+        weight = special.softmax(coarse + log_prior[:, None], axis=0).mean(axis=1)
+        mean = places @ weight
+        sd = np.maximum(np.sqrt(places**2 @ weight - mean**2), 0.25)
+    return np.stack([mean, sd, WIDER * np.hypot(sd, spread)])
+
+
 def _own_nodes(
-    model: ActionModel, parameters: Sequence[Parameter], made: Chosen, j: int, table: Floats
+    model: ActionModel,
+    parameters: Sequence[Parameter],
+    made: Chosen,
+    j: int,
+    table: Floats,
+    people_like: Floats,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """One person's nodes [n, D], the ends of their cells, and the log-likelihoods of trials there, [T, n].
 
-    ``table`` [N₁, …, N_D] is the person's log-likelihood on the coarse grid, which says where to look.
+    ``table`` [N₁, …, N_D] is the person's log-likelihood on the coarse grid, which says where to look, as
+    does ``people_like`` [3, D], what people share roughly.
     """
     if not parameters or made.n[j] == 0:
         one = np.zeros((len(parameters), 1))
@@ -167,7 +200,7 @@ def _own_nodes(
     found, own = table.reshape(-1), made.person(j)
     before = [np.inf] * len(parameters)
     for _ in range(ROUNDS):
-        axes = _axes(parameters, places, found)
+        axes = _axes(parameters, places, _likely(people_like, places, found))
         places = np.stack([one.reshape(-1) for one in np.meshgrid(*axes, indexing="ij")])
         held = _exactly(model, parameters, own, places)
         found = held.sum(axis=0)
@@ -175,8 +208,7 @@ def _own_nodes(
         if all(step > 0.7 * earlier for step, earlier in zip(steps, before, strict=True)):
             break
         before = steps
-    wide = found + _wide(parameters, places)
-    kept = wide > wide.max() - DEEP
+    kept = (_likely(people_like, places, found) > -DEEP).any(axis=0)
     return *_cells(parameters, places[:, kept], axes), held[:, kept]
 
 
@@ -211,36 +243,36 @@ def _exactly(model: ActionModel, parameters: Sequence[Parameter], own: Chosen, p
     return found.T
 
 
-def _wide(parameters: Sequence[Parameter], places: Floats) -> Floats:
-    """The logarithm of a wide prior at places counted in nodes, [n]."""
-    x = [one.nodes[0] + one.spacing * place for one, place in zip(parameters, places, strict=True)]
-    sds = [math.hypot(one.reach, 2 * one.spread) for one in parameters]
-    away = [(own - one.middle) / sd for own, one, sd in zip(x, parameters, sds, strict=True)]
-    return np.asarray(-0.5 * np.square(away).sum(axis=0))
+def _likely(people_like: Floats, places: Floats, log_likelihood: Floats) -> Floats:
+    """Log-posteriors at places [D, n], the best being 0, if people are as expected, and if wider, [2, n]."""
+    mean, *sds = people_like
+    away = np.stack([(((places.T - mean) / sd) ** 2).sum(axis=1) for sd in sds])
+    found = log_likelihood - 0.5 * away
+    return np.asarray(found - found.max(axis=1, keepdims=True))
 
 
-def _axes(parameters: Sequence[Parameter], places: Floats, log_likelihood: Floats) -> list[Floats]:
+def _axes(parameters: Sequence[Parameter], places: Floats, likely: Floats) -> list[Floats]:
     """Where a person's nodes should lie along each parameter, counted in coarse nodes.
 
-    ``places`` [D, n] is where the likelihood [n] is known.
+    ``places`` [D, n] is where the log-posteriors [2, n] are known.
     """
-    wide = log_likelihood + _wide(parameters, places)
-    weight = np.exp(wide - wide.max())
-    weight /= weight.sum()
-    inside = places[:, wide > wide.max() - DEEP]
-    close = CLOSE[min(len(parameters), len(CLOSE)) - 1]
+    weight = special.softmax(likely, axis=1)
+    inside = places[:, (likely > -DEEP).any(axis=0)]
+    continuous = sum(not one.is_discrete for one in parameters)
+    close = CLOSE[min(max(continuous, 1), len(CLOSE)) - 1]
     apart, steps = [], []
     for place in places:
         known = np.unique(place)
         apart.append(float(known[1] - known[0]) if len(known) > 1 else 1.0)
-        sd = math.sqrt(float(weight @ (place - weight @ place) ** 2))
+        sd = math.sqrt(float((weight @ place**2 - (weight @ place) ** 2).clip(0).min()))
         steps.append(close * max(sd, 0.3 * apart[-1]))
+    fewest = math.prod(len(one.nodes) if one.is_discrete else 2 for one in parameters)
     while True:
         axes = [
             _axis(one, float(used.min()) - more, float(used.max()) + more, step)
             for one, used, more, step in zip(parameters, inside, apart, steps, strict=True)
         ]
-        if math.prod(map(len, axes)) <= MOST_NODES:
+        if math.prod(map(len, axes)) <= max(MOST_NODES, fewest):
             return axes
         steps = [1.1 * step for step in steps]
 
@@ -265,15 +297,19 @@ class Learning:
         self.parameters = tabulated.parameters
         self.base = tabulated.log_likelihood
         self.owner = np.repeat(np.arange(len(tabulated)), np.diff(tabulated.offsets))
-        # Along each parameter many nodes share their cell: its ends, and which one each node is in.
-        ends = np.stack([tabulated.low, tabulated.high])
-        self.cells = [np.unique(own, axis=1, return_inverse=True) for own in np.moveaxis(ends, 2, 0)]
+        # Along each parameter many nodes of a person share their cell: its ends, and which one each is in.
+        self.cells = [self._cells(k) for k in range(len(self.parameters))]
+
+    def _cells(self, k: int) -> tuple[Floats, Integers]:
+        """The ends of every cell along a parameter, [2, C], and which one each node is in, [T]."""
+        _, one, which = np.unique(self.owner + 1j * self.seen.x[:, k], return_index=True, return_inverse=True)
+        return np.stack([self.seen.low[one, k], self.seen.high[one, k]]), which.reshape(-1)
 
     def log_prior(self, free: Floats) -> Floats:
         """Return the logarithm of the mass of every node's cell under a population, [T]."""
         found = np.zeros(len(self.seen.x))
         for k, (_, which) in enumerate(self.cells):
-            found += self._mass(k, free)[0][which.reshape(-1)]
+            found += self._mass(k, free)[0][which]
         return found
 
     def _mass(self, k: int, free: Floats) -> tuple[Floats, Floats, Floats]:
@@ -290,7 +326,7 @@ class Learning:
         ``share`` is each node's share of its person's posterior, [T].
         """
         log_mass, *ends = self._mass(k, free)
-        weight = np.bincount(self.cells[k][1].reshape(-1), share, minlength=len(log_mass))
+        weight = np.bincount(self.cells[k][1], share, minlength=len(log_mass))
         used = weight > 0
         density = [weight[used] * np.exp(-0.5 * end[used] ** 2 - log_mass[used]) / ROOT for end in ends]
         low, high = (np.where(np.isfinite(end[used]), end[used], 0.0) for end in ends)

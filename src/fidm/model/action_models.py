@@ -201,6 +201,17 @@ class World:
         return np.concatenate(found)
 
     @cached_property
+    def achieves(self) -> Flags:
+        """Whether every stacked pair achieves a goal, [K]."""
+        return np.concatenate([task.goal for task in self.tasks.tasks]) >= 0
+
+    @cached_property
+    def goes_on(self) -> Integers:
+        """Where an episode goes on from every stacked row, phases opened as the task does, [rows]."""
+        parts = zip(self.tasks.tasks, self.tasks.state_base.tolist(), strict=True)
+        return np.concatenate([base + task.handover.astype(np.int64) for task, base in parts])
+
+    @cached_property
     def leads_to(self) -> Integers:
         """The most probable row that every stacked pair leads to, phases opened as the task does, [K]."""
         found = []
@@ -209,8 +220,8 @@ class World:
             if not task.is_deterministic:
                 pair = np.repeat(np.arange(task.n_pairs), np.diff(task.successor_offsets))
                 best = np.lexsort((-task.probability, pair))[best]
-            found.append(base + task.handover[task.successor[best]])
-        return np.concatenate(found)
+            found.append(base + task.successor[best].astype(np.int64))
+        return np.asarray(self.goes_on[np.concatenate(found)])
 
     def led(self, pair: Integers, rng: np.random.Generator) -> Integers:
         """Return the rows that stacked pairs lead to, drawn where there are several, [n]."""
@@ -224,8 +235,8 @@ class World:
             up_to = np.cumsum(model.probability[links])
             draws = np.concatenate([[0.0], up_to])[begins[:-1]] + rng.random(len(here))
             place = np.minimum(np.searchsorted(up_to, draws, side="right"), begins[1:] - 1)
-            found[here] = self.tasks.state_base[number] + model.handover[model.successor[links[place]]]
-        return found
+            found[here] = self.tasks.state_base[number] + model.successor[links[place]]
+        return self.goes_on[found]
 
     def situations(self, row: Integers, action: Integers, came_from: Integers) -> Situations:
         """Lay out situations: the row, the action before, and the row in which that was taken, [D] each."""
@@ -358,8 +369,7 @@ def _trials(episode: Integers, owner: Integers, people: int) -> tuple[Integers, 
 
 def _stretches(world: World, pair: NDArray[np.int32], step: Integers, episode: Integers) -> Integers:
     """The stretch each choice belongs to: from one goal achieved to the next, within an episode."""
-    goal = np.concatenate([task.goal for task in world.tasks.tasks])
-    achieved = (pair >= 0) & (goal[np.maximum(pair, 0)] >= 0)
+    achieved = (pair >= 0) & world.achieves[np.maximum(pair, 0)]
     before: Integers = np.cumsum(achieved) - achieved
     return np.unique(np.stack([episode, before[step]]), axis=1, return_inverse=True)[1].reshape(-1)
 
@@ -438,8 +448,8 @@ class ActionModel(ABC):
     def carry(self, world: World, row: Integers, memory: Integers, rng: np.random.Generator) -> Integers:
         """Return what each of several people has in mind in these rows, [n], for models in which that lasts.
 
-        ``memory`` is what it was before, -1 where nothing was. :meth:`log_probabilities` is given it as the
-        value ``"memory"``.
+        ``memory`` is what it was before, -1 where nothing was or a goal has just been achieved.
+        :meth:`log_probabilities` is given it as the value ``"memory"``.
         """
         return memory
 
@@ -794,9 +804,8 @@ class GoalAtATime(ActionModel):
         if self.goal == "nearest":
             return memory
         is_open = _goal_tables(world)[1][:, row]
-        kept = (memory >= 0) & is_open[np.maximum(memory, 0), np.arange(len(row))]
         drawn = np.argmax(np.where(is_open, rng.random(is_open.shape), -1.0), axis=0)
-        return np.where(kept, memory, np.where(is_open.any(axis=0), drawn, NOTHING))
+        return np.where(memory >= 0, memory, np.where(is_open.any(axis=0), drawn, NOTHING))
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "goal": self.goal}
@@ -927,13 +936,18 @@ class Mixture(ActionModel):
 
     def _named(self, world: World) -> dict[str, Parameter]:
         """The parameters of the second by the names they have there."""
-        taken = {one.name for one in self.first.parameters(world)}
-        return {
-            one.name: replace(one, name=f"second_{one.name}", label=f"{one.label} (second)")
-            if one.name in taken
-            else one
-            for one in self.second.parameters(world)
-        }
+
+        def make() -> dict[str, Parameter]:
+            taken = {one.name for one in self.first.parameters(world)}
+            return {
+                one.name: replace(one, name=f"second_{one.name}", label=f"{one.label} (second)")
+                if one.name in taken
+                else one
+                for one in self.second.parameters(world)
+            }
+
+        found: dict[str, Parameter] = world.kept(("named", self), make)
+        return found
 
     def parameters(self, world: World) -> tuple[Parameter, ...]:
         share = Parameter("share", f"share of {self.second.name}", RATES, "logit", middle=-1.5, spread=1.0)
