@@ -42,7 +42,7 @@ from fidm.action_models import (
 )
 from fidm.cohort import Cohort
 from fidm.experiments.rivals import ModelComparison
-from fidm.fit.action_fit import ActionFit, Learning, learn_shared, tabulate
+from fidm.fit.action_fit import ActionFit, Sharing, learn_shared, tabulate
 from fidm.model.action_models import list_chosen
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
@@ -278,7 +278,7 @@ def split_half(task: Any, cohort: Cohort, models: Sequence[ActionModel]) -> Foun
         made = list_chosen(world, cohort, remembers=model.remembers)
         rank = np.arange(made.n_trials) - np.searchsorted(made.owner, made.owner)
         seen = tabulate(model, made, rank % 2, 2)
-        learning, mode = Learning(seen), learn_shared(seen).mode
+        learning, mode = Sharing(seen), learn_shared(seen).mode
         both = np.bincount(made.owner, rank % 2, minlength=len(made.n)) > 0
         for k, one in enumerate(seen.parameters):
             x, y = (

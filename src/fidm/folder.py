@@ -26,7 +26,7 @@ from fidm.experiments.comparison import Comparison, hash_columns, hash_condition
 from fidm.experiments.contrasts import asked_for
 from fidm.experiments.reliability import Reliability, hash_halves, learned_numbers
 from fidm.experiments.rivals import ModelComparison
-from fidm.experiments.shared import fit_learnable
+from fidm.experiments.shared import fit_learnable, groups_of
 from fidm.files import is_interrupted
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
@@ -230,9 +230,15 @@ class StudyFolder:
         return Comparison.of(record, said) if record.settings.get("known") == known else None
 
     def find_model_comparison(self) -> ModelComparison | None:
-        """Return the study's comparison of accounts of choice, if it is of these data."""
+        """Return the study's comparison of accounts of choice, if it is of these data and groups."""
         record, said = self._saved("compare-models")
-        return None if record is None else ModelComparison.of(record, said)
+        if record is None:
+            return None
+        try:
+            groups = hash_values(groups_of(self.cohort, record.settings["together"]))
+        except DataError:
+            return None
+        return ModelComparison.of(record, said) if record.settings.get("groups") == groups else None
 
     def find_classification(self, *, label: str, normal: str) -> Classification | None:
         """Return the study's classification, if it is of these data and labels."""

@@ -333,13 +333,13 @@ def _calibration(found: ModelComparison, name: str) -> str:
 
 
 def say_filled_in(cohort: Cohort) -> list[str]:
-    """Return that steps which a planner filled in are compared with simulated choices, too."""
+    """Return that what a planner filled in is nobody's choice, and what that does to the checks."""
     share = 0.0 if cohort.inferred is None or not len(cohort.inferred) else float(cohort.inferred.mean())
     if not share:
         return []
     return [
-        f"A planner filled in {percent_text(share)} of the steps. What people did is compared with simulated "
-        "choices step by step, these included: a statistic that is not described may be the planner's."
+        f"A planner filled in {percent_text(share)} of the steps. They are left out of what people did, and "
+        "episodes that have any are not checked for their length."
     ]
 
 
