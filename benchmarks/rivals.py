@@ -45,7 +45,7 @@ from fidm.action_models import (
 from fidm.cohort import Cohort
 from fidm.experiments.rivals import ModelComparison, _deal_people, _deal_trials, _held_out, _interval
 from fidm.experiments.shared import groups_of
-from fidm.fit.action_fit import ActionFit, Learning, learn_shared, tabulate
+from fidm.fit.action_fit import ActionFit, Sharing, learn_shared, tabulate
 from fidm.model.action_models import list_chosen
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
@@ -292,7 +292,7 @@ def split_half(task: Any, cohort: Cohort, models: Sequence[ActionModel]) -> Foun
             model, replace(made, trial=2 * owner + half, owner=halves), np.tile([0, 1], len(made.n)), 2
         )
         both = np.bincount(2 * owner + half, minlength=2 * len(made.n)).reshape(-1, 2).min(axis=1) > 0
-        learning, mode = Learning(seen), learn_shared(seen).mode
+        learning, mode = Sharing(seen), learn_shared(seen).mode
         for k, one in enumerate(seen.parameters):
             x, y = (
                 np.add.reduceat(

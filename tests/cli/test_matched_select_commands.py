@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,7 +10,6 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
-from fidm.experiments import select as selecting
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +30,7 @@ def study(tmp_path, cohort):
     return tmp_path / "study"
 
 
-@pytest.fixture
-def one_point(monkeypatch):
-    """One setting to select from."""
-    monkeypatch.setattr(selecting, "select", partial(selecting.select, costs=[-0.02], temperatures=[0.05]))
+ONE_POINT = ["--move-cost", "-0.02", "--tau", "0.05"]
 
 
 def test_matched_pairs_of_a_study(study, capsys):
@@ -111,8 +106,8 @@ def test_pages_fit_in_eighty_columns(study, capsys, monkeypatch):
 
 
 @pytest.mark.usefixtures("no_pictures")
-def test_a_setting_is_selected_by_area_as_json(study, tmp_path, capsys, one_point):
-    arguments = ["select", str(study), "--by", "auc", "--split", "all", "--folds", "3", "--json"]
+def test_a_setting_is_selected_by_area_as_json(study, tmp_path, capsys):
+    arguments = ["select", str(study), *ONE_POINT, "--by", "auc", "--split", "all", "--folds", "3", "--json"]
     assert main([*arguments, "--out", str(tmp_path / "here")]) == 0
     said = json.loads(capsys.readouterr().out)
     assert said["result"]["by"] == "auc"
@@ -136,13 +131,18 @@ def test_a_task_that_only_degenerates_gives_exit_code_1(tmp_path, cohort, capsys
     assert (tmp_path / "study" / "results" / "select.png").exists()
 
 
-def test_select_takes_several_tasks(tmp_path, capsys, one_point):
+def test_select_takes_several_tasks_and_discounts(tmp_path, capsys):
     tasks = [fidm.load_task(name) for name in ("errands", "grocery_small")]
     fidm.write_cohort(
         fidm.simulate_cohort(tasks, 10, seed=1), tmp_path / "two", tasks=["errands", "grocery_small"]
     )
-    assert main(["select", str(tmp_path / "two")]) == 0
-    assert "Chosen: move cost" in capsys.readouterr().out
+    arguments = ["select", str(tmp_path / "two"), *ONE_POINT, "--gamma", "0.95", "--gamma", "0.97"]
+    assert main([*arguments, "--folds", "2", "--skip", "episode"]) == 0
+    out = capsys.readouterr().out
+    assert "Chosen: move cost -0.02, temperature 0.05, gamma 0.9" in out
+    assert "by move cost and temperature, gamma 0.95" in out
+    table = pl.read_csv(tmp_path / "two" / "results" / "select.csv")
+    assert table["gamma"].to_list() == [0.95, 0.97]
 
 
 def test_select_refuses_in_words(study, capsys):

@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import textwrap
+from dataclasses import replace
 
 import polars as pl
 import pytest
@@ -131,3 +132,28 @@ def test_what_is_wrong_with_them_is_said(study, tmp_path, capsys, text, said):
     (copy / "study.toml").write_text(f'schema = 1\ntasks = ["errands"]\n{text}\n', "utf-8")
     assert main(["fit", str(copy)]) == 2
     assert said in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_design_that_varies_in_the_test_part_alone_is_left_out_and_said_so(tmp_path, capsys):
+    cohort = fidm.simulate_cohort(fidm.load_task("errands"), 20, seed=1, max_steps=30)
+    n = [end - first for first, end in itertools.pairwise(cohort.segment_offsets.tolist())]
+    train = [j < 14 for j, own in enumerate(n) for _ in range(own)]
+    table = cohort.segments.with_columns(
+        role=pl.when(pl.Series(train)).then(pl.lit("asks")).otherwise(pl.lit("tells")),
+        load=pl.int_range(pl.len()) % 4,
+    )
+    people = cohort.participants.select("participant", split=pl.Series(["train"] * 14 + ["test"] * 6))
+    fidm.write_cohort(replace(cohort, segments=table, participants=people), tmp_path / "s", tasks=["errands"])
+    with (tmp_path / "s" / "study.toml").open("a", encoding="utf-8") as file:
+        file.write('[channels.duration]\nkind = "gamma"\ncolumn = "duration_s"\n')
+        file.write('design = ["log_moves", "role", "load"]\n')
+    fitted = run(capsys, "fit", tmp_path / "s")
+    assert fitted["fit"]["channels"][0]["design"] == ["log_moves", "load"]
+    assert "duration is not conditioned on role: it is the same" in " ".join(fitted["fit"]["notes"])
+    assert pl.read_csv(tmp_path / "s" / "profile.csv")["duration"].null_count() == 0
+    run(capsys, "evidence", tmp_path / "s")
+    found = run(capsys, "recover", "--like", tmp_path / "s", "--repeat", 1, "--method", "eb")
+    assert found["result"]["factors"] == ["action_sensitivity", "duration"]
+    assert len(found["settings"]["truth"]["duration"]) == 5
+    assert "not conditioned on role" in " ".join(found["result"]["notes"])

@@ -9,27 +9,33 @@ from __future__ import annotations
 from fidm.tasks.spec import TaskSpec
 
 WAYS = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
+SLANTED = {"NE": (-1, 1), "SW": (1, -1), "SE": (1, 1), "NW": (-1, -1)}
 
 
 class SlowGrid:
     def __init__(self, spec: TaskSpec) -> None:
         self.spec = spec
         self.map = {(r, c): s for r, row in enumerate(spec.rows) for c, s in enumerate(row)}
+        self.ways = WAYS if spec.rules.diagonal == "none" else WAYS | SLANTED
+
+    def starts(self):
+        cells = [cell for cell, symbol in self.map.items() if symbol == self.spec.map.start]
+        return [self._open((*cell, frozenset(), 0)) for cell in cells]
 
     def start(self):
-        (cell,) = [cell for cell, symbol in self.map.items() if symbol == self.spec.map.start]
-        return self._open((*cell, frozenset(), 0))
+        return self.starts()[0]
 
     def actions(self, state):
         if state == "end" or (self._is_waiting(state) and self.spec.rules.value_flow == "ends"):
             return []
-        legal = [way for way in WAYS if self._can_stand(self._moved(state, way))]
+        stays = self.spec.rules.bumps == "stay"
+        legal = [way for way in self.ways if stays or self._is_free(state, way)]
         if self.spec.rules.buy == "single":
             legal += [self.spec.verb] if self._chosen(state) else []
         else:
             legal += [f"{self.spec.verb} {name}" for name in self.spec.sections if self._can_buy(state, name)]
         finish, leave = self.spec.finish, self.spec.exit
-        if finish and self._within(state, finish.symbol, finish.reach):
+        if finish and finish.reach != "arrive" and self._within(state, finish.symbol, finish.reach):
             is_last = state[3] == len(self.spec.phases) - 1
             legal += [finish.action] if is_last or finish.early == "nothing" else []
         if leave and leave.in_likelihood and self.map[state[:2]] == leave.symbol:
@@ -38,8 +44,13 @@ class SlowGrid:
 
     def step(self, state, action):
         row, column, done, phase = state
-        if action in WAYS:
-            return self._open((*self._moved(state, action), done, phase))
+        if action in self.ways and not self._is_free(state, action):
+            return self._open(state)
+        if action in self.ways:
+            cell = self._moved(state, action)
+            if self._ends_here(cell, phase):
+                return "end"
+            return self._open((*cell, done | self._collected(state, cell), phase))
         if self.spec.finish and action == self.spec.finish.action:
             is_last = phase == len(self.spec.phases) - 1
             return "end" if is_last and self.spec.finish.ends else self._open(state)
@@ -52,8 +63,11 @@ class SlowGrid:
 
     def reward(self, state, action):
         pay, phase, done = self.spec.rewards, state[3], state[2]
-        if action in WAYS:
-            return pay.move
+        if action in self.ways and not self._is_free(state, action):
+            return pay.move if pay.bump is None else pay.bump
+        if action in self.ways:
+            cell = self._moved(state, action)
+            return self.spec.costs.get(self.map[cell], pay.move) + self._found(state, cell)
         if self.spec.finish and action == self.spec.finish.action:
             if phase < len(self.spec.phases) - 1:
                 return self.spec.finish.reward_early
@@ -62,14 +76,53 @@ class SlowGrid:
         if self.spec.exit and action == self.spec.exit.action:
             return 0.0
         name = self._section(state, action)
+        return pay.repeated if name in done else self._pay_of(state, name)
+
+    def _pay_of(self, state, name):
+        """What a section pays that is used and is no completed target."""
+        pay = self.spec.rewards
         if name not in self.spec.targets:
             return pay.non_target
-        if name in done:
-            return pay.repeated
         if self._treatment(state, name) == "active":
             own = self.spec.sections[name].reward
             return pay.target if own is None else own
         return pay.out_of_phase
+
+    # ---------------------------------------------------------------- arriving
+
+    def _arrived_at(self, cell):
+        """The section that stepping onto a cell uses, if there is one."""
+        for name, section in self.spec.sections.items():
+            if section.symbol == self.map[cell] and (section.reach or self.spec.rules.reach) == "arrive":
+                return name
+        return None
+
+    def _is_used(self, state, name):
+        """Whether stepping onto a section does anything: not if it is completed, nor if it cannot be used."""
+        return name is not None and name not in state[2] and self._allows(state, name)
+
+    def _collected(self, state, cell):
+        name = self._arrived_at(cell)
+        marks = self._is_used(state, name) and name in self.spec.targets
+        return {name} if marks and self._treatment(state, name) in ("active", "marks") else set()
+
+    def _is_goal(self, cell):
+        finish = self.spec.finish
+        return bool(finish) and finish.reach == "arrive" and self.map[cell] == finish.symbol
+
+    def _ends_here(self, cell, phase):
+        return self._is_goal(cell) and phase == len(self.spec.phases) - 1 and self.spec.finish.ends
+
+    def _found(self, state, cell):
+        """What arriving pays besides the step."""
+        name, finish = self._arrived_at(cell), self.spec.finish
+        if self._is_used(state, name):
+            return self._pay_of(state, name)
+        if not self._is_goal(cell):
+            return 0.0
+        if state[3] < len(self.spec.phases) - 1:
+            return finish.reward_early if finish.early == "nothing" else 0.0
+        return finish.reward + finish.reward_completion * len(state[2]) / max(1, len(self.spec.targets))
 
     # ---------------------------------------------------------------- what the rules say
 
@@ -102,8 +155,14 @@ class SlowGrid:
 
     def _can_buy(self, state, name):
         section = self.spec.sections[name]
-        if not self._within(state, section.symbol, section.reach or self.spec.rules.reach):
+        reach = section.reach or self.spec.rules.reach
+        if reach == "arrive" or not self._within(state, section.symbol, reach):
             return False
+        return self._allows(state, name)
+
+    def _allows(self, state, name):
+        """Whether the rules let somebody use a section, wherever it is."""
+        section = self.spec.sections[name]
         if not set(section.requires) <= state[2]:
             return False
         if name not in self.spec.targets:
@@ -124,15 +183,27 @@ class SlowGrid:
         return next(iter([*active, *unbought, *targets, *able]), None)
 
     def _moved(self, state, way):
-        return state[0] + WAYS[way][0], state[1] + WAYS[way][1]
+        return state[0] + self.ways[way][0], state[1] + self.ways[way][1]
+
+    def _is_free(self, state, way):
+        """Whether a step leads somewhere: not into a wall, round a corner, or against a one-way door."""
+        there = self._moved(state, way)
+        if not self._can_stand(there):
+            return False
+        if way in SLANTED and self.spec.rules.diagonal == "no_corner_cutting":
+            beside = [self._moved(state, way[0]), self._moved(state, way[1])]
+            if not all(self._can_stand(cell) for cell in beside):
+                return False
+        doors = [self.spec.map.one_way.get(self.map[cell], way) for cell in (state[:2], there)]
+        return doors == [way, way]
 
     def _can_stand(self, cell):
         symbol = self.map.get(cell, self.spec.map.wall)
         places = [n for n, s in self.spec.sections.items() if s.symbol == symbol]
         if places:
-            return (self.spec.sections[places[0]].reach or self.spec.rules.reach) == "on"
+            return (self.spec.sections[places[0]].reach or self.spec.rules.reach) in ("on", "arrive")
         if self.spec.finish and symbol == self.spec.finish.symbol:
-            return self.spec.finish.reach == "on"
+            return self.spec.finish.reach in ("on", "arrive")
         return symbol != self.spec.map.wall
 
     def _within(self, state, symbol, reach):
@@ -140,4 +211,4 @@ class SlowGrid:
             return True
         if reach == "on":
             return self.map[state[:2]] == symbol
-        return any(self.map.get(self._moved(state, way)) == symbol for way in WAYS)
+        return any(self.map.get(self._moved(state, way)) == symbol for way in WAYS)  # never across a corner

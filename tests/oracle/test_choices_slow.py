@@ -25,7 +25,7 @@ from fidm.action_models import (
     World,
 )
 from fidm.experiments.rivals import _frequencies
-from fidm.fit.action_fit import Learning, Populations, learn_shared, tabulate
+from fidm.fit.action_fit import Populations, Sharing, learn_shared, tabulate
 from fidm.fit.action_fit import fitted as fit_people
 from fidm.model.action_models import HORIZONS, list_chosen
 from fidm.tasks.stack import TaskSet
@@ -380,7 +380,7 @@ def test_what_people_share_by_brute_force():
 def test_the_slopes_of_the_population_are_differences():
     world, cohort, _ = few()
     seen = tabulate(Stickiness(), list_chosen(world, cohort), np.zeros(18, np.int64), 1)
-    learning = Learning(seen)
+    learning = Sharing(seen)
     for free in (np.array([1.5, -0.7, 0.2, -1.0]), np.array([0.5, 0.4, 2.5, 0.8])):
         slope = learning.posterior(free)[1]
         for k, unit in enumerate(1e-5 * np.eye(4)):

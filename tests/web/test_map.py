@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from mazes import maze
 from playwright.sync_api import expect
 
 import fidm
@@ -120,9 +121,83 @@ def test_only_shared_files_can_be_read():
     assert csp_hash("x") != csp_hash("y")
 
 
+def test_a_task_with_coordinates_has_a_dot_for_each_place_and_a_line_for_each_way(page):
+    scene = map_scene(maze(1))
+    page.set_content(HTML.format(css=read_asset("base.css"), js=read_asset("map.js")))
+    page.evaluate(
+        "scene => { window.svg = fidmMap.draw(scene); document.querySelector('main').append(svg); }", scene
+    )
+    expect(page.locator("circle.spot")).to_have_count(16)
+    expect(page.locator("circle.spot.end")).to_have_attribute("data-cell", "15")
+    expect(page.locator("circle.spot.start")).to_have_attribute("data-cell", "0")
+    expect(page.locator("line.link")).to_have_count(24)
+    expect(page.locator("rect")).to_have_count(0)
+    assert page.locator(".name").all_text_contents() == [label["words"] for label in scene["labels"]]
+    steps = [{"from": 0, "to": 1, "move": True, "colour": "#ff0000"}, {"from": 1, "to": 5, "move": True}]
+    page.evaluate("steps => fidmMap.walk(svg, steps)", steps)
+    way = page.locator(".way").first
+    assert [float(way.get_attribute(name)) for name in ("x1", "x2")] == [20, 60]
+
+
 def test_a_task_without_a_map_has_no_scene():
     task = fidm.TaskModel.from_arrays(
         [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1, name="plain"
     )
     with pytest.raises(fidm.TaskError, match="not drawn"):
         map_scene(task)
+
+
+MAZE = """
+format = 1
+name = "maze"
+title = "A maze"
+[values]
+gamma = 0.9
+tau = 0.01
+[rewards]
+move = -0.1
+target = 1.0
+repeated = -0.5
+non_target = -0.5
+[costs]
+"~" = -0.3
+[map]
+one_way = { ">" = "E" }
+drawing = '''
+S~.
+.>G
+'''
+[sections.goal]
+symbol = "G"
+reach = "arrive"
+[[phases]]
+name = "all"
+targets = ["goal"]
+[rules]
+bumps = "stay"
+diagonal = "free"
+"""
+
+
+def test_mazes_show_doors_prices_bumps_and_diagonal_ways(page):
+    scene = map_scene(fidm.compile_task(fidm.parse_task(MAZE)))
+    page.set_content(HTML.format(css=read_asset("base.css"), js=read_asset("map.js")))
+    page.evaluate("s => { window.svg = fidmMap.draw(s); document.querySelector('main').append(svg); }", scene)
+    expect(page.locator(".door")).to_have_count(1)
+    expect(page.locator(".price")).to_have_count(1)
+    steps = [
+        {"from": 0, "to": 0, "move": True, "way": "N", "colour": "#ff0000"},
+        {"from": 0, "to": 1, "move": True, "way": "E"},
+        {"from": 1, "to": 5, "move": True, "way": "SE"},
+        {"from": 5, "to": 5, "move": False, "way": "PAY"},
+    ]
+    page.evaluate("steps => { window.made = fidmMap.walk(svg, steps); }", steps)
+    bar, crossed = (page.evaluate(f"made[{i}].querySelector('.cross').getAttribute('d')") for i in (0, 3))
+    assert bar == "M27 4L13 4"
+    assert crossed.count("M") == 2
+    ways = page.evaluate(
+        "[1, 2].map(i => made[i].querySelector('.way')).map(l => ['x1','y1'].map(k => +l.getAttribute(k)))"
+    )
+    assert ways[0] == [20, 24]
+    aside = 0.1 * 40 / 2**0.5
+    assert ways[1] == pytest.approx([60 - aside, 20 + aside])

@@ -64,8 +64,8 @@ NOWHERE = -1
 MOVE, BUY, PAY, OUT = range(4)
 """The kinds of actions."""
 
-OPPOSITE = np.array([1, 0, 3, 2])
-"""The direction straight back from each of N, S, E and W."""
+OPPOSITE = np.array([1, 0, 3, 2, 5, 4, 7, 6])
+"""The direction straight back from each of N, S, E and W, and of the diagonal ones."""
 
 
 class TrajectoryFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -198,12 +198,12 @@ class _Steps:
                 f"{task.name} was not drawn as a map, so there are no directions and cells to count. Only "
                 "tasks with a map have trajectory statistics; leave trajectory out."
             )
-        kind = _kinds(task)
+        kind = _kinds(task, len(grid.grid.moves))
         acted = np.where((action >= 0) & (action < task.n_actions), action, NO_ACTION)
-        direction = np.where((acted >= 0) & (acted < len(MOVES)), acted, -1)
+        direction = np.where((acted >= 0) & (acted < len(grid.grid.moves)), acted, -1)
         here, there = _cells(grid, state), _cells(grid, following)
         onward = np.where(
-            (direction >= 0) & (here != NOWHERE), grid.grid.neighbour[here, np.maximum(direction, 0)], here
+            (direction >= 0) & (here != NOWHERE), grid.grid.arrival[here, np.maximum(direction, 0)], here
         )
         self.direction[own] = direction
         self.cell[own] = here
@@ -217,10 +217,10 @@ class _Steps:
         )  # fmt: skip
 
 
-def _kinds(task: TaskModel) -> NDArray[np.int8]:
+def _kinds(task: TaskModel, n_moves: int) -> NDArray[np.int8]:
     """The kind of each action; the last entry is of the actions the task leaves out."""
     kind = np.full(task.n_actions + 1, BUY, dtype=np.int8)
-    kind[: len(MOVES)] = MOVE
+    kind[:n_moves] = MOVE
     kind[-1] = OUT
     spec = task.grid.spec if task.grid is not None else None
     for special, what in () if spec is None else ((spec.finish, PAY), (spec.exit, OUT)):

@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from fidm.cli.shared import Flag, Reading, Writing, print_json
+from cyclopts import Parameter
+
+from fidm.cli.shared import Reading, Writing, print_json
 from fidm.errors import DataError, TaskError
 from fidm.present.terminal import page, progress_bar, table_of
+
+Floats = Annotated[tuple[float, ...], Parameter(negative=(), show_default=False)]
+"""Numbers that may be given one by one."""
 
 NONE_CHOSEN = 1
 """The exit code of ``select`` if every point is degenerate."""
 
 
-def list_tasks() -> None:
-    """List the tasks that come with fidm."""
+def list_tasks(path: Path | None = None) -> None:
+    """List the tasks that come with fidm, or those in a file.
+
+    Parameters
+    ----------
+    path
+        A file of tasks (.parquet); by default the tasks that come with fidm are listed.
+    """
     from fidm.registry import TASKS
+
+    if path is not None:
+        from fidm.present.task import show_kept
+        from fidm.tasks.compile import load_tasks
+
+        show_kept(load_tasks(path), page())
+        return
 
     rows = []
     for name in TASKS.names():
@@ -51,10 +69,12 @@ def copy(name: str, path: Path) -> None:
 def show(task: str, *, out: Path | None = None, completed: str = "", phase: str | None = None) -> None:
     """Draw a task's map and what it is worth to stand in each place.
 
+    Of a task that was not drawn as a map, print what each state is worth, and where one can go from there.
+
     Parameters
     ----------
     task
-        The name of a built-in task, or the path of a task file.
+        The name of a built-in task, the path of a task file, or FILE.parquet#NAME for a task of several.
     out
         Also write the picture to this file; .png, .svg or .pdf.
     completed
@@ -62,31 +82,36 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
     phase
         The active phase; the first by default.
     """
-    from fidm.present.task import show_map
-    from fidm.tasks.compile import compile_task
+    from fidm.present.task import show_map, show_states
+    from fidm.tasks.compile import load_task
     from fidm.tasks.solve import solve
-    from fidm.tasks.spec import read_task
 
     if out is not None:
         from fidm.plot.save import require_format
 
         require_format(out)
-    spec = read_task(task)
     with progress_bar("solving"):
-        model = compile_task(spec)
-        if model.grid is None:
-            raise TaskError("has no map to show.", source=task)
+        model = load_task(task)
         values = solve(model)
     done = tuple(filter(None, (name.strip() for name in completed.split(","))))
     console = page()
-    show_map(spec, model.grid, values.v[model.grid.states_of(done, phase)], console, done=done, phase=phase)
+    if model.grid is not None:
+        worth = values.v[model.grid.states_of(done, phase)]
+        show_map(model.grid, worth, console, done=done, phase=phase)
+    else:
+        if done or phase is not None:
+            what = (
+                "was not drawn as a map: it has no targets and no phases. Leave out --completed and --phase."
+            )
+            raise TaskError(what, source=task)
+        show_states(model, values, console)
     if out is not None:
         from matplotlib.figure import Figure
 
         from fidm.plot.maps import value_field
         from fidm.plot.save import save_figure
 
-        rows, columns = model.grid.grid.shape
+        rows, columns = (12, 12) if model.grid is None else model.grid.grid.shape
         figure = Figure(figsize=(0.45 * columns, 0.42 * rows))
         value_field(model, values, completed=done, phase=phase, ax=figure.subplots())
         save_figure(figure, [out])
@@ -94,51 +119,59 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
 
 
 def check(
-    task: str,
+    task: Annotated[tuple[str, ...], Parameter(negative=())],
     *,
     json: bool = False,
     vary: bool = True,
 ) -> int:
-    """Say whether a task can be used, with numbers and in words.
+    """Say whether a task can be used, or all tasks of a study, with numbers and in words.
 
-    Exit code 0: usable. 1: not usable. 2: the task could not be read.
+    Exit code 0: usable. 1: not usable; of several tasks, one has problems, or all together tell nothing.
+    2: the task or the study could not be read.
 
     Parameters
     ----------
     task
-        The name of a built-in task, or the path of a task file.
+        The name of a built-in task, or the path of a task file. Several tasks, or a study folder with its
+        tasks, are checked as a set: a row for each, and what they tell together.
     json
         Print everything as JSON instead of a page.
     vary
-        Also solve the task for other temperatures and move costs.
+        Also solve the task for other temperatures and move costs; not for several tasks.
     """
-    from fidm.present.task import show_check
+    from fidm.folder import check_set, find_tasks
+    from fidm.present.task import show_check, show_set
     from fidm.tasks.check import check_task
-    from fidm.tasks.compile import load_task
 
     with progress_bar("solving") as bars:
-        model = load_task(task)
-        result = check_task(model, vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
-    if json:
-        print_json(result.to_dict())
-    else:
-        show_check(result, page())
-    return 0 if result.usable else 1
+        tasks, folder = find_tasks(task)
+        if len(tasks) != 1 or folder is not None:
+            several = check_set(tasks, folder, on_progress=bars.step)
+        else:
+            one = check_task(tasks[0], vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
+    if len(tasks) != 1 or folder is not None:
+        print_json(several.to_dict()) if json else show_set(several, page())
+        return 0 if several.usable else 1
+    print_json(one.to_dict()) if json else show_check(one, page())
+    return 0 if one.usable else 1
 
 
 def select(
     study: Path,
     *,
-    task: str | None = None,
+    reading: Reading = Reading(),
+    move_cost: Floats = (),
+    tau: Floats = (),
+    gamma: Floats = (),
     split: str | None = None,
     by: Literal["likelihood", "auc"] = "likelihood",
     label: str | None = None,
     folds: int = 5,
     seed: int = 1,
-    skip_bad: Flag = False,
+    workers: int | None = None,
     writing: Writing = Writing(),
 ) -> int:
-    """Try the paper's move costs and temperatures by cross-validation, and say which suits people best.
+    """Try move costs, temperatures and discounts by cross-validation, and say which suit people best.
 
     Every point first goes through the task check; degenerate ones are reported and never chosen. Writes
     select.json, select.csv and select.png and .pdf. Exit code 0: done. 1: every point is degenerate. 2: the
@@ -147,10 +180,13 @@ def select(
     Parameters
     ----------
     study
-        The study folder.
-    task
-        A built-in task or a task file; by default those that study.toml names, which are all tried with the
-        same move cost and temperature.
+        The study folder. All its tasks are tried with the same settings.
+    move_cost
+        A move cost to try; may be repeated. By default the paper's, where a task has movements.
+    tau
+        A temperature to try; may be repeated. By default the paper's.
+    gamma
+        A discount to try; may be repeated. By default each task keeps its own.
     split
         The participants with this value of "split"; by default "train" where there is a split, else
         everybody. "all" takes everybody.
@@ -164,16 +200,30 @@ def select(
         How many parts people are cut into.
     seed
         The same seed gives the same folds.
-    skip_bad
-        Leave out participants whose data have problems, instead of refusing the study.
+    workers
+        Threads; by default one per processor. Changes no number.
     """
+    from fidm.experiments.paper import TEMPERATURES
     from fidm.experiments.select import select as run
     from fidm.present.experiments import show_selection
 
     with progress_bar() as bars:
-        opened = Reading(task=() if task is None else (task,), skip_bad=skip_bad).open(study, bars)
+        opened = reading.open(study, bars)
         cohort, part = opened.part(split)
-        found = run(opened.tasks, cohort, folds=folds, seed=seed, by=by, label=label, on_progress=bars.step)
+        found = run(
+            opened.tasks,
+            cohort,
+            costs=move_cost or None,
+            temperatures=tau or TEMPERATURES,
+            gammas=gamma or None,
+            folds=folds,
+            seed=seed,
+            by=by,
+            label=label,
+            channels=opened.channels,
+            workers=workers,
+            on_progress=bars.step,
+        )
         written = writing.write(found, study)
     writing.show(found, written, study, opened, lambda page: show_selection(found, part, page))
     return NONE_CHOSEN if found.chosen is None else 0

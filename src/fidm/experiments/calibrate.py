@@ -227,7 +227,7 @@ def calibrate(
         drawn = redraw_walks(tasks, people, np.exp(factors[:, 0]), seed=(seed, study), values=values)
         if design.channels:
             known = design.channels, design.truth, factors[:, 1:]
-            drawn = redraw_effort(drawn, *known, seed=(seed, study))
+            drawn = redraw_effort(drawn, *known, seed=(seed, study), levels=design.levels)
         if sampled:
             posterior, why = _sampled(
                 tasks, drawn, design.channels, values, draws, (seed, study), joint, workers
@@ -261,7 +261,7 @@ def calibrate(
                 "like_study": like is not None,
                 "log_sensitivity_mean": whole.mean,
                 "sd": dict(zip(whole.factors, whole.sd.tolist(), strict=True)),
-                "truth": {name: [own.intercept, own.slope, own.shape] for name, own in whole.truth.items()},
+                "truth": whole.truth_numbers,
             },
             cohort=people,
         ),

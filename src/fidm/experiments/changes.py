@@ -61,11 +61,12 @@ def compare_within(
     owner = units.participants["person"].rle_id().to_numpy().astype(np.int64)
 
     tasks = TaskSet.of(task)
-    used, levels, data = lay_out_for(tasks, units, channels, inferred, far_longer(whole)[1])
+    longest = far_longer(whole)[1]
+    used, levels, data, constant = lay_out_for(tasks, units, channels, inferred, longest)
     pool, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
     say = on_progress or (lambda doing, done, of: None)
     found: list[Changed] = []
-    notes: list[str] = []
+    notes = [*constant]
     parameters = (SENSITIVITY, *(channel.name for channel in used))
     for done, parameter in enumerate(parameters):
         say(parameter, done, len(parameters))

@@ -162,7 +162,8 @@ def compare(
     design = Contrasts.of(people, by, adjust, reference=reference, interact=interact, at=at)
 
     tasks = TaskSet.of(task)
-    used, levels, data = lay_out_for(tasks, cohort, channels, inferred, far_longer(cohort)[1])
+    longest = far_longer(cohort)[1]
+    used, levels, data, constant = lay_out_for(tasks, cohort, channels, inferred, longest)
     threads_, rate = threads(workers), valid_lapse(default_lapse(lapse, "eb"))
     say = on_progress or (lambda doing, done, of: None)
     estimates = None
@@ -188,7 +189,7 @@ def compare(
         )
 
     parts: list[_Part] = []
-    notes: list[str] = []
+    notes = [*constant]
     lost: dict[str, list[str]] = {}
     parameters = (SENSITIVITY, *(channel.name for channel in used))
     counts = (np.diff(data.choices.person_offsets), *(seen.counts for seen in data.effort))

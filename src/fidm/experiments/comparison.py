@@ -16,7 +16,7 @@ from fidm.errors import count, remedy
 from fidm.fit.common import Data
 from fidm.fit.profile import say_share_inferred
 from fidm.model.channels import Channel
-from fidm.model.effort import Levels, paper_channels, text_levels
+from fidm.model.effort import Levels, paper_channels, text_levels, without_constants
 from fidm.model.gaps import Gaps, named
 from fidm.record import Record, hash_values
 from fidm.tasks.solve import solve
@@ -262,14 +262,16 @@ def hash_conditions(cohort: Cohort, by: str) -> str:
 
 def lay_out_for(
     tasks: TaskSet, cohort: Cohort, channels: Sequence[Channel] | None, inferred: float, longest: float
-) -> tuple[tuple[Channel, ...], Levels, Data]:
-    """Return the channels to compare in, the levels of text columns, and what was observed."""
+) -> tuple[tuple[Channel, ...], Levels, Data, tuple[str, ...]]:
+    """Return the channels to compare in, levels of text columns, what was observed, and what to say of it."""
     wanted = tuple(paper_channels() if channels is None else channels)
     used = tuple(c for c in wanted if channels is not None or c.column in cohort.segments.columns)
+    used, constant = without_constants(used, cohort)
     levels = text_levels(used, cohort)
     q = tasks.values(solve(one) for one in tasks.tasks)
     return (
         used,
         levels,
         Data.of(tasks, q, used, levels, cohort, need_columns=True, inferred=inferred, longest=longest),
+        constant,
     )

@@ -51,6 +51,7 @@ from fidm.model.effort import (
     observed,
     refuse,
     text_levels,
+    without_constants,
 )
 from fidm.types import Floats, Integers
 
@@ -310,9 +311,9 @@ class FamilyTest:
         """Choose settings, searching from those given, and learn what people share."""
         place = id(part), fold
         if place not in self.known:
-            channel = part
+            (channel,), _ = without_constants([part], learners)
             if self.tune and part.tunable:
-                channel = tuned(part, learners, refine=1, workers=self.workers)
+                channel = tuned(channel, learners, refine=1, workers=self.workers)
             learned = learn_population(
                 channel,
                 observed([channel], learners, self.levels)[0],
@@ -430,14 +431,15 @@ def tuned(
         can = ", ".join(channel.tunable) or "none"
         raise FitError(f"{channel.name} has no values to try for {name!r}; it can tune: {can}.")
     people = as_cohort(cohort)
-    levels = text_levels([channel], people)
+    (varying,), _ = without_constants([channel], people)
+    levels = text_levels([varying], people)
     refuse(effort_problems([channel], people), hint="Repair them, or leave these observations empty.")
-    seen = observed([channel], people, levels)[0]
+    seen = observed([varying], people, levels)[0]
     reached: dict[float, float] = {}
 
     def at(value: float) -> float:
         if value not in reached:
-            reached[value] = _marginal(_with(channel, name, value), seen, levels, threads(workers))
+            reached[value] = _marginal(_with(varying, name, value), seen, levels, threads(workers))
         return reached[value]
 
     best = _uphill(at, tried, getattr(channel, name))
@@ -447,7 +449,7 @@ def tuned(
         between = [0.5 * (best + known[i]) for i in (place - 1, place + 1) if 0 <= i < len(known)]
         best = max([best, *(value for value in between if _allowed(channel, name, value))], key=at)
     if not math.isfinite(at(best)):
-        random_intercepts(_with(channel, name, best), seen, design_names(channel, levels), 1)  # says why
+        random_intercepts(_with(varying, name, best), seen, design_names(varying, levels), 1)  # says why
     return _with(channel, name, best)
 
 

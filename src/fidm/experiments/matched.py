@@ -29,7 +29,7 @@ import polars as pl
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError, remedy
 from fidm.experiments import paper
-from fidm.experiments.shared import FOLDS, cross_validated_auc, learned_truth
+from fidm.experiments.shared import FOLDS, cross_validated_auc
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import SENSITIVITY, Profile
@@ -37,7 +37,14 @@ from fidm.model.channels import Channel, person_sums
 from fidm.model.effort import column_values, paper_channels, segment_owner_offsets
 from fidm.record import Record, hash_cohort
 from fidm.simulate.cohort import Truth
-from fidm.simulate.structure import PRESENCE, counted_steps, people_like, redraw_choices, redraw_effort
+from fidm.simulate.structure import (
+    PRESENCE,
+    counted_steps,
+    learned_truth,
+    people_like,
+    redraw_choices,
+    redraw_effort,
+)
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet

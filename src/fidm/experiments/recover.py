@@ -29,13 +29,21 @@ from scipy.stats import t
 from fidm.channels import CHANNEL_WORDS, SENSITIVITY_WORDS
 from fidm.cohort import Cohort
 from fidm.errors import DataError, one_of, remedy
-from fidm.experiments.shared import fit_learnable, learned_truth
+from fidm.experiments.shared import fit_learnable
 from fidm.fit.profile import SENSITIVITY, Profile
 from fidm.model.channels import Channel
-from fidm.model.effort import paper_channels
+from fidm.model.effort import Levels, paper_channels
 from fidm.record import Record
-from fidm.simulate.cohort import PAPER_TRUTH, Truth
-from fidm.simulate.structure import PRESENCE, counted_steps, people_like, redraw_effort, redraw_walks
+from fidm.simulate.cohort import PAPER_TRUTH, Truth, WideTruth
+from fidm.simulate.structure import (
+    PRESENCE,
+    counted_steps,
+    learned_truth,
+    people_like,
+    redraw_effort,
+    redraw_walks,
+    undrawable,
+)
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
@@ -370,7 +378,7 @@ def recover(
         "spread": "paper" if like is None else spread or "study",
         "log_sensitivity_mean": design.mean,
         "sd": dict(zip(design.factors, design.sd.tolist(), strict=True)),
-        "truth": {name: [own.intercept, own.slope, own.shape] for name, own in design.truth.items()},
+        "truth": design.truth_numbers,
         "methods": list(methods),
         "population": population,
         "conditions": list(conditions),
@@ -459,11 +467,20 @@ class Design:
     mean: float
     sd: Floats
     notes: tuple[str, ...]
+    levels: Levels | None = None  # of text columns that channels are conditioned on
 
     @property
     def factors(self) -> tuple[str, ...]:
         """What is varied."""
         return _names(self.channels)
+
+    @property
+    def truth_numbers(self) -> dict[str, list[float]]:
+        """Intercept, slope and shape of every channel, and all slopes of a design of more than the moves."""
+        return {
+            name: [own.intercept, own.slope, own.shape, *(own.slopes if isinstance(own, WideTruth) else ())]
+            for name, own in self.truth.items()
+        }
 
 
 def _names(channels: Sequence[Channel]) -> tuple[str, ...]:
@@ -502,6 +519,7 @@ def design_of(
     always pauses, or never.
     """
     notes: tuple[str, ...] = ()
+    levels: Levels | None = None
     mean, spreads = PAPER_LOG_SENSITIVITY, [PAPER_LOG_SENSITIVITY_SD]
     if learners is None:
         truth = dict(truth or PAPER_TRUTH)
@@ -510,8 +528,11 @@ def design_of(
         fit, why = fit_learnable(tasks.tasks, learners, wanted, workers=workers)
         left_out = [f"{name} is left out: {reason}" for name, reason in why.items() if name != PRESENCE]
         notes = (*left_out, *fit.warnings)
-        truth = {**learned_truth(fit), **(truth or {})}
+        truth, levels = {**learned_truth(fit), **(truth or {})}, fit.levels
         channels = tuple(channel for channel in fit.channels if channel.name != PRESENCE)
+        lost = undrawable(channels, truth)
+        channels = tuple(channel for channel in channels if channel.name not in lost)
+        notes = (*notes, *(f"{name} is left out: {reason}" for name, reason in lost.items()))
         sd_of = [fit.prior.sd, *(fit.populations[c.name].population.sd for c in channels)]
         if np.isfinite(fit.prior.sd):
             mean = fit.prior.mean
@@ -527,7 +548,7 @@ def design_of(
     sd[0] = sd[0] if varied.log_sensitivity_sd is None else varied.log_sensitivity_sd
     sd[1:] = sd[1:] if varied.effort_sd is None else varied.effort_sd
     mean = mean if varied.log_sensitivity_mean is None else varied.log_sensitivity_mean
-    return Design(channels, truth, mean, sd, notes)
+    return Design(channels, truth, mean, sd, notes, levels)
 
 
 def draw_factors(design: Design, n: int, seed: tuple[int, int]) -> Floats:
@@ -558,7 +579,9 @@ def _repeated(
                 missing = protocol.missing if condition == "missing" else 0.0
                 noise = protocol.noise if condition == "noise" else 1.0
                 known = design.channels, design.truth, factors[:, 1:]
-                drawn = redraw_effort(walked, *known, seed=seed, missing=missing, noise=noise)
+                drawn = redraw_effort(
+                    walked, *known, seed=seed, missing=missing, noise=noise, levels=design.levels
+                )
             for method in protocol.methods:
                 fit, why = fit_learnable(
                     tasks.tasks,

@@ -35,7 +35,7 @@ from fidm.fit.common import plain_algebra, valid_level
 from fidm.fit.plausible import log_sd_prior, sample
 from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.profile import FEW_ACTIONS, STATUSES
-from fidm.model.action_models import ActionModel, Chosen, Parameter, World, list_chosen
+from fidm.model.action_models import ActionModel, Made, Parameter, World, list_chosen
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
 from fidm.types import Floats, Integers, Progress
@@ -121,7 +121,7 @@ class Tabulated:
         )  # fmt: skip
 
 
-def tabulate(model: ActionModel, made: Chosen, fold: Integers, folds: int) -> Tabulated:
+def tabulate(model: ActionModel, made: Made, fold: Integers, folds: int) -> Tabulated:
     """Return everybody's likelihood on nodes; ``fold`` is that of each trial, [T]."""
     parameters = model.parameters(made.world)
     _check_parameters(model, parameters)
@@ -182,7 +182,7 @@ def _expected(parameters: Sequence[Parameter], coarse: Floats) -> Floats:
 def _own_nodes(
     model: ActionModel,
     parameters: Sequence[Parameter],
-    made: Chosen,
+    made: Made,
     j: int,
     table: Floats,
     people_like: Floats,
@@ -227,7 +227,7 @@ def _cells(
     return x, low, high
 
 
-def _exactly(model: ActionModel, parameters: Sequence[Parameter], own: Chosen, places: Floats) -> Floats:
+def _exactly(model: ActionModel, parameters: Sequence[Parameter], own: Made, places: Floats) -> Floats:
     """The log-likelihood of a person's trials at places [D, n] counted in coarse nodes, [T, n]."""
     n, size = places.shape[1], len(own.seen.pair)
     found = np.empty((n, own.n_trials))
@@ -289,7 +289,7 @@ def _axis(one: Parameter, first: float, last: float, step: float) -> Floats:
 # ---------------------------------------------------------------------- what people share
 
 
-class Learning:
+class Sharing:
     """The posterior of what people share: mean and log sd of every parameter, in turn."""
 
     def __init__(self, tabulated: Tabulated) -> None:
@@ -435,7 +435,7 @@ class Populations:
 
     def log_predictive(self, seen: Tabulated) -> Floats:
         """Return the log-likelihood of people who were not learned from, [P]."""
-        learning = Learning(seen)
+        learning = Sharing(seen)
         found = np.stack([learning.log_evidence(free) for free in self.points])
         return np.asarray(special.logsumexp(found, axis=0, b=self.weight[:, None]))
 
@@ -444,7 +444,7 @@ class Populations:
 
         0 where a person has no choice in a fold.
         """
-        learning, total = Learning(seen), seen.log_likelihood
+        learning, total = Sharing(seen), seen.log_likelihood
         log_weight = np.log(self.weight)[:, None]
         whole = special.logsumexp(
             log_weight + np.stack([learning.log_evidence(free) for free in self.points]), axis=0
@@ -457,7 +457,7 @@ class Populations:
 
     def posterior(self, seen: Tabulated) -> Floats:
         """Return each node's share of its person's posterior, averaged over plausible populations, [T]."""
-        learning = Learning(seen)
+        learning = Sharing(seen)
         found = np.zeros(len(seen.x))
         for free, weight in zip(self.points, self.weight, strict=True):
             found += weight * learning._sums(learning.log_prior(free) + learning.base)[1]
@@ -608,7 +608,7 @@ def require_usable(model: ActionModel, tasks: TaskSet) -> None:
         raise FitError(f"The action model {model.name} cannot be used: {why}")
 
 
-def require_people(made: Chosen) -> None:
+def require_people(made: Made) -> None:
     """Raise where too few people chose anything."""
     people = int((made.n > 0).sum())
     if people < FEWEST_PEOPLE:
@@ -626,7 +626,7 @@ def stated(model: ActionModel, world: World) -> tuple[str, ...]:
 
 def learn_shared(seen: Tabulated) -> Populations:
     """Return what these people share, as far as they tell."""
-    return Learning(seen).populations()
+    return Sharing(seen).populations()
 
 
 def fitted(seen: Tabulated, ids: pl.Series, level: float, *, notes: tuple[str, ...] = ()) -> ActionFit:
@@ -637,7 +637,7 @@ def fitted(seen: Tabulated, ids: pl.Series, level: float, *, notes: tuple[str, .
         model=seen.model,
         table=_people_table(seen, shared, weight, ids, level),
         population=_population_table(seen.parameters, shared),
-        log_likelihood=float(Learning(seen).log_evidence(shared.mode).sum()),
+        log_likelihood=float(Sharing(seen).log_evidence(shared.mode).sum()),
         seen=seen,
         shared=shared,
         weight=weight,

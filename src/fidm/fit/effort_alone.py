@@ -45,7 +45,7 @@ from fidm.fit.population import Learned, effort_without_each, errors_of
 from fidm.fit.profile import PER_PERSON, SENSITIVITY, Profile
 from fidm.fit.regression import Formulas, Layout, clusters_of, layouts_of, say_rare, variables, wald
 from fidm.model.channels import Channel
-from fidm.model.effort import Levels, far_longer, paper_channels, text_levels
+from fidm.model.effort import Levels, far_longer, paper_channels, text_levels, without_constants
 from fidm.types import Floats, Progress
 
 if TYPE_CHECKING:
@@ -134,6 +134,7 @@ def fit_effort(
             "channels=[…]. For choices without effort see fidm.fit_choices."
         )
     learners = drawn(people, max_people)
+    found, constant = without_constants(found, learners)
     levels = text_levels(found, learners)
     _, longest = far_longer(learners)
     data = Data.of_effort(found, levels, learners, need_columns=True, longest=longest)
@@ -158,6 +159,7 @@ def fit_effort(
         n_people=len(people),
         n_learned=data.n_told(),
         notes=(
+            *constant,
             *say_rare(layouts, known, learners.participants, dict(zip(names, data.seen()[1:], strict=True))),
             *notes,
         ),

@@ -40,7 +40,15 @@ from fidm.fit.regression import Formulas, clusters_of, layouts_of, say_clusters,
 from fidm.fit.sensitivity import SensitivityPrior
 from fidm.model.action import Choices
 from fidm.model.channels import Channel
-from fidm.model.effort import Levels, cohort_problems, far_longer, paper_channels, refuse, text_levels
+from fidm.model.effort import (
+    Levels,
+    cohort_problems,
+    far_longer,
+    paper_channels,
+    refuse,
+    text_levels,
+    without_constants,
+)
 from fidm.tasks.beliefs import Believes, name_beliefs, own_values, seen_values
 from fidm.tasks.check import task_problems
 from fidm.tasks.model import TaskModel
@@ -174,6 +182,7 @@ class Model:
         say = on_progress or (lambda doing, done, of: None)
         learners = drawn(cohort, max_people)
         channels, skipped = self._channels_of(learners)
+        channels, constant = without_constants(channels, learners)
         say("solving", 0, 2 + len(channels))
         seen, beliefs = seen_values(self.tasks, self._values, self._believes)
         q = read_only(self.tasks.values(seen))
@@ -182,7 +191,7 @@ class Model:
         layouts, known = layouts_of(self.regress, parameters, learners, method, self.cluster)
         clusters = clusters_of(learners.participants, self.cluster)
         data = data.with_known(known, channels)
-        notes: list[str] = [] if clusters is None else [say_clusters(clusters, self.cluster)]
+        notes = [*constant, *([] if clusters is None else [say_clusters(clusters, self.cluster)])]
 
         say("action sensitivity", 1, 2 + len(channels))
         asked = default_lapse(self.lapse, method)
@@ -283,7 +292,7 @@ class Model:
 
         valid_level(level)
         _check_people(cohort)
-        channels, _ = self._channels_of(cohort)
+        channels, constant = without_constants(self._channels_of(cohort)[0], cohort)
         seen, _ = seen_values(self.tasks, self._values, self._believes)
         levels, _, data = self._lay_out(cohort, channels, read_only(self.tasks.values(seen)))
         named = [SENSITIVITY, *(channel.name for channel in channels)]
@@ -301,7 +310,7 @@ class Model:
                 for name, own in known.items()
                 if name in parameters
             },
-            notes=notes,
+            notes=[*constant, *notes],
         )  # fmt: skip
 
     def _channels_of(self, cohort: Cohort) -> tuple[tuple[Channel, ...], tuple[str, ...]]:
@@ -310,6 +319,8 @@ class Model:
             return self.channels, ()
         paper, columns = paper_channels(), cohort.segments.columns
         found = tuple(channel for channel in paper if channel.column in columns)
+        if not cohort.n_segments:  # nothing was said, so nothing is missing
+            return found, ()
         return found, tuple(channel.name for channel in paper if channel.column not in columns)
 
     def _lay_out(

@@ -4,21 +4,19 @@ An *action model* gives the probability of every legal action in a state to a pe
 The paper's is softmax(η·Q). Its rivals explain the same low η otherwise: somebody plans few steps ahead,
 values the present, repeats what they did, goes for one goal at a time, or does not attend.
 
-================  =====================================  =====================================================
-kind              parameters of a person                 what they choose by
-================  =====================================  =====================================================
-``softmax``       η                                      η·Q, the soft values of the task
-``lapse``         η, rate                                the same, but at random at this rate
-``stickiness``    η, repeat (and step back)              η·Q, plus a bonus for the action they did last, and
-for
-                                                         going back to where they came from
-``discounting``   η, γ                                   η·Q of the task with a discount of their own
-``depth``         η, steps                               η·Q, values backed up over so many steps only
-``goal``          η                                      η·Q of one goal at a time: the nearest, or one they
-chose ``believes``      η                                      η·Q of another task than the one they act in
-``random``        none                                   nothing: all legal actions are as probable
-``mixture``       those of two models, share             at each choice, one model or the other
-================  =====================================  =====================================================
+===============  ==========================  ==========================================================
+kind             parameters of a person      what they choose by
+===============  ==========================  ==========================================================
+``softmax``      η                           η·Q, the soft values of the task
+``lapse``        η, rate                     the same, but at random at this rate
+``stickiness``   η, repeat, step back        η·Q, a bonus for what they did last or for going back
+``discounting``  η, γ                        η·Q of the task with a discount of their own
+``depth``        η, steps                    η·Q, values backed up over so many steps only
+``goal``         η                           η·Q of one goal at a time, the nearest or one they chose
+``believes``     η                           η·Q of another task than the one they act in
+``random``       none                        nothing: all legal actions are as probable
+``mixture``      those of two models, share  at each choice, one model or the other
+===============  ==========================  ==========================================================
 
 A model of one's own is one small class below :class:`ActionModel`; :func:`fidm.testing.check_action_model`
 tests it. Parameters live on a *free scale* from −∞ to ∞ (log η, the logit of a rate, −log(1 − γ)), on which
@@ -42,12 +40,12 @@ from scipy.sparse import csgraph
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import FitError, TaskError, one_of
 from fidm.model.action import effective_weight, sensitivity_grid
-from fidm.tasks.beliefs import Believes, name_beliefs, own_values, seen_values
+from fidm.tasks.beliefs import Believes, describe, name_beliefs, own_values, seen_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_at
 from fidm.tasks.solve import backup_pairs, soft_maximum, solve
 from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Flags, Floats, Integers
+from fidm.types import Flags, Floats, Integers, Values
 
 Scale = Literal["log", "logit", "discount", "plain", "levels"]
 """How the value of a parameter follows from its free number x: eˣ, 1/(1 + e⁻ˣ), 1 − e⁻ˣ, x; or x is the
@@ -254,7 +252,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
+class Made:
     """What people chose, in as few different situations as there are.
 
     A *trial* is what is held out together: an episode, or a quarter of somebody's steps who has only one.
@@ -282,7 +280,7 @@ class Chosen:
         found = np.bincount(self.trial, self.weight * log_p[self.which], minlength=self.n_trials)
         return np.asarray(found, dtype=np.float64)
 
-    def person(self, j: int) -> Chosen:
+    def person(self, j: int) -> Made:
         """Return the choices of one person."""
         trials = np.flatnonzero(self.owner == j)
         own = np.flatnonzero((self.trial >= trials[0]) & (self.trial <= trials[-1]))
@@ -298,7 +296,7 @@ class Chosen:
             stretch=np.unique(self.stretch[own], return_inverse=True)[1].reshape(-1),
         )  # fmt: skip
 
-    def copies(self, n: int) -> Chosen:
+    def copies(self, n: int) -> Made:
         """Return the same choices n times, one after the other, as if so many people had made them."""
 
         def shifted(values: Integers, by: int) -> Integers:
@@ -324,7 +322,7 @@ PARTS = 4
 """Into how many parts the only episode of somebody is cut."""
 
 
-def list_chosen(world: World, cohort: Cohort, *, inferred: float = 0.0, remembers: bool = True) -> Chosen:
+def list_chosen(world: World, cohort: Cohort, *, inferred: float = 0.0, remembers: bool = True) -> Made:
     """Lay out the choices of a cohort that follow the rules and count.
 
     ``remembers`` says whether situations differ by what was done before; where no model asks for it, there
@@ -353,7 +351,7 @@ def list_chosen(world: World, cohort: Cohort, *, inferred: float = 0.0, remember
     trial, owner = _trials(episode, owner_of, len(cohort))
     n = np.bincount(owner_of, minlength=len(cohort))
     stretch = _stretches(world, followed.pair, step, episode)
-    return Chosen(world, seen, options, owner, n, which.reshape(-1), trial, stretch, weight)
+    return Made(world, seen, options, owner, n, which.reshape(-1), trial, stretch, weight)
 
 
 def _trials(episode: Integers, owner: Integers, people: int) -> tuple[Integers, Integers]:
@@ -441,7 +439,7 @@ class ActionModel(ABC):
         """Return the log-probability of every option, [K]."""
         return log_softmax(np.asarray(self.utilities(world, seen, values), dtype=np.float64), seen.offsets)
 
-    def log_likelihoods(self, made: Chosen, values: Given) -> Floats:
+    def log_likelihoods(self, made: Made, values: Given) -> Floats:
         """Return the log-likelihood of every trial, [T], of people with these values."""
         return made.summed(self.log_probabilities(made.world, made.seen, values)[made.option])
 
@@ -778,7 +776,7 @@ class GoalAtATime(ActionModel):
             q = np.where(goal >= 0, tables[goal, seen.pair], world.q[seen.pair])
         return np.asarray(values["action_sensitivity"] * q)
 
-    def log_likelihoods(self, made: Chosen, values: Given) -> Floats:
+    def log_likelihoods(self, made: Made, values: Given) -> Floats:
         if self.goal == "nearest":
             return super().log_likelihoods(made, values)
         world, n = made.world, len(_goal_tables(made.world)[0])
@@ -877,6 +875,10 @@ class BelievesTask(ActionModel):
 
     kind = "believes"
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, TaskModel | Values | Mapping):
+            object.__setattr__(self, "task", tuple(self.task))
+
     @property
     def name(self) -> str:
         return self.called
@@ -893,10 +895,19 @@ class BelievesTask(ActionModel):
             seen, _ = seen_values(world.tasks, None, name_beliefs(world.tasks, self.task))
             return world.tasks.values(seen)
 
-        return np.asarray(world.kept(id(self), make))
+        return np.asarray(world.kept(self, make))
 
     def parameters(self, world: World) -> tuple[Parameter, ...]:
         return (world.sensitivity(self._values(world)),)
+
+    def to_dict(self) -> dict[str, Any]:
+        given = self.task
+        if isinstance(given, TaskModel | Values):
+            named = [(self.called, given)]
+        else:
+            named = list(given.items()) if isinstance(given, Mapping) else [(one.name, one) for one in given]
+        hashes = {name: describe(name, one).sha256 for name, one in named}
+        return {**super().to_dict(), "believes": hashes}
 
     def utilities(self, world: World, seen: Situations, values: Given) -> Floats:
         return np.asarray(values["action_sensitivity"] * self._values(world)[seen.pair])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fidm.cohort import Cohort, no_problems, offsets_of
-from fidm.errors import DataError, Problem, remedy
+from fidm.errors import DataError, Problem, listed, remedy
 from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.counts import Bernoulli, NegativeBinomial
@@ -183,6 +183,76 @@ def text_levels(channels: Sequence[Channel], cohort: Cohort) -> dict[str, tuple[
     return found
 
 
+ALMOST_NOTHING = 1e-10
+"""A column whose values differ by less than this share of the largest is the same everywhere."""
+
+
+def without_constants(
+    channels: Sequence[Channel], cohort: Cohort
+) -> tuple[tuple[Channel, ...], tuple[str, ...]]:
+    """Return channels conditioned on what varies among these people's observations, and what was left out.
+
+    A design column that is the same in all segments a channel is observed in is one with the intercept:
+    nothing can be learned of it, so it leaves the design, whatever it is in other people.
+    """
+    found = []
+    named: dict[tuple[str, ...], list[str]] = {}
+    for channel in channels:
+        same = _constants(channel, cohort.segments)
+        if same:
+            kept = tuple(column for column in channel.design if column not in same)
+            channel = replace(channel, design=kept)
+            named.setdefault(same, []).append(channel.name)
+        found.append(channel)
+    return tuple(found), tuple(_said_constant(names, same) for same, names in named.items())
+
+
+def _said_constant(names: Sequence[str], columns: Sequence[str]) -> str:
+    """What is said of channels that leave out design columns."""
+    known = listed("n_moves" if column == LOG_MOVES else column for column in columns)
+    are = "is" if len(names) == 1 else "are"
+    same = "it is the same" if len(columns) == 1 else "they are the same"
+    return (
+        f"{listed(names)} {are} not conditioned on {known}: {same} in every segment that "
+        f"{'it is' if len(names) == 1 else 'they are'} learned from. People with another value "
+        "are estimated as if they had this one."
+    )
+
+
+def _constants(channel: Channel, segments: pl.DataFrame) -> tuple[str, ...]:
+    """The design columns that are known and the same wherever a channel is observed, twice or more."""
+    if not channel.design or not _is_number(segments, channel.column):
+        return ()
+    rows = np.flatnonzero(~np.isnan(channel.observe(column_values(segments, channel.column))))
+    if len(rows) < 2:
+        return ()
+    return tuple(column for column in channel.design if _is_constant(segments, column, rows))
+
+
+def _is_constant(segments: pl.DataFrame, column: str, rows: Integers) -> bool:
+    """Whether a design column has one value in these rows; one that is missing somewhere has not."""
+    name = "n_moves" if column == LOG_MOVES and LOG_MOVES not in segments.columns else column
+    if name not in segments.columns:
+        return False
+    if segments.schema[name] in _TEXT:
+        values = segments[name].gather(rows)
+        return values.null_count() == 0 and values.n_unique() == 1
+    if not _is_number(segments, name):
+        return False
+    numbers = column_values(segments, name)[rows]
+    if not np.isfinite(numbers).all():
+        return False
+    return bool(np.ptp(numbers) <= ALMOST_NOTHING * np.abs(numbers).max())
+
+
+def _is_number(segments: pl.DataFrame, column: str) -> bool:
+    """Whether there is such a column, and it holds numbers."""
+    if column not in segments.columns:
+        return False
+    kind = segments.schema[column]
+    return kind.is_numeric() or kind in (pl.Boolean, pl.Null)
+
+
 def observed(
     channels: Sequence[Channel], cohort: Cohort, levels: Levels, *, required: bool = True
 ) -> tuple[Observed, ...]:
@@ -201,7 +271,7 @@ def observed(
             continue
         raw = column_values(cohort.segments, channel.column)
         if channel.design not in designs:
-            designs[channel.design] = _design(channel, cohort.segments, levels)
+            designs[channel.design] = design_matrix(channel, cohort.segments, levels)
         found.append(_observed(channel, raw, designs[channel.design], owner_offsets, levels))
     return tuple(found)
 
@@ -232,7 +302,7 @@ def column_values(segments: pl.DataFrame, column: str) -> Floats:
         known = ", ".join(repr(name) for name in segments.columns)
         raise DataError(f"The segments have no column {column!r}. They have: {known}.")
     series = segments[column]
-    if not (series.dtype.is_numeric() or series.dtype in (pl.Boolean, pl.Null)):
+    if not _is_number(segments, column):
         raise DataError(f"The column {column!r} of the segments holds {series.dtype}, not numbers.")
     values = series.cast(pl.Float64).to_numpy()
     return np.asarray(values, dtype=np.float64)
@@ -241,7 +311,8 @@ def column_values(segments: pl.DataFrame, column: str) -> Floats:
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 
-def _design(channel: Channel, segments: pl.DataFrame, levels: Levels) -> Floats:
+def design_matrix(channel: Channel, segments: pl.DataFrame, levels: Levels) -> Floats:
+    """Return what a channel is conditioned on, a line per coefficient and NaN where it is missing, [p, M]."""
     columns = [np.ones(segments.height)]
     for column in channel.design:
         if column == LOG_MOVES and LOG_MOVES not in segments.columns:

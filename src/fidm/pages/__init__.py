@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fidm.errors import TaskError
-from fidm.grounding.route.replay import Terrain
+from fidm.grounding.route.replay import places_in_reach
+from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
+from fidm.tasks.sketch import Sketch
 
 WALL, FLOOR, SHELF, TARGET = "wfst"
 """What a cell is, as a letter."""
@@ -21,13 +22,18 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
 
     ``kinds`` has a text per row of the drawing with a letter per cell (:data:`WALL` and so on); ``cells`` the
     row and column (from 0) of every cell one can stand in, by its number; ``neighbour`` the numbers of the
-    cells to its north, south, east and west, -1 where there is none; ``places`` the cells from which each
-    place is in reach, with ``START``, ``FINISH`` and ``EXIT``; ``labels`` where names stand.
+    cells to its north, south, east and west (and along the diagonals where one can go so), -1 where there is
+    none; ``places`` the cells from which each place is in reach, with ``START``, ``FINISH`` and ``EXIT``;
+    ``labels`` where names stand. ``doors`` (row, column, rows and columns a step goes) and ``prices`` (row,
+    column, how far from a plain step's, 0 to 1) are there where the map has any.
+
+    Of a task with coordinates there are ``cells``, its places by their number, which lie anywhere; ``links``
+    between them, ``start`` and ``ends``; and no ``kinds``, ``neighbour`` and ``places``.
 
     Parameters
     ----------
     task : TaskModel
-        A task that was drawn as a map.
+        A task that was drawn as a map, or whose states have coordinates.
 
     Examples
     --------
@@ -37,7 +43,7 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
     (True, True)
     """
     if task.grid is None:
-        raise TaskError(f"{task.name} was not drawn as a map, so there is no map to show.")
+        return _sketch_scene(task)
     spec, grid = task.grid.spec, task.grid.grid
     rows, columns = grid.shape
     kind = {spec.map.wall: WALL}
@@ -49,19 +55,18 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
         owner[spec.finish.symbol] = "FINISH"
     if spec.exit:
         owner[spec.exit.symbol] = "EXIT"
-    labels = []
-    for symbol, words in spec.place_names.items():
-        at_row, at_column = np.nonzero(grid.symbol == symbol)
-        labels.append(
-            {
-                "name": owner.get(symbol, "START"),
-                "words": words,
-                "row": float(at_row.mean()),
-                "column": float(at_column.mean()),
-                "on_floor": symbol not in kind,
-                "cells": [[int(r), int(c)] for r, c in zip(at_row, at_column, strict=True)],
-            }
-        )
+    labels = [
+        {
+            "name": owner.get(symbol, "START"),
+            "words": words,
+            "row": float(at[:, 0].mean()),
+            "column": float(at[:, 1].mean()),
+            "on_floor": symbol not in kind or symbol in spec.arrival_symbols,
+            "cells": at.tolist(),
+        }
+        for symbol, words in spec.place_names.items()
+        for at in task.grid.labelled(symbol)
+    ]
     return {
         "name": task.name,
         "title": spec.title,
@@ -72,7 +77,51 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
         "cells": np.stack([grid.row, grid.column], axis=1).tolist(),
         "neighbour": grid.neighbour.tolist(),
         "actions": list(task.actions),
-        "places": {name: sorted(cells) for name, cells in Terrain(task).reach.items()},
+        "places": {name: sorted(cells) for name, cells in places_in_reach(task.grid).items()},
+        **_ground(task.grid),
+    }
+
+
+def _ground(states: GridStates) -> dict[str, Any]:
+    """One-way doors and cells with a price of their own, where a map has any, with row and column."""
+    found: dict[str, Any] = {}
+    if states.spec.map.one_way:
+        found["doors"] = states.doors()
+    if states.spec.costs:
+        found["prices"] = states.prices()
+    return found
+
+
+MOST_NAMED = 60
+"""In a sketch of more places than this, places have no names."""
+
+
+def _sketch_scene(task: TaskModel) -> dict[str, Any]:
+    """The places of a task with coordinates, and the ways between them."""
+    sketch = Sketch.of(task)
+    cells = sketch.at[:, ::-1].round(3).tolist()
+    named = [i for i, name in enumerate(sketch.labels) if name and len(cells) <= MOST_NAMED]
+    return {
+        "name": task.name,
+        "title": task.name,
+        "rows": round(float(sketch.at[:, 1].max()) + 1, 3),
+        "columns": round(float(sketch.at[:, 0].max()) + 1, 3),
+        "labels": [
+            {
+                "name": sketch.labels[i],
+                "words": sketch.labels[i],
+                "row": cells[i][0],
+                "column": cells[i][1],
+                "on_floor": True,
+                "cells": [],
+            }
+            for i in named
+        ],
+        "cells": cells,
+        "links": sketch.links.tolist(),
+        "start": sketch.start,
+        "ends": sketch.ends.tolist(),
+        "actions": list(task.actions),
     }
 
 

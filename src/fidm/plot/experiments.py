@@ -11,18 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from fidm.channels import channel_words, parameter_words
 from fidm.experiments.calibrate import Calibration, band
 from fidm.experiments.comparison import Comparison
 from fidm.experiments.families import Families
+from fidm.experiments.learning import Learning
 from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
 from fidm.experiments.recover import Recovery, as_printed, label_of
 from fidm.experiments.reliability import Reliability
-from fidm.experiments.select import PAPER_CHOICE, Selection
+from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.fit.profile import SENSITIVITY
-from fidm.plot.style import INK, LOOKS, QUIET, new_axes, plain_ticks, quieten
+from fidm.plot.style import INK, LOOKS, QUIET, new_axes, plain, plain_ticks, quieten
 from fidm.present.numbers import METHODS
 from fidm.types import Floats
 
@@ -174,6 +175,52 @@ def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
+MOST_CURVES = 60
+"""Curves of more people are not drawn one by one."""
+
+
+def learning_curve(result: Learning, *, ax: Axes | None = None) -> Axes:
+    """Draw η over blocks: everybody's own line, and the group's mean with its interval.
+
+    Where there are too few people for lines, everybody's single blocks are joined instead.
+
+    Parameters
+    ----------
+    result : Learning
+        What :func:`fidm.study.learning` gives.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    ax = ax or new_axes(5.4, 3.6)
+    value = "line" if result.trend.height else "action_sensitivity"
+    own = result.people.filter(pl.col(value).is_finite() & (pl.col(value) > 0))
+    curves = own.partition_by("participant", maintain_order=True)
+    for curve in curves if len(curves) <= MOST_CURVES else ():
+        ax.plot(curve["at"], curve[value], ".-", color=QUIET, lw=0.7, ms=2, alpha=0.55, zorder=1)
+    group, look = result.group.drop_nulls("action_sensitivity"), LOOKS[0]
+    ax.vlines(group["at"], group["low"], group["high"], color=look.colour, linewidth=1.6, zorder=3)
+    ax.plot(
+        group["at"], group["action_sensitivity"], f"{look.marker}-", color=look.colour, ms=5.5, lw=1.6,
+        label=f"all people, {result.level:.0%} interval", zorder=4,
+    )  # fmt: skip
+    ax.set_yscale("log")
+    ticks = FuncFormatter(lambda value, _: f"{value:g}")
+    ax.yaxis.set_major_formatter(ticks)
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.set_ylabel("action sensitivity η")
+    ax.set_xlabel(f"block ({result.by})" if result.unit == "block" else result.by)
+    plain(ax.xaxis.label)
+    if result.group.height <= MOST_NAMES:
+        plain_ticks(ax.xaxis, result.group["at"].to_list(), result.group["block"].to_list())
+    if group.height:
+        ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    quieten(ax)
+    return ax
+
+
+MOST_NAMES = 12
+"""More blocks than these are not named one by one."""
+
 WIDEST_LEGEND = 60
 """How many characters of a legend stand in one line."""
 
@@ -293,7 +340,7 @@ def matched_auc(result: Matched, *, ax: Axes | None = None) -> Axes:
 
 
 def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
-    """Draw the grid of move costs and temperatures: scores, degenerate points hatched, the choice framed.
+    """Draw the grid of settings: scores, degenerate points hatched, the choice framed; a row per discount.
 
     Parameters
     ----------
@@ -302,16 +349,17 @@ def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    ax = ax or new_axes(6.0, 3.4)
-    costs = list(dict.fromkeys(point.move_cost for point in result.points))
+    places = [_row_words(result, point) for point in result.points]
+    rows = list(dict.fromkeys(places))
+    ax = ax or new_axes(6.0, max(3.4, 1.2 + 0.4 * len(rows)))
     temperatures = list(dict.fromkeys(point.tau for point in result.points))
-    score = np.array([result.score(point) for point in result.points]).reshape(len(costs), len(temperatures))
+    score = np.array([result.score(point) for point in result.points]).reshape(len(rows), len(temperatures))
     usable = np.array([point.usable for point in result.points]).reshape(score.shape)
     shown = score[usable] if usable.any() else score[np.isfinite(score)]  # the scale is that of candidates
     low, high = (float(shown.min()), float(shown.max())) if len(shown) else (0.0, 1.0)
     image = ax.imshow(np.ma.masked_invalid(score), cmap="cividis", vmin=low, vmax=high, aspect="auto")
-    for point in result.points:
-        row, column = costs.index(point.move_cost), temperatures.index(point.tau)
+    for point, place in zip(result.points, places, strict=True):
+        row, column = rows.index(place), temperatures.index(point.tau)
         value = result.score(point)
         text = f"{value:.4f}" if np.isfinite(value) else "–"
         if not point.usable:
@@ -323,18 +371,24 @@ def selection_map(result: Selection, *, ax: Axes | None = None) -> Axes:
         ax.text(column, row, text, ha="center", va="center", fontsize=9, color=INK, bbox=behind, zorder=4)
     paper = result.at(*PAPER_CHOICE)
     if paper is not None:
-        row, column = costs.index(paper.move_cost), temperatures.index(paper.tau)
+        row, column = rows.index(_row_words(result, paper)), temperatures.index(paper.tau)
         ax.plot(column + 0.38, row - 0.34, "D", color=PAPER, ms=6, mec="white", zorder=5)
     ax.set_xticks(range(len(temperatures)), [f"{tau:g}" for tau in temperatures])
-    ax.set_yticks(range(len(costs)), [f"{cost:g}" for cost in costs])
+    ax.set_yticks(range(len(rows)), rows)
     ax.set_xlabel("Bellman temperature τ")
-    ax.set_ylabel("move cost")
+    ax.set_ylabel("γ, move cost" if result.varies_gamma else "move cost")
     ax.tick_params(length=0)
     said = "log-likelihood per choice (nats)" if result.by == "likelihood" else "AUC"
     if ax.figure is not None:
         ax.figure.colorbar(image, ax=ax, label=said)
     ax.set_title("hatched: degenerate · frame: chosen · diamond: paper", fontsize=8, color=INK)
     return ax
+
+
+def _row_words(result: Selection, point: Point) -> str:
+    """What a row of the grid is called: its discount, where several are tried, and its move cost."""
+    cost = "–" if np.isnan(point.move_cost) else f"{point.move_cost:g}"
+    return f"{point.gamma:g}, {cost}" if result.varies_gamma else cost
 
 
 MOST_POINTS = 400

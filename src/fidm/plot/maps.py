@@ -1,4 +1,8 @@
-"""Maps: the drawing of a task, the value of being somewhere, and the ways people took."""
+"""Maps: the drawing of a task, the value of being somewhere, and the ways people took.
+
+A task that was not drawn as a map, but whose states have coordinates, is shown as a sketch: a dot for each
+place and a line for each way between two of them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
@@ -16,11 +21,14 @@ from fidm.errors import TaskError
 from fidm.plot.profiles import FittedText
 from fidm.plot.style import INK, LOOKS, Look, figure_of, ink_on, new_axes, plain, plain_legend
 from fidm.tasks.behaviour import check_own
-from fidm.tasks.grid import MOVES, GridStates
+from fidm.tasks.grid import Grid
 from fidm.tasks.model import TaskModel
+from fidm.tasks.sketch import Sketch
 from fidm.types import Trace, Values
 
 WALL, FLOOR, SHELF, TARGET = "#d9d9d9", "#ffffff", "#efe6d5", "#f7d08a"
+PRICED, DOOR = "#a8c6dc", "#666666"
+"""Cells whose price is farthest from a plain step's, and the arrows of one-way doors."""
 
 FRAME = "#7a4d00"
 
@@ -29,21 +37,32 @@ VALUE_MAP = "cividis"
 LINE_WIDTH = 10
 """How wide a line of a section's name may be, in Latin letters; a Chinese character is two of them."""
 
+MOST_NAMED = 60
+"""In a sketch of more places than this, places have no names."""
+
 FIRST_LANE, LAST_LANE, LANE_GAP = 0.06, 0.44, 0.08
 """Where ways lie beside the middle of a cell, in cells; the gap is smaller where many are needed."""
 
 
 def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
-    """Draw the map of a task: walls, floor, sections by name, start, finish and exit.
+    """Draw the map of a task: walls, floor, sections by name, starts, finish and exit.
+
+    Cells with a price of their own are blue, the more so the farther it is from that of a plain step; one-way
+    doors have an arrow.
+
+    Of a task with coordinates, draw its places and the ways between them. The start is framed, the ends are
+    squares, and places have their names where there are few.
 
     Parameters
     ----------
     task : TaskModel
-        A task that was drawn as a map.
+        A task that was drawn as a map, or whose states have coordinates.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    states = _grid(task)
+    if task.grid is None:
+        return _draw_sketch(Sketch.of(task), ax)
+    states = task.grid
     spec, grid = states.spec, states.grid
     rows, columns = grid.shape
     ax = ax or new_axes(0.5 * columns, 0.5 * rows)
@@ -51,15 +70,28 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     for name, section in spec.sections.items():
         colour[section.symbol] = TARGET if name in spec.targets else SHELF
     image = np.array([[to_rgb(colour.get(s, FLOOR)) for s in row] for row in grid.symbol])
+    for row, column, share in states.prices():
+        plain_floor = image[row, column]
+        image[row, column] = plain_floor + (0.3 + 0.7 * share) * (np.array(to_rgb(PRICED)) - plain_floor)
     ax.imshow(image, interpolation="none", zorder=0)
+    for row, column, down, right in states.doors():
+        ax.annotate(
+            "", (column + 0.36 * right, row + 0.36 * down), (column - 0.36 * right, row - 0.36 * down),
+            arrowprops={"arrowstyle": "-|>", "color": DOOR, "lw": 1.4, "shrinkA": 0, "shrinkB": 0},
+            zorder=2.5,
+        )  # fmt: skip
     ax.set_xticks(np.arange(-0.5, columns), minor=True)
     ax.set_yticks(np.arange(-0.5, rows), minor=True)
     ax.grid(which="minor", color="#f2f2f2", linewidth=0.6, zorder=1)
     ax.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
     target = {spec.place_names[spec.sections[name].symbol] for name in spec.targets}
-    for symbol, name in spec.place_names.items():
-        at_row, at_column = np.nonzero(grid.symbol == symbol)
-        on_floor = symbol not in colour  # people walk here: leave the middle of the cell to them
+    named = [
+        (symbol, name, at) for symbol, name in spec.place_names.items() for at in states.labelled(symbol)
+    ]
+    for symbol, name, cells in named:
+        at_row, at_column = cells.T
+        # Where people walk the middle of the cell is left to them.
+        on_floor = symbol not in colour or symbol in spec.arrival_symbols
         room = (0.96, 0.34) if on_floor else _room(at_row, at_column)
         text = FittedText(
             ax, float(at_column.mean()), float(at_row.mean()) + 0.36 * on_floor, _wrapped(name), room=room,
@@ -78,33 +110,33 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
 def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None = None) -> Axes:
     """Draw the ways people took: direction by arrows, revisits side by side, actions as numbers.
 
+    A bump is a short bar at the side where the way was not free; several at the same place are one.
+
     Parameters
     ----------
     task : TaskModel
-        A task that was drawn as a map.
+        A task that was drawn as a map, or whose states have coordinates.
     traces : Trace or sequence of Trace
         One or several walks; each gets a colour and stands in the legend by its label.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
     walks = [traces] if isinstance(traces, Trace) else list(traces)
-    states = _grid(task)
     for trace in walks:
-        if trace.task != task.name or trace.state.max() > states.end:
+        if trace.task != task.name or trace.state.max() >= task.n_states:
             raise TaskError(f"The walk of {trace.label!r} is on {trace.task!r}, not on {task.name!r}.")
     ax = draw_map(task, ax=ax)
     handles = []
-    passed = []
-    for trace in walks:
-        cells = [states.cell(state) for state in trace.state.tolist()]
-        passed.append(np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2))
+    passed = [_passed(task, trace) for trace in walks]
+    spots = [spots_of(task, trace.state) for trace in walks]
     apart = min(0.42, 0.84 / max(len(walks) - 1, 1))  # the numbers of all stay in their cell
     for i, (trace, (begin, end)) in enumerate(zip(walks, lanes(passed), strict=True)):
         look = LOOKS[i % len(LOOKS)]
         if len(begin):
             _draw_way(begin, end, look, ax)
+        _draw_bumps(task, trace, look, ax)
         aside = np.array([apart * (i - (len(walks) - 1) / 2), 0.0])
-        _number_actions(task, trace, passed[i] + aside, look, ax)
+        _number_actions(task, trace, spots[i] + aside, look, ax)
         handles.append(Line2D([], [], color=look.colour, linewidth=2, linestyle=look.line))
     legend = ax.legend(
         handles, [str(i) for i in range(len(walks))], loc="upper center", bbox_to_anchor=(0.5, -0.01),
@@ -131,25 +163,27 @@ def value_field(
     Parameters
     ----------
     task, values
-        The task and its values.
+        The task and its values. Of a task with coordinates, the value of the first state at each place is
+        shown; with a horizon that is the one with the most steps to go.
     completed : sequence of str
-        The targets already completed.
+        The targets already completed, in a task that was drawn as a map.
     phase : str, optional
         The active phase; the first by default.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    states = _grid(task)
-    grid = states.grid
     check_own(task, values)
+    if task.grid is None:
+        if completed or phase is not None:
+            raise TaskError(f"{task.name} was not drawn as a map: it has no targets and no phases to name.")
+        return _value_sketch(task, values, ax)
+    states = task.grid
+    grid = states.grid
     ax = draw_map(task, ax=ax)
     field = np.full(grid.shape, np.nan)
     field[grid.row, grid.column] = values.v[states.states_of(completed, phase)]
     image = ax.imshow(field, cmap=VALUE_MAP, interpolation="none", zorder=2)
-    bar = figure_of(ax).colorbar(image, ax=ax, fraction=0.035, pad=0.02)
-    bar.set_label("value of standing here", fontsize=8)
-    bar.ax.tick_params(labelsize=7)
-    bar.outline.set_visible(False)
+    _value_bar(image, ax)
     active = phase or states.spec.phases[0].name
     named = [completed] if isinstance(completed, str) else completed
     done = ", ".join(named).replace("_", " ") or "nothing yet"
@@ -157,10 +191,62 @@ def value_field(
     return ax
 
 
-def _grid(task: TaskModel) -> GridStates:
+def _value_bar(image: ScalarMappable, ax: Axes) -> None:
+    bar = figure_of(ax).colorbar(image, ax=ax, fraction=0.035, pad=0.02)
+    bar.set_label("value of standing here", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    bar.outline.set_visible(False)
+
+
+def spots_of(task: TaskModel, states: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return where states lie on the map of a task, x and y, [n, 2]; NaN where a state has no place."""
     if task.grid is None:
-        raise TaskError(f"{task.name} was not drawn as a map, so there is no map to show.")
-    return task.grid
+        return Sketch.of(task).spots(states)
+    cells = [task.grid.cell(state) for state in states.tolist()]
+    nowhere = (np.nan, np.nan)
+    return np.array([cell[::-1] if cell else nowhere for cell in cells], dtype=np.float64).reshape(-1, 2)
+
+
+def _draw_sketch(sketch: Sketch, ax: Axes | None) -> Axes:
+    """The places of a task with coordinates, and the ways between them."""
+    width, height = np.ptp(sketch.at, axis=0) + 1.2
+    ax = ax or new_axes(float(np.clip(0.6 * width, 2.4, 12.0)), float(np.clip(0.6 * height, 2.4, 9.0)))
+    ax.add_collection(LineCollection(list(sketch.at[sketch.links]), colors="#cccccc", linewidths=1, zorder=1))
+    is_end = np.isin(np.arange(len(sketch.at)), sketch.ends)
+    for which, marker, face in ((~is_end, "o", FLOOR), (is_end, "s", TARGET)):
+        x, y = sketch.at[which].T
+        ax.scatter(x, y, s=46, marker=marker, c=face, edgecolors="#999999", lw=0.8, zorder=2)
+    if sketch.start >= 0:
+        x, y = sketch.at[sketch.start]
+        ax.scatter(x, y, s=120, marker="o", facecolors="none", edgecolors=FRAME, lw=1.2, zorder=2)
+    if len(sketch.at) <= MOST_NAMED:
+        for (left, top), name in zip(sketch.at.tolist(), sketch.labels, strict=True):
+            text = FittedText(
+                ax, left + 0.24, top + 0.2, _wrapped(name), room=(0.46, 0.3), size=6, colour=INK, zorder=8
+            )
+            plain(text)
+    ax.set_xlim(-0.6, width - 0.6)
+    ax.set_ylim(height - 0.6, -0.6)
+    ax.set_aspect("equal")
+    ax.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
+    for spine in ax.spines.values():
+        spine.set_color("#bbbbbb")
+    return ax
+
+
+def _value_sketch(task: TaskModel, values: Values, ax: Axes | None) -> Axes:
+    """The value of the first state at each place of a task with coordinates, but not at its ends."""
+    sketch = Sketch.of(task)
+    ax = _draw_sketch(sketch, ax)
+    known, first = np.unique(sketch.place, return_index=True)
+    states = first[known >= 0]
+    goes_on = ~task.terminal[states]  # where nothing can be done any more nothing is to be had
+    x, y = sketch.at[goes_on].T
+    worth = values.v[states[goes_on]]
+    dots = ax.scatter(x, y, s=110, c=worth, cmap=VALUE_MAP, edgecolors="#555555", lw=0.5, zorder=3)
+    _value_bar(dots, ax)
+    plain(ax.set_title(task.name, fontsize=8))
+    return ax
 
 
 def lanes(ways: Sequence[NDArray[np.float64]]) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
@@ -189,7 +275,7 @@ def lanes(ways: Sequence[NDArray[np.float64]]) -> list[tuple[NDArray[np.float64]
     out = FIRST_LANE + gap * np.array(lane, dtype=np.float64)
     laid, first = [], 0
     for passed, step, moved in moves:
-        right = np.stack([-step[moved, 1], step[moved, 0]], axis=1)
+        right = np.stack([-step[moved, 1], step[moved, 0]], axis=1) / np.hypot(*step[moved].T)[:, None]
         shift = right * out[first : first + len(moved), None]
         laid.append((passed[moved] + shift, passed[moved + 1] + shift))
         first += len(moved)
@@ -229,14 +315,54 @@ def _draw_way(begin: NDArray[np.float64], end: NDArray[np.float64], look: Look, 
         ax.plot(*place, look.marker, color=look.colour, ms=size, mec="white", mew=0.7, zorder=6)
 
 
-def _number_actions(task: TaskModel, trace: Trace, passed: NDArray[np.float64], look: Look, ax: Axes) -> None:
+def _passed(task: TaskModel, trace: Trace) -> NDArray[np.float64]:
+    """Where a walk passed, x and y, the place included that its last step led to, [n, 2]."""
+    if task.grid is None:
+        spots = spots_of(task, trace.state)
+        return spots[~np.isnan(spots[:, 0])]
+    names = [task.actions[action] for action in trace.action.tolist()]
+    cells = task.grid.way_of(trace.state.tolist(), names)
+    return np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2)
+
+
+def bumps_of(
+    grid: Grid, cells: NDArray[np.int64], names: Sequence[str | None]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return which steps are bumps, and the bars across the sides where the way is not free, [n, 2, 2]."""
+    rows, bars = [], []
+    for i, (cell, name) in enumerate(zip(cells.tolist(), names, strict=True)):
+        if name is not None and cell >= 0 and grid.after(cell, name) == cell:
+            right, down = grid.direction(name)
+            x, y = grid.column[cell] + 0.44 * right, grid.row[cell] + 0.44 * down
+            rows.append(i)
+            bars.append([(x - 0.16 * down, y + 0.16 * right), (x + 0.16 * down, y - 0.16 * right)])
+    return np.array(rows, dtype=np.int64), np.array(bars, dtype=np.float64).reshape(-1, 2, 2)
+
+
+def _draw_bumps(task: TaskModel, trace: Trace, look: Look, ax: Axes) -> None:
+    states = task.grid
+    if states is not None and states.grid.bumps:
+        before = trace.state[: len(trace)].astype(np.int64)
+        cells = np.where(before < states.end, before % states.grid.n_cells, -1)
+        _, bars = bumps_of(states.grid, cells, [task.actions[action] for action in trace.action.tolist()])
+        ax.add_collection(LineCollection(list(bars), colors=[look.colour], linewidths=2.6, zorder=5))
+
+
+def _number_actions(task: TaskModel, trace: Trace, spots: NDArray[np.float64], look: Look, ax: Axes) -> None:
     """Number what was done on the way (buying, paying) in the order it was done, cell by cell."""
     done: dict[tuple[float, float], list[str]] = {}
     number = 0
     for i, action in enumerate(trace.action.tolist()):
-        if task.actions[action] not in MOVES:
+        is_way = (
+            task.actions[action] in task.grid.grid.moves
+            if task.grid is not None
+            else action >= 0 and task.is_move[task.pair(int(trace.state[i]), action)]
+        )
+        if not is_way:
             number += 1
-            x, y = passed[min(i, len(passed) - 1)].tolist()
+            x, y = spots[i].tolist()
+            if np.isnan(x):
+                continue
             done.setdefault((x, y), []).append(str(number))
     behind = {"boxstyle": look.box, "facecolor": look.colour, "edgecolor": "white", "lw": 0.5}
     for (x, y), numbers in done.items():

@@ -13,11 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fidm.errors import count
 from fidm.fit.profile import error_text
-from fidm.tasks.check import Finding, TaskCheck
+from fidm.tasks.check import Finding, Level, TaskCheck
 from fidm.tasks.grid import GridStates
-from fidm.tasks.spec import TaskSpec
-from fidm.types import Floats
+from fidm.tasks.model import TaskModel
+from fidm.tasks.together import TaskSetCheck
+from fidm.types import Floats, Values
 
 MARKS = {"problem": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "dim")}
 
@@ -60,12 +62,59 @@ def show_check(result: TaskCheck, console: Console) -> None:
         console.print(_setting_table(result))
 
 
+MOST_STATES = 60
+"""So many states of a task without a map are shown."""
+
+
+def show_kept(tasks: Sequence[TaskModel], console: Console) -> None:
+    """Print what a file of tasks holds, a row each."""
+    table = _table("task", "states", "actions", "choices", "steps", "x, y", "fingerprint")
+    table.columns[6].no_wrap = True
+    for task in tasks:
+        table.add_row(
+            Text(task.name), f"{task.n_states:,}", f"{task.n_actions:,}", f"{task.n_pairs:,}",
+            "–" if task.horizon is None else f"{task.horizon:,}",
+            "–" if task.coordinates is None else "yes", task.fingerprint[:12],
+        )  # fmt: skip
+    console.print(Text(count(len(tasks), "task"), "bold"))
+    console.print(table)
+
+
+def show_states(task: TaskModel, values: Values, console: Console) -> None:
+    """Print the states of a task without a map: what each is worth, and where its actions lead."""
+    console.print(Text(task.name, "bold"))
+    table = _table("state", "value", "actions and where they lead, the best first")
+    table.columns[2].justify = "left"
+    for state in range(min(task.n_states, MOST_STATES)):
+        pairs = np.arange(int(task.offsets[state]), int(task.offsets[state + 1]))
+        pairs = pairs[np.argsort(-values.q[state, task.action[pairs]], kind="stable")]
+        ways = [f"{task.actions[int(task.action[k])]} → {_leads_to(task, k)}" for k in pairs.tolist()]
+        table.add_row(
+            Text(task.describe(state)), f"{values.v[state]:.3f}", Text("; ".join(ways) or "the end")
+        )
+    console.print(table)
+    more = task.n_states - MOST_STATES
+    said = f"The start is {task.describe(task.start)}." + (f" {more:,} more states." if more > 0 else "")
+    console.print(Text(said, "dim"))
+
+
+def _leads_to(task: TaskModel, pair: int) -> str:
+    """Where an action leads, with probabilities where that is uncertain."""
+    links = range(int(task.successor_offsets[pair]), int(task.successor_offsets[pair + 1]))
+    if len(links) == 1:
+        return task.describe(int(task.successor[links[0]]))
+    return ", ".join(f"{task.describe(int(task.successor[k]))} {task.probability[k]:.0%}" for k in links)
+
+
 def say_best_agent(result: TaskCheck) -> str:
     """Return whether goals can be reached, whether the best agent finishes, and in how many actions."""
     if result.fewest_actions is None:
         return "There is no end that acting can reach."
     if not result.best_finishes:
         return f"The best agent never finishes; {result.fewest_actions} actions would do."
+    if not any(not goal.implied for goal in result.goals):
+        best = f"The best agent finishes in {result.best_actions:.0f} actions"
+        return f"{best}; the fewest possible are {result.fewest_actions}."
     return (
         f"{_goals_reachable(result)}The best agent finishes in {result.best_actions:.0f} actions; "
         f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."
@@ -78,6 +127,58 @@ def _goals_reachable(result: TaskCheck) -> str:
     if missing:
         return f"Out of reach: {', '.join(missing)}. "
     return f"All {len(named)} goals can be reached. " if named else ""
+
+
+MOST_PROBLEMS = 8
+"""Of so many tasks that cannot be used it is said why."""
+
+
+def show_set(result: TaskSetCheck, console: Console) -> None:
+    """Print a check of several tasks for people: the verdict on the set, and a row per task."""
+    console.print(
+        Text("✓ usable", "bold green") if result.usable else Text("✗ not usable", "bold red"),
+        *map(Text, result.sentences()),
+        sep="\n",
+    )
+    console.print(_set_table(result))
+    wrong = [row for row in result.tasks if row.problems]
+    for row in wrong[:MOST_PROBLEMS]:
+        console.print(_marked("problem", f"{row.task}: {row.problems[0]}"))
+    if wrong:
+        more = f"{len(wrong) - MOST_PROBLEMS:,} more. " if len(wrong) > MOST_PROBLEMS else ""
+        console.print(
+            _marked("note", f"{more}fidm check TASK says more about one task, and what repairs it.")
+        )
+    for note in result.notes:
+        console.print(_marked("note", note))
+    console.print(
+        "Shortest way and best agent in actions. Per choice and per episode: the information about η that is "
+        "expected in a counted choice and in one episode. The last column is the standard error of η after "
+        "one episode; nothing: it would exceed η itself.",
+        style="dim",
+    )
+
+
+def _set_table(result: TaskSetCheck) -> Table:
+    recorded = ("episodes",) if result.n_people is not None else ()
+    table = _table(
+        "task", "states", "shortest", "best agent", "per choice", "per episode", *recorded, "η alone"
+    )
+    table.columns[0].no_wrap = True
+    for row in result.tasks:
+        alone = {"usable": f"±{row.relative_error:.0%}", "tells nothing": "nothing"}.get(row.verdict, "✗")
+        best = f"{row.best_actions:.0f}" if row.best_finishes else "never ends"
+        table.add_row(
+            Text(row.task),
+            f"{row.n_states:,}",
+            "–" if row.fewest_actions is None else f"{row.fewest_actions}",
+            best if row.ends else "no end",
+            f"{row.per_choice:.2g}",
+            f"{row.per_episode:.2g}",
+            *([f"{row.episodes:.2g}"] if recorded else []),
+            Text(alone, {"usable": "green", "tells nothing": "yellow"}.get(row.verdict, "red")),
+        )
+    return table
 
 
 def _table(*columns: str) -> Table:
@@ -127,9 +228,14 @@ def _gap(value: float, *, bold: bool = False) -> Text:
 
 
 def _sentence(finding: Finding) -> Table:
-    mark, style = MARKS[finding.level]
+    return _marked(finding.level, f"{finding.says} {finding.advice}".strip())
+
+
+def _marked(level: Level, said: str) -> Table:
+    """A sentence behind the mark of how grave it is."""
+    mark, style = MARKS[level]
     line = Table.grid(padding=(0, 1))
-    line.add_row(Text(mark, style), Text(f"{finding.says} {finding.advice}".strip()))
+    line.add_row(Text(mark, style), Text(said))
     return line
 
 
@@ -138,7 +244,6 @@ SHADES = ("#00204d", "#2f4470", "#575c6d", "#7c7b78", "#a69c75", "#d3c164", "#ff
 
 
 def show_map(
-    spec: TaskSpec,
     grid: GridStates,
     worth: Floats,
     console: Console,
@@ -147,6 +252,7 @@ def show_map(
     phase: str | None,
 ) -> None:
     """Print a task's map with the value of standing in each cell, some targets completed already."""
+    spec = grid.spec
     console.print(Text(spec.title, "bold"))
     console.print(Text(spec.description.strip().replace("\n", " "), "dim"))
     console.print()
@@ -187,7 +293,7 @@ def _legend(states: GridStates) -> Columns:
     return Columns(
         [
             Text.assemble((symbol, "bold"), f" {name}{' (target)' if symbol in targets else ''}")
-            for symbol, name in states.spec.place_names.items()
+            for symbol, name in {**states.spec.place_names, **states.spec.ground_names}.items()
         ],
         padding=(0, 3),
     )

@@ -316,6 +316,11 @@ class Actor:
         self.terrain = Terrain(task)
         self.style = style
         self.spec = self.terrain.spec
+        if self.spec.rules.bumps == "stay":
+            raise DataError(
+                f"{task.name} has bumps (rules.bumps = 'stay'), and simulated people have no words for them. "
+                "Simulate dialogs on the task without bumps, or simulate moves without dialogs."
+            )
         self._task = task
         told = self.spec.rules.phase_change == "transcript"
         self.told = frozenset(phase.name for phase in self.spec.phases[1:] if told and phase.targets)

@@ -18,9 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import DataError, at_least, one_of
-from fidm.model.channels import Channel
+from fidm.model.channels import LOG_MOVES, Channel
 from fidm.model.effort import paper_channels
 from fidm.simulate.walker import Habits, Walker, true_rates
+from fidm.tasks.behaviour import first_state
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
@@ -67,7 +68,8 @@ class SoftmaxWalker:
 
     def run(self, truth: Floats, wrong: float, rng: np.random.Generator, most: int) -> tuple[Any, Any]:
         """Return the states and actions of a person whose log η comes first in ``truth``."""
-        return self.walk(self.model.start, float(np.exp(truth[0])), wrong, rng.random((most, 3)))
+        start = first_state(self.model.starts, rng)
+        return self.walk(start, float(np.exp(truth[0])), wrong, rng.random((most, 3)))
 
 
 def choose(offsets: NDArray[np.int64], q: Floats, row: NDArray[Any], eta: Floats, draw: Floats) -> Any:
@@ -143,6 +145,26 @@ class Truth:
     shape: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class WideTruth(Truth):
+    """What a channel really is that is conditioned on something else than the moves alone.
+
+    ``slopes`` are those of its whole design, coefficient by coefficient; ``slope`` counts where only the
+    moves are looked at.
+    """
+
+    slopes: tuple[float, ...] = ()
+
+
+def truth_of(channel: Channel, coefficients: Floats, shape: float) -> Truth:
+    """Return what was learned of a channel, the intercept first, as what is to be drawn from."""
+    intercept, *slopes = map(float, coefficients)
+    if channel.design == (LOG_MOVES,):
+        return Truth(intercept, slopes[0], shape)
+    slope = slopes[0] if channel.design[:1] == (LOG_MOVES,) else 0.0
+    return WideTruth(intercept, slope, shape, tuple(slopes))
+
+
 PAPER_TRUTH: Mapping[str, Truth] = {
     "duration": Truth(0.788, 0.570, 1.90),
     "characters": Truth(1.872, 0.480, 2.20),
@@ -203,7 +225,7 @@ def simulate_cohort(
     n : int
         How many people.
     seed : int
-        The same seed gives the same people.
+        The same seed gives the same people. It also draws where they begin in a task with several starts.
     people : People, optional
         How they differ.
     max_steps : int

@@ -15,16 +15,31 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import UNKNOWN_STATE, Cohort, no_problems, offsets_of
-from fidm.errors import DataError, TaskError, few
+from fidm.errors import DataError, FidmError, TaskError, listed
 from fidm.fit.draws import Noise
 from fidm.fit.fitted import Fit
 from fidm.fit.population import Learned
 from fidm.model.action import effective_weight
 from fidm.model.amounts import Gamma, LogNormal
 from fidm.model.channels import LOG_MOVES, Channel
-from fidm.model.counts import NegativeBinomial, ZeroInflatedNegativeBinomial
-from fidm.model.effort import column_values, paper_channels, segment_owner_offsets
-from fidm.simulate.cohort import People, SoftmaxWalker, Truth, choose, simulate_cohort
+from fidm.model.counts import Bernoulli, NegativeBinomial, ZeroInflatedNegativeBinomial
+from fidm.model.effort import (
+    Levels,
+    column_values,
+    design_matrix,
+    paper_channels,
+    segment_owner_offsets,
+    text_levels,
+)
+from fidm.simulate.cohort import (
+    People,
+    SoftmaxWalker,
+    Truth,
+    WideTruth,
+    choose,
+    simulate_cohort,
+    truth_of,
+)
 from fidm.tasks.beliefs import own_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet, follow
@@ -208,6 +223,7 @@ def redraw_effort(
     seed: Seed,
     missing: float = 0.0,
     noise: float = 1.0,
+    levels: Levels | None = None,
 ) -> Cohort:
     """Draw every segment's effort anew, given its moves and what we say each person needs for them.
 
@@ -219,7 +235,7 @@ def redraw_effort(
     cohort : Cohort
         Whose segments to use; their ``n_moves`` stay.
     channels : sequence of Channel [C]
-        What to draw; each is conditioned on log(1 + n_moves) alone.
+        What to draw, given what each is conditioned on.
     truth : mapping of channel names to Truth
         The population values.
     theta : float array [P, C]
@@ -230,6 +246,8 @@ def redraw_effort(
         The share of observations that are removed, each with the same chance.
     noise : float
         How many times as noisy observations are (see :func:`noisier`).
+    levels : mapping, optional
+        The levels of text columns, in the order of ``WideTruth.slopes``; by default those of the cohort.
 
     Returns
     -------
@@ -252,32 +270,29 @@ def redraw_effort(
     for channel in drawn:
         if channel.name not in truth:
             raise DataError(f"truth says nothing of the channel {channel.name!r}.")
-        if channel.design != (LOG_MOVES,):
-            raise DataError(
-                f"{channel.name} is conditioned on more than moves; it cannot be drawn anew here."
-            )
-    x = np.log1p(column_values(cohort.segments, "n_moves"))
-    columns = {channel.column: np.full(len(x), np.nan) for channel in drawn}
-    seen = {name: ~np.isnan(column_values(cohort.segments, name)) & ~np.isnan(x) for name in columns}
+    known = text_levels(drawn, cohort) if levels is None else levels
+    predicted = [_predicted(channel, truth[channel.name], cohort.segments, known) for channel in drawn]
+    columns = {channel.column: np.full(cohort.n_segments, np.nan) for channel in drawn}
+    seen = {name: ~np.isnan(column_values(cohort.segments, name)) for name in columns}
+    for channel, expected in zip(drawn, predicted, strict=True):
+        seen[channel.column] &= ~np.isnan(expected)
     offsets = segment_owner_offsets(cohort)
     for j in range(len(cohort)):
         rows = slice(int(offsets[j]), int(offsets[j + 1]))
         rng, lost = _stream(seed, j, _EFFORT), _stream(seed, j, _MISSING)
         found: dict[str, Floats] = {}
         for k, channel in enumerate(drawn):
-            shared = truth[channel.name]
-            xi = (
-                shared.intercept
-                + shared.slope * np.nan_to_num(x[rows])
-                + (own[j, k] if k < len(channels) else 0.0)
-            )
-            values = channel.record(channel.sample(xi, noisier(channel, shared.shape, noise), rng))
+            shared, xi = truth[channel.name], predicted[k][rows]
+            xi = np.where(np.isnan(xi), shared.intercept, xi)  # drawn all the same, and not kept
+            xi = xi + (own[j, k] if k < len(channels) else 0.0)
+            shape = noisier(channel, shared.shape, noise)
+            values = channel.record(channel.sample(xi, shape, rng))
             found[channel.column] = values * found.get(channel.column, 1.0)
         for name, values in found.items():
             stays = seen[name][rows] & (lost.random(len(values)) >= missing)
             columns[name][rows] = np.where(stays, values, np.nan)
     table = cohort.segments.with_columns(
-        _column(name, values, is_count=name.startswith("n_")) for name, values in columns.items()
+        _column(name, values, is_count=_are_counts(name, drawn)) for name, values in columns.items()
     )
     people = {f"true_{channel.name}": own[:, k] for k, channel in enumerate(channels)}
     return replace(
@@ -299,7 +314,7 @@ def replicate(fit: Fit, cohort: Cohort, n: int = 100, *, seed: int) -> Iterator[
     Parameters
     ----------
     fit : Fit
-        What people share, by ``method="eb"``; its channels may be conditioned on the moves alone.
+        What people share, by ``method="eb"``.
     cohort : Cohort
         The people.
     n : int
@@ -320,10 +335,10 @@ def replicate(fit: Fit, cohort: Cohort, n: int = 100, *, seed: int) -> Iterator[
     True
     """
     values = fit.draws(cohort, n, seed=seed).values
-    wide = [channel.name for channel in fit.channels if channel.design != (LOG_MOVES,)]
-    if wide or not np.isfinite(fit.prior.sd):
-        why = f"{few(wide)} depends on more than the moves" if wide else "it has no prior of η"
-        raise DataError(f"Nothing can be drawn anew from this fit: {why}.")
+    lost = undrawable(fit.channels, learned_truth(fit))
+    if lost or not np.isfinite(fit.prior.sd):
+        why = " ".join(f"{name}: {one}" for name, one in lost.items()) or "it has no prior of η."
+        raise DataError(f"Nothing can be drawn anew from this fit. {why}")
     values = np.where(np.isnan(values), fit.prior_means(cohort)[:, :, None], values)
     noise = Noise.of([], len(fit.parameters), n, seed)
     priors = list(fit.prior.rates(fit.lapse))
@@ -334,9 +349,8 @@ def replicate(fit: Fit, cohort: Cohort, n: int = 100, *, seed: int) -> Iterator[
         eta = np.exp(values[:, 0, d])
         chosen = _chosen_again(fit.tasks, fit.q, cohort, eta, (seed, d), float(lapse[d]))
         truth = {channel.name: own[d] for channel, own in zip(fit.channels, truths, strict=True)}
-        yield (
-            redraw_effort(chosen, fit.channels, truth, values[:, 1:, d], seed=(seed, d)) if truth else chosen
-        )
+        known = fit.channels, truth, values[:, 1:, d]
+        yield redraw_effort(chosen, *known, seed=(seed, d), levels=fit.levels) if truth else chosen
 
 
 def _truths(learned: Learned, noise: Noise, channel: Channel) -> list[Truth]:
@@ -344,8 +358,7 @@ def _truths(learned: Learned, noise: Noise, channel: Channel) -> list[Truth]:
     others, shared = learned.plausible, learned.population
     populations = [shared] if others is None else others.populations(shared.carried)
     under = noise.shared(channel.name, np.ones(1) if others is None else others.weight)
-    rows = [(*one.coefficients.tolist(), float(one.shape)) for one in populations]
-    known = [Truth(intercept, slope, shape) for intercept, slope, shape in rows]
+    known = [truth_of(channel, one.coefficients, float(one.shape)) for one in populations]
     return [known[r] for r in under]
 
 
@@ -360,7 +373,67 @@ def noisier(channel: Channel, shape: float, factor: float) -> float:
     return shape * float(np.sqrt(factor)) if isinstance(channel, LogNormal) else shape
 
 
+def undrawable(channels: Sequence[Channel], truth: Mapping[str, Truth]) -> dict[str, str]:
+    """Return which channels cannot be drawn anew beside each other, and why."""
+    failures: dict[str, str] = {}
+    taken: dict[str, str] = {}  # which channel draws the amounts of each column
+    columns = {channel.column for channel in channels}
+    for channel in channels:
+        others = [column for column in channel.design if column in columns]
+        if others:
+            failures[channel.name] = f"it is conditioned on {listed(others)}, drawn anew at the same time."
+        elif not _has_sampler(channel, truth[channel.name]):
+            failures[channel.name] = f"its kind, {channel.kind}, cannot be simulated: it has no sample()."
+        elif channel.kind != Bernoulli.kind and channel.column in taken:
+            one = taken[channel.column]
+            failures[channel.name] = f"{one} is drawn in the same column; two amounts cannot share one."
+        elif channel.kind != Bernoulli.kind:
+            taken[channel.column] = channel.name
+    return failures
+
+
+def learned_truth(fit: Fit) -> dict[str, Truth]:
+    """Return the population values of a fit's channels as those to draw effort from, by channel."""
+    found = {}
+    for channel in fit.channels:
+        shared = fit.populations[channel.name].population
+        found[channel.name] = truth_of(channel, shared.coefficients, float(shared.shape))
+    return found
+
+
 # ---------------------------------------------------------------------- inside
+
+
+def _has_sampler(channel: Channel, truth: Truth) -> bool:
+    """Whether a channel draws observations; a class of one's own may not."""
+    try:
+        channel.record(
+            channel.sample(np.full(2, truth.intercept), truth.shape, np.random.default_rng(_EFFORT))
+        )
+    except (NotImplementedError, FidmError):
+        return False
+    return True
+
+
+def _predicted(channel: Channel, truth: Truth, segments: pl.DataFrame, levels: Levels) -> Floats:
+    """The predictor of every segment without a person's own offset, [M]; NaN where it is not known."""
+    if channel.design == (LOG_MOVES,) and LOG_MOVES not in segments.columns:
+        return np.asarray(truth.intercept + truth.slope * np.log1p(column_values(segments, "n_moves")))
+    x = design_matrix(channel, segments, levels)
+    slopes = truth.slopes if isinstance(truth, WideTruth) else (truth.slope,)
+    if len(slopes) != len(x) - 1:
+        raise DataError(
+            f"truth has {len(slopes)} slopes of {channel.name}, whose design has {len(x) - 1} columns."
+        )
+    found = np.full(segments.height, truth.intercept)
+    for slope, column in zip(slopes, x[1:], strict=True):
+        found = found + slope * column
+    return found
+
+
+def _are_counts(column: str, channels: Sequence[Channel]) -> bool:
+    """Whether what is drawn into a column are whole numbers."""
+    return column.startswith("n_") and all(one.discrete for one in channels if one.column == column)
 
 
 def _stream(seed: Seed, person: int, purpose: int) -> np.random.Generator:

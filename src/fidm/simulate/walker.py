@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 from scipy import special
 
 from fidm.errors import DataError, TaskError, remedy
+from fidm.tasks.behaviour import first_state
 from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
+from fidm.tasks.spec import TaskSpec
 from fidm.types import Floats, Integers
 
 if TYPE_CHECKING:
@@ -66,6 +68,12 @@ class Floor(NamedTuple):
                 f"file, without a horizon; {remedy('the agent', '--agent')} model acts on any task."
             )
         states, spec = task.grid, task.grid.spec
+        odd = _not_walked(spec)
+        if odd:
+            raise TaskError(
+                f"Walkers do not know {' and '.join(odd)}, which {task.name} has. "
+                f"{remedy('the agent', '--agent')} model acts on any task."
+            )
         n_cells, n_targets = states.grid.n_cells, len(spec.targets)
         marks = _marks(task, states)
         pair_mode, pair_cell = np.divmod(task.pair_state.astype(np.int64), n_cells)
@@ -105,6 +113,16 @@ class Floor(NamedTuple):
             losable=sum(bit[target] for target in several if target not in needed),
             n_targets=n_targets,
         )
+
+
+def _not_walked(spec: TaskSpec) -> list[str]:
+    """What of a task walkers do not know: they go and come back four ways, and take things by actions."""
+    has = {
+        "diagonal moves": spec.rules.diagonal != "none",
+        "one-way doors": len(spec.map.one_way) > 0,
+        "places that are used by arriving": len(spec.arrival_symbols) > 0,
+    }
+    return [name for name, is_so in has.items() if is_so]
 
 
 def _marks(task: TaskModel, states: GridStates) -> NDArray[np.int64]:
@@ -587,14 +605,14 @@ class Walker:
     """A task, ready to be walked through by many people."""
 
     floor: Floor  # the task
-    start: int  # the state every walk begins in
+    starts: tuple[int, ...]  # the states a walk may begin in
     people: People  # how people differ
     habits: Habits  # how people of average ability go about a task
 
     @classmethod
     def of(cls, task: TaskModel, people: People, habits: Habits | None) -> Walker:
         """Make walkers for a task that was made from a map."""
-        return cls(Floor.of(task), task.start, people, habits or Habits())
+        return cls(Floor.of(task), task.starts, people, habits or Habits())
 
     def begin(self, truth: Floats, rng: np.random.Generator) -> tuple[Floats, Integers]:
         """Return a person's rates and a fresh memory."""
@@ -608,7 +626,7 @@ class Walker:
         """Return the states and the actions of a whole walk of up to ``most`` actions."""
         rates, memory = self.begin(truth, rng)
         states, actions = np.empty(most + 1, np.int32), np.empty(most, np.int32)
-        states[0] = self.start
+        states[0] = first_state(self.starts, rng)
         length, is_over = 0, False
         while length < most and not is_over:
             draws = rng.random((BLOCK, N_DRAWS))

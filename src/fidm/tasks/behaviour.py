@@ -10,7 +10,7 @@ soft values themselves assume.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -93,7 +93,7 @@ def walk(
     sensitivity : float
         η, how strongly value steers the person.
     seed : int or Generator
-        The same seed gives the same walk.
+        The same seed gives the same walk. It also draws the start where the task has several.
     max_steps : int
         The walk is broken off after so many actions.
     label : str
@@ -111,7 +111,7 @@ def walk(
         raise TaskError(f"seed is {seed}; it must be 0 or more.")
     rng = np.random.default_rng(seed)
     probability = choice_probabilities(task, values, sensitivity)
-    states: list[int] = [task.start]
+    states: list[int] = [first_state(task.starts, rng)]
     actions: list[int] = []
     while len(actions) < max_steps and not task.terminal[states[-1]]:
         first, last = task.offsets[states[-1]], task.offsets[states[-1] + 1]
@@ -129,6 +129,11 @@ def walk(
     )
 
 
+def first_state(starts: Sequence[int], rng: np.random.Generator) -> int:
+    """Return the state an episode begins in; of several, any is as probable. One start takes no draw."""
+    return starts[int(rng.integers(len(starts)))] if len(starts) > 1 else starts[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Outlook:
     """What to expect of somebody who acts by given probabilities, for up to ``max_steps`` actions."""
@@ -140,14 +145,14 @@ class Outlook:
 
 
 def look_ahead(task: TaskModel, probability: Floats, *, max_steps: int) -> Outlook:
-    """Follow the exact distribution over states from the start, step by step, without sampling."""
+    """Follow the exact distribution over states from the starts, step by step, without sampling."""
     weight = np.repeat(probability, np.diff(task.successor_offsets)) * task.probability
     reached = task.handover[task.successor]
     state = np.repeat(task.pair_state, np.diff(task.successor_offsets))
     onward = sparse.csr_array((weight, (reached, state)), shape=(task.n_states,) * 2)
     terminal = task.terminal
     here = np.zeros(task.n_states)
-    here[task.start] = 1.0
+    here[list(task.starts)] = 1.0 / len(task.starts)
     visits, actions, finished = np.zeros(task.n_states), 0.0, 0.0
     ends = task.ends
     for _ in range(max_steps):
@@ -163,13 +168,15 @@ def look_ahead(task: TaskModel, probability: Floats, *, max_steps: int) -> Outlo
     return Outlook(actions, min(1.0, finished), visits, max_steps)
 
 
-def reachable(task: TaskModel, allowed: NDArray[np.bool_] | None = None) -> Iterator[NDArray[np.int64]]:
-    """Yield the states that acting can reach from the start, by the fewest actions it takes.
+def reachable(
+    task: TaskModel, allowed: NDArray[np.bool_] | None = None, *, start: int | None = None
+) -> Iterator[NDArray[np.int64]]:
+    """Yield the states that acting can reach from the starts, by the fewest actions it takes.
 
-    ``allowed`` (one flag per pair) leaves actions out.
+    ``allowed`` (one flag per pair) leaves actions out; ``start`` begins in one state only.
     """
     seen = np.zeros(task.n_states, dtype=np.bool_)
-    ring = np.array([task.start])
+    ring = np.unique(task.starts if start is None else [start])
     while len(ring):
         seen[ring] = True
         yield ring

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fidm.record import plain
-from fidm.tasks.behaviour import choice_probabilities, information, look_ahead
+from fidm.tasks.behaviour import Outlook, choice_probabilities, information, look_ahead
 from fidm.tasks.compile import compile_task
 from fidm.tasks.goals import GoalCheck, Look
 from fidm.tasks.model import TaskModel
@@ -27,6 +27,9 @@ from fidm.types import Normaliser, Values
 
 DETOUR = 1.1
 """A best agent that takes more than so many times the fewest actions gets a warning."""
+
+NOTHING_SAID = 10.0
+"""Beyond tenfold the size of a relative error says nothing."""
 
 Level = Literal["problem", "warning", "note"]
 LEVELS = ("problem", "warning", "note")
@@ -129,13 +132,19 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = {
     ),
     "little_information": (
         "warning",
-        "One sitting tells a person's sensitivity to ±{error:.0%} at best.",
+        "One sitting tells {told} at best.",
         "Let each person do several episodes, or make the task longer.",
     ),
     "cut_off": (
         "warning",
         "Walkable cells that cannot be reached from the start: {places}.",
         "Open a way to them or draw them as walls.",
+    ),
+    "several_starts": (
+        "note",
+        "An episode may begin in {n} places: numbers of actions are means over them, and what is said of the "
+        "best agent holds from each.",
+        "",
     ),
     "sensitive": (
         "note",
@@ -168,16 +177,15 @@ def task_problems(tasks: TaskSet, solved: Sequence[Values]) -> list[str]:
     for task, values in zip(tasks.tasks, solved, strict=True):
         if values.solved_for == task.fingerprint and task.n_pairs <= QUICK_PAIRS:
             if task not in _PROBLEMS:
-                _PROBLEMS[task] = _quick_problems(task, values)
+                _PROBLEMS[task] = quick_problems(task, Look.at(task, values))
             if _PROBLEMS[task]:
                 wrong.append(f"{task.name} cannot be used: {_PROBLEMS[task][0]} See fidm check.")
     more = [f"{len(wrong) - 3:,} more tasks cannot be used. See fidm check."] if len(wrong) > 3 else []
     return [*wrong[:3], *more]
 
 
-def _quick_problems(task: TaskModel, values: Values) -> tuple[str, ...]:
-    """The problems that the values show by themselves."""
-    look = Look.at(task, values)
+def quick_problems(task: TaskModel, look: Look) -> tuple[str, ...]:
+    """Return the problems that the values show by themselves, but for how much choices tell."""
     goes_well = look.finishes and look.fewest is not None and not look.left_undone
     found = [] if goes_well else [*_way_findings(task, look)]
     for goal in look.goals:
@@ -207,7 +215,7 @@ def find(
 
 def move_cost(task: TaskModel) -> float | None:
     """Return what a movement pays; None where the task has no movements."""
-    return float(task.reward[task.is_move][0]) if task.is_move.any() else None
+    return task.move_cost
 
 
 def wander_bonus(task: TaskModel) -> float:
@@ -294,12 +302,16 @@ def _information_findings(best_error: float) -> Iterator[Finding]:
     """How much choices can tell about a person."""
     if not math.isfinite(best_error):
         yield _finding("no_information")
+    elif best_error > NOTHING_SAID:
+        yield _finding("little_information", told="next to nothing about a person's sensitivity")
     elif best_error > 0.5:
-        yield _finding("little_information", error=best_error)
+        yield _finding("little_information", told=f"a person's sensitivity to ±{best_error:.0%}")
 
 
 def _map_findings(task: TaskModel) -> Iterator[Finding]:
-    """Cells of the map that nobody can get to."""
+    """Cells of the map that nobody can get to, and several that an episode may begin in."""
+    if task.also_starts:
+        yield _finding("several_starts", n=len(task.starts))
     cells = task.grid.grid.cut_off if task.grid is not None else ()
     if len(cells):
         places = "; ".join(f"row {row + 1}, column {column + 1}" for row, column in cells[:4])
@@ -321,17 +333,20 @@ def _repairs(task: TaskModel, look: Look) -> Finding:
 
 
 def _changes(task: TaskModel, look: Look) -> list[tuple[str, TaskModel]]:
-    """The usual changes to a task that does not work, each with its name."""
+    """The usual changes to a task that does not work, each with its name; bumps get a price of their own."""
     changes: list[tuple[str, TaskModel]] = []
     cost = move_cost(task)
     stands_still = len(look.loop) == 1 and not task.is_move[look.loop[0]]
-    if stands_still and task.grid is not None and task.horizon is None and cost:
+    if task.grid is not None and task.horizon is None and cost:
         spec, fine = task.grid.spec, round(-5.0 * abs(cost), 12)
-        rewards = spec.rewards.model_copy(update={"repeated": fine, "non_target": fine})
-        changed = compile_task(spec.model_copy(update={"rewards": rewards})).with_settings(
-            gamma=task.gamma, tau=task.tau, move_cost=cost, normaliser=task.normaliser
-        )
-        changes.append((f"repeated = {fine:g} with non_target = {fine:g}", changed))
+        fines: list[tuple[str, ...]] = [("repeated", "non_target")] if stands_still else []
+        fines += [("bump",)] if spec.rules.bumps == "stay" else []
+        for names in fines:
+            rewards = spec.rewards.model_copy(update=dict.fromkeys(names, fine))
+            changed = compile_task(spec.model_copy(update={"rewards": rewards})).with_settings(
+                gamma=task.gamma, tau=task.tau, move_cost=cost, normaliser=task.normaliser
+            )
+            changes.append((" with ".join(f"{name} = {fine:g}" for name in names), changed))
     if task.normaliser != "mean":
         changes.append(('normaliser = "mean"', task.with_settings(normaliser="mean")))
     for factor in (0.5, 0.2, 0.1):
@@ -516,11 +531,26 @@ def check_task(
     )
 
 
-def _sensitivity(task: TaskModel, values: Values, eta: float, sitting: int) -> SensitivityCheck:
+def told_in_sitting(
+    task: TaskModel, values: Values, eta: float, sitting: int
+) -> tuple[Outlook, float, float]:
+    """Return what a person does in one sitting, how many actions count, and their information about η."""
     outlook = look_ahead(task, choice_probabilities(task, values, eta), max_steps=sitting)
     counted = outlook.visits * task.counted
-    total = float(counted @ information(task, values, eta))
-    n_counted = float(counted.sum())
+    return outlook, float(counted.sum()), float(counted @ information(task, values, eta))
+
+
+def tells_nothing(task: TaskModel, values: Values, sitting: int) -> bool:
+    """Return whether choices tell nothing about anybody, whatever their sensitivity."""
+    return not any(
+        math.isfinite(_sensitivity(task, values, factor / task.tau, sitting).relative_error)
+        for factor in SENSITIVITY_FACTORS
+        if factor
+    )
+
+
+def _sensitivity(task: TaskModel, values: Values, eta: float, sitting: int) -> SensitivityCheck:
+    outlook, n_counted, total = told_in_sitting(task, values, eta, sitting)
     return SensitivityCheck(
         sensitivity=eta,
         actions=outlook.actions,

@@ -8,8 +8,9 @@ also be written as code: an object that says where it starts, what is legal, wha
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
@@ -18,7 +19,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fidm.errors import TaskError
-from fidm.tasks.grid import MOVES, Grid, GridStates
+from fidm.tasks.grid import Grid, GridStates
+from fidm.tasks.kept import names_kept, pick_task, read_tasks, split_name
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import MAX_STATES
 from fidm.tasks.spec import TaskSpec, read_task
@@ -30,7 +32,8 @@ class TaskRules(Protocol):
     """Any object that can say where a task starts, what is legal, what follows and what it pays.
 
     States and actions are hashable values of the author's choice. :func:`compile_task` enumerates
-    the states that can be reached; :func:`fidm.testing.check_task` tests such an object.
+    the states that can be reached; :func:`fidm.testing.check_task` tests such an object. An object may also
+    have a method ``coordinates(state)``, which returns x and y of a state in a drawing, or None.
     """
 
     def start(self) -> Hashable:
@@ -111,7 +114,27 @@ def compile_rules(
         name=name,
         actions=[str(action) for action in code],
         states=[str(state) for state in number],
+        coordinates=_coordinates(rules, list(number), name),
     )
+
+
+def _coordinates(rules: TaskRules, states: list[Hashable], name: str) -> list[tuple[float, float]] | None:
+    """Where states are, if the object says it: ``coordinates(state)`` returns x and y, or None."""
+    say = getattr(rules, "coordinates", None)
+    if not callable(say):
+        return None
+    found = []
+    for state in states:
+        at = say(state)
+        what = f"{name}: coordinates({state!r})"
+        if at is None:
+            found.append((np.nan, np.nan))
+            continue
+        numbers = _listed(at, what, "pair of x and y")
+        if len(numbers) != 2:
+            raise TaskError(f"{what} is no pair of x and y.")
+        found.append((_number(numbers[0], what), _number(numbers[1], what)))
+    return found
 
 
 def _require_hashable(thing: object, what: str) -> None:
@@ -121,11 +144,11 @@ def _require_hashable(thing: object, what: str) -> None:
         raise TaskError(f"{what} that is not hashable. Use tuples, not lists.") from None
 
 
-def _listed(things: Any, what: str) -> list[Any]:
+def _listed(things: Any, what: str, expected: str = "list of actions") -> list[Any]:
     try:
         return list(things)
     except TypeError:
-        raise TaskError(f"{what} is no list of actions.") from None
+        raise TaskError(f"{what} is no {expected}.") from None
 
 
 def _number(value: Any, what: str) -> float:
@@ -160,6 +183,9 @@ class Outcome(NamedTuple):
 def load_task(source: str | Path) -> TaskModel:
     """Load a task by the name of a built-in one or by the path of its TOML file.
 
+    ``FILE.parquet#NAME`` is a task of a file of tasks (:func:`fidm.save_tasks`); a file that holds one task
+    needs no name.
+
     Examples
     --------
     >>> import fidm
@@ -167,11 +193,26 @@ def load_task(source: str | Path) -> TaskModel:
     >>> task.legal(task.start)
     ('W',)
     """
+    if names_kept(source):
+        return pick_task(source)
     spec = read_task(source)
     try:
         return compile_task(spec)
     except TaskError as error:
         raise TaskError(error.message, source=str(source), problems=error.problems) from None
+
+
+def load_tasks(source: str | Path) -> tuple[TaskModel, ...]:
+    """Load all tasks of a file of tasks; or the one that :func:`load_task` loads.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> [task.name for task in fidm.load_tasks("errands")]
+    ['errands']
+    """
+    file, name = split_name(source)
+    return read_tasks(file) if names_kept(source) and not name else (load_task(source),)
 
 
 def compile_task(
@@ -292,6 +333,21 @@ class _Rules:
         reward = finish.reward + finish.reward_completion * share
         return Outcome(reward, None if finish.ends else mode, goal=len(self.goals) - 1)
 
+    def arrivals(self) -> dict[str, Callable[[Mode], Outcome]]:
+        """What stepping onto a cell does besides, by the symbol of the cells where it does anything."""
+        spec, found = self.spec, dict[str, Callable[[Mode], Outcome]]()
+        for name, section in spec.sections.items():
+            if spec.reach_of(name) == "arrive":
+                found[section.symbol] = partial(self._arrive, name)
+        if spec.finish and spec.finish.reach == "arrive":
+            found[spec.finish.symbol] = lambda mode: self.finish(mode) or Outcome(0.0, mode)
+        return found
+
+    def _arrive(self, section: str, mode: Mode) -> Outcome:
+        """Arriving uses a place where it can be used; a target that is completed is floor from then on."""
+        is_done = section in self.bit and mode.progress >> self.bit[section] & 1
+        return (None if is_done else self.buy(section, mode)) or Outcome(0.0, mode)
+
     def modes(self, *, told: bool, limit: int) -> list[Mode]:
         """Every mode one can be in by acting, and, if ``told``, because somebody opened a phase."""
         begin = Mode(0, 0)
@@ -320,11 +376,14 @@ class _Rules:
 
 
 class _Use(NamedTuple):
-    """An action that is not a movement: its code, the cells it is legal in, its outcome per mode."""
+    """An action, or movements: codes, the cells they are legal in and lead to, their outcome per mode."""
 
-    code: int
+    code: int | NDArray[np.int64]
     cells: NDArray[np.int64]
-    outcomes: list[Outcome | None]
+    there: NDArray[np.int64]
+    outcomes: Sequence[Outcome | None]
+    cost: NDArray[np.float64] | None = None  # [cells]: what it pays besides, whatever the mode
+    own: NDArray[np.bool_] | bool = False  # [cells]: whether that is a price of its own, not the move cost
 
 
 def _lay_out(spec: TaskSpec) -> TaskModel:
@@ -334,6 +393,7 @@ def _lay_out(spec: TaskSpec) -> TaskModel:
     modes = rules.modes(told=spec.rules.phase_change == "transcript", limit=limit)
     _refuse_impossible(rules, rules.modes(told=False, limit=limit))
     names, uses = _uses(rules, grid, modes)
+    uses = [*_movements(rules, grid, modes), *uses]
 
     index: dict[Mode | None, int] = {mode: i for i, mode in enumerate(modes)}
     index[None] = len(modes)
@@ -344,38 +404,32 @@ def _lay_out(spec: TaskSpec) -> TaskModel:
     if spec.rules.value_flow == "ends":
         live = live[~is_waiting]
 
-    cell, way = np.nonzero(grid.neighbour >= 0)
-    then = np.array([index[rules.after(modes[m])] for m in live], dtype=np.int64)
-    blocks = [
-        (
-            live[:, None] * n_cells + cell,
-            np.broadcast_to(way, (len(live), len(way))),
-            np.full((len(live), len(way)), spec.rewards.move),
-            then[:, None] * n_cells + grid.neighbour[cell, way],
-            np.full((len(live), len(way)), -1),
-        )
-    ]
+    has_extra = any(np.any(use.own) for use in uses) or len(spec.arrival_symbols) > 0
+    blocks = []
     for use in uses:
-        able = np.array([m for m in live if use.outcomes[m] is not None], dtype=np.int64)
-        done = [cast("Outcome", use.outcomes[m]) for m in able]
-        to = np.array([index[rules.after(outcome.mode)] for outcome in done], dtype=np.int64)
+        able = np.array([m for m in live.tolist() if use.outcomes[m] is not None], dtype=np.int64)
+        done = [cast("Outcome", use.outcomes[m]) for m in able.tolist()]
+        to = np.array([index[rules.after(outcome.mode)] for outcome in done], dtype=np.int64)[:, None]
         shape = (len(able), len(use.cells))
-        blocks.append(
-            (
-                able[:, None] * n_cells + use.cells,
-                np.full(shape, use.code),
-                np.broadcast_to(np.array([o.reward for o in done])[:, None], shape),
-                np.where(to[:, None] == len(modes), end, to[:, None] * n_cells + use.cells),
-                np.broadcast_to(np.array([o.goal for o in done], dtype=np.int64)[:, None], shape),
-            )
-        )
-    state, action, reward, successor, goal = (
-        np.concatenate([block[i].reshape(-1) for block in blocks]) for i in range(5)
+        pay = np.array([outcome.reward for outcome in done])[:, None]
+        columns = [
+            able[:, None] * n_cells + use.cells,
+            use.code,
+            pay if use.cost is None else pay + use.cost,
+            np.where(to == len(modes), end, to * n_cells + use.there),
+            np.array([outcome.goal for outcome in done], dtype=np.int64)[:, None],
+        ]
+        if has_extra:
+            columns.append(np.where(use.own, np.nan, pay))
+        blocks.append([np.broadcast_to(column, shape) for column in columns])
+    state, action, reward, successor, goal, *extra = (
+        np.concatenate([column.reshape(-1) for column in columns]) for columns in zip(*blocks, strict=True)
     )
     order = np.argsort(state * len(names) + action, kind="stable")
     everywhere = np.arange(end).reshape(len(modes), n_cells)
     counted = np.repeat(~is_waiting | (spec.rules.waiting == "counted"), n_cells)
     handover = opened[:, None] * n_cells + np.arange(n_cells)
+    start, *others = everywhere[index[rules.settled(Mode(0, 0))], list(grid.starts)].tolist()
     return TaskModel(
         name=spec.name,
         offsets=np.searchsorted(state[order], np.arange(end + 2)).astype(np.int64),
@@ -388,10 +442,10 @@ def _lay_out(spec: TaskSpec) -> TaskModel:
         gamma=spec.values.gamma,
         tau=spec.values.tau,
         normaliser=spec.values.normaliser,
-        start=int(everywhere[index[rules.settled(Mode(0, 0))], grid.start]),
+        start=start,
         goals=rules.goals,
         goal=goal[order].astype(np.int16),
-        is_move=action[order] < len(MOVES),
+        is_move=action[order] < len(grid.moves),
         counted=np.append(counted, True),
         handover=np.append(handover.reshape(-1), end).astype(np.int32),
         grid=GridStates(
@@ -400,38 +454,61 @@ def _lay_out(spec: TaskSpec) -> TaskModel:
             progress=np.array([mode.progress for mode in modes], dtype=np.int64),
             phase=np.array([mode.phase for mode in modes], dtype=np.int32),
         ),
+        also_starts=tuple(others),
+        move_extra=extra[0][order] if extra else None,
     )
+
+
+def _movements(rules: _Rules, grid: Grid, modes: list[Mode]) -> Iterator[_Use]:
+    """All movements: first those that do nothing but move, then those that arrive at something."""
+    spec = rules.spec
+    cell, way = np.nonzero(grid.arrival >= 0)
+    there = grid.arrival[cell, way].astype(np.int64)
+    stays = there == cell
+    drawn = np.where(stays, "", grid.symbol[grid.row[there], grid.column[there]])
+    cost, own = np.full(len(cell), spec.rewards.move), np.zeros(len(cell), dtype=np.bool_)
+    for symbol, price in spec.costs.items():
+        cost[drawn == symbol], own[drawn == symbol] = price, True
+    if spec.rewards.bump is not None:
+        cost[stays], own[stays] = spec.rewards.bump, True
+    arrivals = rules.arrivals()
+    for symbol in ("", *arrivals):
+        rows = drawn == symbol if symbol else ~np.isin(drawn, list(arrivals))
+        outcome = arrivals.get(symbol, partial(Outcome, 0.0))
+        outcomes = [outcome(mode) for mode in modes]
+        yield _Use(way[rows], cell[rows], there[rows], outcomes, cost[rows], own[rows])
 
 
 def _uses(rules: _Rules, grid: Grid, modes: list[Mode]) -> tuple[tuple[str, ...], list[_Use]]:
     """The names of all actions, and every action that is not a movement."""
     spec = rules.spec
-    names = list(MOVES)
+    names = list(grid.moves)
     uses = []
     cells_of = {
         name: grid.cells_reaching(section.symbol, spec.reach_of(name))
         for name, section in spec.sections.items()
+        if spec.reach_of(name) != "arrive"
     }
     if spec.rules.buy == "per_section":
         for name, cells in cells_of.items():
-            uses.append(_Use(len(names), cells, [rules.buy(name, mode) for mode in modes]))
+            uses.append(_Use(len(names), cells, cells, [rules.buy(name, mode) for mode in modes]))
             names.append(f"{spec.verb} {name}")
-    else:
+    elif cells_of:
         within_reach: dict[int, tuple[str, ...]] = {}
         for name, cells in cells_of.items():
             for cell in cells.tolist():
                 within_reach[cell] = (*within_reach.get(cell, ()), name)
         for group in sorted(set(within_reach.values())):
             cells = np.array([c for c, names_here in within_reach.items() if names_here == group])
-            uses.append(_Use(len(names), cells, [rules.buy_one_of(group, mode) for mode in modes]))
+            uses.append(_Use(len(names), cells, cells, [rules.buy_one_of(group, mode) for mode in modes]))
         names.append(spec.verb)
-    if spec.finish:
+    if spec.finish and spec.finish.reach != "arrive":
         cells = grid.cells_reaching(spec.finish.symbol, spec.finish.reach)
-        uses.append(_Use(len(names), cells, [rules.finish(mode) for mode in modes]))
+        uses.append(_Use(len(names), cells, cells, [rules.finish(mode) for mode in modes]))
         names.append(spec.finish.action)
     if spec.exit and spec.exit.in_likelihood:
         cells = grid.cells_on(spec.exit.symbol)
-        uses.append(_Use(len(names), cells, [Outcome(0.0, None)] * len(modes)))
+        uses.append(_Use(len(names), cells, cells, [Outcome(0.0, None)] * len(modes)))
         names.append(spec.exit.action)
     return tuple(names), uses
 

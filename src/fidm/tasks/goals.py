@@ -1,6 +1,6 @@
 """Does the best agent finish, and does each goal beat wandering? The core of the task check.
 
-Both are read off the solved values: the best agent is followed from the start, and wherever a goal can
+Both are read off the solved values: the best agent is followed from every start, and wherever a goal can
 be taken, taking it is compared with the best way of walking on.
 """
 
@@ -54,7 +54,8 @@ class Look:
     ends: bool  # whether the task has an end at all
     finishes: bool  # whether the best agent is sure to reach it; with a horizon, whether it can
     actions: float  # how many actions the best agent takes, at most ``sitting``
-    # The fewest actions in which every goal can be taken as a goal; None if the end is out of reach.
+    # The fewest actions in which every goal can be taken as a goal; None if the end is out of reach. Of
+    # several starts the mean, rounded up; None if the end is out of reach of any.
     fewest: int | None
     sitting: int  # how many actions were looked ahead
     acting: NDArray[np.bool_]  # [S]: which states acting can reach from the start
@@ -66,9 +67,10 @@ class Look:
     @classmethod
     def at(cls, task: TaskModel, values: Values, like: Look | None = None) -> Look:
         """Look at a solved task; ``like`` saves what does not depend on the values."""
-        fewest = like.fewest if like else _fewest_actions(task)
+        lengths = [] if like else [_fewest_actions(task, start) for start in task.starts]
+        fewest = like.fewest if like else _mean(lengths)
         acting = like.acting if like else _acting(task)
-        sitting = like.sitting if like else _sitting(task, fewest)
+        sitting = like.sitting if like else _sitting(task, lengths)
         policy = _best(task, values)
         best = look_ahead(task, policy, max_steps=sitting)
         ends = bool(task.ends.any())
@@ -104,20 +106,28 @@ def _acting(task: TaskModel) -> NDArray[np.bool_]:
     return acting
 
 
-def _fewest_actions(task: TaskModel) -> int | None:
-    """The fewest actions from start to end, each goal taken when it is one."""
+def _fewest_actions(task: TaskModel, start: int) -> int | None:
+    """The fewest actions from a start to an end, each goal taken when it is one."""
     straight = (task.is_move | (task.goal >= 0)) if task.goals else np.ones(task.n_pairs, np.bool_)
-    rings = enumerate(reachable(task, straight))
+    rings = enumerate(reachable(task, straight, start=start))
     ends = task.ends
     return next((n for n, ring in rings if ends[ring].any()), None)
 
 
-def _sitting(task: TaskModel, fewest: int | None) -> int:
-    """How many actions to look ahead: five times the fewest, within reason."""
+def _mean(lengths: list[int | None]) -> int | None:
+    """The mean length of the ways, rounded up; None if there is none from some start."""
+    known = [length for length in lengths if length is not None]
+    return math.ceil(sum(known) / len(known)) if len(known) == len(lengths) else None
+
+
+def _sitting(task: TaskModel, lengths: list[int | None]) -> int:
+    """How many actions to look ahead: five times the fewest from the worst start, within reason."""
     if task.horizon is not None:
         return task.horizon
-    if not task.is_deterministic or fewest is None:
+    known = [length for length in lengths if length is not None]
+    if not task.is_deterministic or len(known) < len(lengths):
         return LONGEST_SITTING
+    fewest = max(known)
     return max(min(LONGEST_SITTING, max(50, 5 * fewest)), 2 * fewest)
 
 
@@ -138,7 +148,7 @@ def _surely_ends(task: TaskModel, taken: NDArray[np.bool_]) -> bool:
     head = task.handover[task.successor[used]]
     n = task.n_states
     onward = sparse.csr_array((np.ones(len(tail)), (tail, head)), shape=(n, n))
-    passed = csgraph.breadth_first_order(onward, task.start, return_predecessors=False)
+    passed = [csgraph.breadth_first_order(onward, start, return_predecessors=False) for start in task.starts]
     ends = np.flatnonzero(task.ends)
     back = sparse.csr_array(
         (
@@ -149,15 +159,14 @@ def _surely_ends(task: TaskModel, taken: NDArray[np.bool_]) -> bool:
     )
     can_end = np.zeros(n + 1, dtype=np.bool_)
     can_end[csgraph.breadth_first_order(back, n, return_predecessors=False)] = True
-    return bool(can_end[passed].all())
+    return all(bool(can_end[states].all()) for states in passed)
 
 
-def _route(task: TaskModel, values: Values) -> tuple[list[int], int | None]:
+def _route(task: TaskModel, values: Values, state: int) -> tuple[list[int], int | None]:
     """The pairs the first best actions lead through, and where they begin to repeat (None: an end)."""
     best = np.argmax(values.q, axis=1) if task.n_actions else np.zeros(task.n_states, dtype=np.int64)
     order: dict[int, int] = {}
     pairs: list[int] = []
-    state = task.start
     while state not in order:
         if task.terminal[state]:
             return pairs, None
@@ -168,24 +177,30 @@ def _route(task: TaskModel, values: Values) -> tuple[list[int], int | None]:
 
 
 def _loop(task: TaskModel, values: Values) -> tuple[int, ...]:
-    """The pairs the best agent ends up repeating, if it never reaches an end."""
-    pairs, begin = _route(task, values)
-    return () if begin is None else tuple(pairs[begin:])
+    """The pairs the best agent ends up repeating, if from some start it never reaches an end."""
+    for start in task.starts:
+        pairs, begin = _route(task, values, start)
+        if begin is not None:
+            return tuple(pairs[begin:])
+    return ()
 
 
 def _left_undone(task: TaskModel, values: Values) -> tuple[str, ...]:
     """The targets of a drawn task that the best agent has not completed when it ends the task."""
     if task.grid is None:
         return ()
-    pairs, begin = _route(task, values)
-    if begin is not None or not pairs:
-        return ()
-    last = pairs[-1]
-    done = {
-        *task.grid.completed(int(task.pair_state[last])),
-        *(task.goals[g] for g in [task.goal[last]] if g >= 0),
-    }
-    return tuple(target for target in task.grid.spec.targets if target not in done)
+    undone = set[str]()
+    for start in task.starts:
+        pairs, begin = _route(task, values, start)
+        if begin is not None or not pairs:
+            continue
+        last = pairs[-1]
+        done = {
+            *task.grid.completed(int(task.pair_state[last])),
+            *(task.goals[g] for g in [task.goal[last]] if g >= 0),
+        }
+        undone |= {*task.grid.spec.targets} - done
+    return tuple(target for target in task.grid.spec.targets if target in undone)
 
 
 def _goals(

@@ -1,7 +1,7 @@
 """Maps: a drawing becomes walkable cells, the moves between them, and what can be reached from where.
 
 Rows run from north to south and columns from west to east. Cells are numbered in reading order;
-only cells that can be reached from the start are kept.
+only cells that can be reached from a start are kept.
 """
 
 from __future__ import annotations
@@ -24,7 +24,13 @@ if TYPE_CHECKING:
 MOVES = ("N", "S", "E", "W")
 """The four movements, in the order of their action codes."""
 
-_STEPS = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
+DIAGONALS = ("NE", "SW", "SE", "NW")
+"""The diagonal movements of tasks that have them; of all movements 2i and 2i + 1 are opposite."""
+
+_STEPS = {
+    "N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1),
+    "NE": (-1, 1), "SW": (1, -1), "SE": (1, 1), "NW": (-1, -1),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,12 +45,18 @@ class Grid:
         The drawing itself.
     row, column : int array [C]
         Where each walkable cell lies, counted from 0.
-    neighbour : int array [C, 4]
-        The cell north, south, east and west of each, or -1.
+    neighbour : int array [C, W]
+        The cell that each movement leads to from each cell, or -1 where the way is not free.
     start : int
-        The cell an episode begins in.
+        The cell an episode begins in; of several, the first.
     cut_off : int array [n, 2]
-        Row and column of the walkable cells that cannot be reached from the start.
+        Row and column of the walkable cells that cannot be reached from a start.
+    moves : tuple of str
+        The W movements: north, south, east and west, and the diagonal ones where there are any.
+    starts : tuple of int
+        The cells an episode may begin in.
+    bumps : bool
+        Whether a movement is also legal where the way is not free; one then stays where one is.
     """
 
     shape: tuple[int, int]
@@ -54,6 +66,9 @@ class Grid:
     neighbour: NDArray[np.int32]
     start: int
     cut_off: NDArray[np.int32]
+    moves: tuple[str, ...]
+    starts: tuple[int, ...]
+    bumps: bool
 
     @property
     def n_cells(self) -> int:
@@ -68,12 +83,10 @@ class Grid:
         number = np.full(symbol.shape, -1, dtype=np.int32)
         number[walkable] = np.arange(walkable.sum())
         row, column = np.nonzero(walkable)
-        padded = np.pad(number, 1, constant_values=-1)
-        neighbour = np.stack(
-            [padded[row + 1 + down, column + 1 + right] for down, right in _STEPS.values()], axis=1
-        )
-        start = int(number[symbol == spec.map.start][0])
-        reached = np.sort(csgraph.breadth_first_order(_graph(neighbour), start, return_predecessors=False))
+        moves = moves_of(spec)
+        neighbour = _neighbours(spec, number, symbol, moves)
+        starts = np.flatnonzero(symbol[walkable] == spec.map.start)
+        reached = _reached(neighbour, starts)
         renumber = np.full(len(row) + 1, -1, dtype=np.int32)
         renumber[reached] = np.arange(len(reached))
         return cls(
@@ -82,9 +95,33 @@ class Grid:
             row=read_only(row[reached].astype(np.int32)),
             column=read_only(column[reached].astype(np.int32)),
             neighbour=read_only(renumber[neighbour[reached]]),
-            start=int(renumber[start]),
+            start=int(renumber[starts[0]]),
             cut_off=read_only(np.stack([row, column], axis=1)[renumber[:-1] < 0].astype(np.int32)),
+            moves=moves,
+            starts=tuple(renumber[starts].tolist()),
+            bumps=spec.rules.bumps == "stay",
         )
+
+    @property
+    def arrival(self) -> NDArray[np.int32]:
+        """Where each movement leads from each cell, [C, W]: bumps stay; -1 where it is not legal."""
+        if not self.bumps:
+            return self.neighbour
+        stay = np.arange(self.n_cells, dtype=np.int32)[:, None]
+        return np.where(self.neighbour < 0, stay, self.neighbour)
+
+    def after(self, cell: int, action: str | None) -> int:
+        """Return the cell that a movement leads to; -1 where it is none, or not legal there."""
+        if action not in self.moves:
+            return -1
+        there = int(self.neighbour[cell, self.moves.index(action)])
+        return cell if there < 0 and self.bumps else there
+
+    @staticmethod
+    def direction(move: str) -> tuple[int, int]:
+        """Return how many columns to the east and rows to the south a movement goes."""
+        down, right = _STEPS[move]
+        return right, down
 
     def cells_on(self, symbol: str) -> NDArray[np.int64]:
         """Return the walkable cells drawn with a symbol."""
@@ -95,15 +132,18 @@ class Grid:
         drawn = np.pad(self.symbol == symbol, 1)
         row, column = self.row + 1, self.column + 1
         beside = np.zeros(self.n_cells, dtype=np.bool_)
-        for down, right in _STEPS.values():
+        for down, right in (_STEPS[way] for way in MOVES):
             beside |= drawn[row + down, column + right]
         return np.flatnonzero(beside)
 
     def cells_reaching(self, symbol: str, reach: str) -> NDArray[np.int64]:
-        """Return the cells from which a place can be used: beside it, on it, or anywhere."""
+        """Return the cells from which a place can be used: beside it, on it, or anywhere.
+
+        A place that is used by arriving is used on its own cells.
+        """
         if reach == "anywhere":
             return np.arange(self.n_cells)
-        return self.cells_on(symbol) if reach == "on" else self.cells_beside(symbol)
+        return self.cells_beside(symbol) if reach == "adjacent" else self.cells_on(symbol)
 
     def distances(self) -> NDArray[np.float64]:
         """Return the fewest moves between any two cells, [C, C]; for maps of ordinary size."""
@@ -183,6 +223,37 @@ class GridStates:
         first = self.state(corner, completed, phase)
         return slice(first, first + self.grid.n_cells)
 
+    def labelled(self, symbol: str) -> list[NDArray[np.int64]]:
+        """Return row and column of the cells a name belongs to, [n, 2]; every start has a name of its own."""
+        cells = np.argwhere(self.grid.symbol == symbol)
+        return np.split(cells, len(cells)) if symbol == self.spec.map.start else [cells]
+
+    def doors(self) -> list[tuple[int, int, int, int]]:
+        """Return row and column of every one-way door, and the rows and columns a step through it goes."""
+        found = self.spec.map.one_way.items()
+        cells = [(cell, _STEPS[way]) for symbol, way in found for cell in self._drawn(symbol)]
+        return [(*cell, *step) for cell, step in cells]
+
+    def prices(self) -> list[tuple[int, int, float]]:
+        """Return row and column of every cell with a price, and how far it is from a plain step's, to 1."""
+        apart = {symbol: abs(price - self.spec.rewards.move) for symbol, price in self.spec.costs.items()}
+        most = max(apart.values(), default=0.0) or 1.0
+        return [(*cell, far / most) for symbol, far in apart.items() for cell in self._drawn(symbol)]
+
+    def _drawn(self, symbol: str) -> list[tuple[int, int]]:
+        return [(int(row), int(column)) for row, column in np.argwhere(self.grid.symbol == symbol)]
+
+    def way_of(self, states: Sequence[int], actions: Sequence[str | None]) -> list[tuple[int, int] | None]:
+        """Return row and column of all states of an episode, the place too where its last step ended it.
+
+        ``states`` are those the actions were taken in, and the one after the last.
+        """
+        cells = [self.cell(state) for state in states]
+        if len(cells) > 1 and cells[-1] is None and cells[-2] is not None:
+            there = self.grid.after(int(states[-2]) % self.grid.n_cells, actions[-1])
+            cells[-1] = None if there < 0 else (int(self.grid.row[there]), int(self.grid.column[there]))
+        return cells
+
     def describe(self, state: int) -> str:
         """Say in words which state this is."""
         place = self.cell(state)
@@ -193,15 +264,22 @@ class GridStates:
         return f"row {place[0] + 1}, column {place[1] + 1}, phase {phase}, completed: {done}"
 
 
+def moves_of(spec: TaskSpec) -> tuple[str, ...]:
+    """Return the movements of a task, in the order of their action codes."""
+    return MOVES if spec.rules.diagonal == "none" else (*MOVES, *DIAGONALS)
+
+
 def walkable_symbols(spec: TaskSpec) -> list[str]:
     """Return the symbols one can stand on."""
     symbols = [spec.map.floor, spec.map.start]
-    symbols += [s.symbol for name, s in spec.sections.items() if spec.reach_of(name) == "on"]
-    if spec.finish and spec.finish.reach == "on":
+    symbols += [s.symbol for name, s in spec.sections.items() if spec.reach_of(name) in ("on", "arrive")]
+    if spec.finish and spec.finish.reach in ("on", "arrive"):
         symbols.append(spec.finish.symbol)
     if spec.exit:
         symbols.append(spec.exit.symbol)
-    return symbols
+    declared = _symbol_keys(spec)
+    symbols += [symbol for symbol in spec.costs if declared[symbol][0].startswith("costs.")]
+    return [*symbols, *spec.map.one_way]
 
 
 def map_problems(spec: TaskSpec) -> list[Problem]:
@@ -230,10 +308,18 @@ def map_problems(spec: TaskSpec) -> list[Problem]:
         if symbol not in drawn and keys[0] not in ("map.wall", "map.floor"):
             problems.append(Problem(f"is {symbol!r}, which is not on the map.", keys[0]))
     starts = sum(row.count(spec.map.start) for row in rows)
-    if starts > 1:
+    if starts > 1 and spec.rules.starts == "one":
         what = f"is {spec.map.start!r}, which is on the map {starts} times, not once."
-        problems.append(Problem(what, "map.start"))
-    return problems or _reach_problems(spec)
+        hint = 'Set rules.starts = "several" if an episode may begin in any of them.'
+        problems.append(Problem(what, "map.start", hint=hint))
+    walkable = walkable_symbols(spec)
+    for symbol in spec.costs:
+        if symbol == spec.map.floor:
+            hint = "What a step onto plain floor pays is rewards.move."
+            problems.append(Problem("is the symbol of the floor.", f"costs.{symbol}", hint=hint))
+        elif symbol not in walkable:
+            problems.append(Problem("is the symbol of cells nobody can stand on.", f"costs.{symbol}"))
+    return problems or [*_reach_problems(spec), *_door_problems(spec)]
 
 
 def _reach_problems(spec: TaskSpec) -> list[Problem]:
@@ -250,6 +336,26 @@ def _reach_problems(spec: TaskSpec) -> list[Problem]:
     ]
 
 
+def _door_problems(spec: TaskSpec) -> list[Problem]:
+    """Cells behind one-way doors that one can walk onto and never leave: nothing would be legal there."""
+    if not spec.map.one_way:
+        return []
+    grid = Grid.draw(spec)
+    ends = np.zeros(grid.n_cells, dtype=np.bool_)
+    if spec.finish and spec.finish.ends and len(spec.phases) == 1:
+        ends[grid.cells_reaching(spec.finish.symbol, spec.finish.reach)] = True
+    stuck = np.flatnonzero((grid.neighbour < 0).all(axis=1) & ~ends)
+    return [
+        Problem(
+            f"has {str(grid.symbol[grid.row[cell], grid.column[cell]])!r} at column {grid.column[cell] + 1}, "
+            "a cell that can be walked onto and never left.",
+            f"map.drawing, row {grid.row[cell] + 1}",
+            hint="Open a way on from there, or turn the one-way door before it.",
+        )
+        for cell in stuck.tolist()
+    ]
+
+
 def _symbol_keys(spec: TaskSpec) -> dict[str, list[str]]:
     keys: dict[str, list[str]] = {}
     pairs = [(f"map.{name}", getattr(spec.map, name)) for name in ("wall", "floor", "start")]
@@ -258,14 +364,48 @@ def _symbol_keys(spec: TaskSpec) -> dict[str, list[str]]:
         pairs.append(("finish.symbol", spec.finish.symbol))
     if spec.exit:
         pairs.append(("exit.symbol", spec.exit.symbol))
+    pairs += [(f"map.one_way.{symbol}", symbol) for symbol in spec.map.one_way]
     for key, symbol in pairs:
         keys.setdefault(symbol, []).append(key)
+    for symbol in spec.costs:
+        keys.setdefault(symbol, [f"costs.{symbol}"])  # a price may also be put on a place of another kind
     return keys
 
 
 def _letters(rows: tuple[str, ...]) -> NDArray[np.str_]:
     codes = np.array([np.frombuffer(row.encode("utf-32-le"), dtype="<u4") for row in rows])
     return np.ascontiguousarray(codes).view("<U1").reshape(len(rows), -1)
+
+
+def _neighbours(
+    spec: TaskSpec, number: NDArray[np.int32], symbol: NDArray[np.str_], moves: tuple[str, ...]
+) -> NDArray[np.int32]:
+    """The cell each movement leads to, [C, W]; -1 at walls, at corners, and against one-way doors."""
+    row, column = np.nonzero(number >= 0)
+    padded = np.pad(number, 1, constant_values=-1)
+    steps = {way: _STEPS[way] for way in moves}
+    beyond = {way: padded[row + 1 + down, column + 1 + right] for way, (down, right) in steps.items()}
+    one_way = {way: [s for s, leads in spec.map.one_way.items() if leads != way] for way in moves}
+    found = []
+    for way in moves:
+        there = beyond[way]
+        if way in DIAGONALS and spec.rules.diagonal == "no_corner_cutting":
+            there = np.where((beyond[way[0]] < 0) | (beyond[way[1]] < 0), -1, there)
+        if spec.map.one_way:  # every step onto or off a door goes its way
+            closed = np.append(np.isin(symbol[row, column], one_way[way]), False)
+            there = np.where(closed[:-1] | closed[there], -1, there)
+        found.append(there)
+    return np.stack(found, axis=1)
+
+
+def _reached(neighbour: NDArray[np.int32], starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The cells that can be reached from any of the starts, in order."""
+    seen = np.zeros(len(neighbour), dtype=np.bool_)
+    graph = _graph(neighbour)
+    for start in starts.tolist():
+        if not seen[start]:
+            seen[csgraph.breadth_first_order(graph, start, return_predecessors=False)] = True
+    return np.flatnonzero(seen)
 
 
 def _graph(neighbour: NDArray[np.int32]) -> sparse.csr_array:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fidm.errors import TaskError, one_of
+from fidm.tasks.behaviour import first_state
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 
@@ -71,9 +72,9 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Go back to the start; ``options={"state": s}`` begins in another state."""
+        """Go back to the start, or to any of several; ``options={"state": s}`` begins in another state."""
         super().reset(seed=seed)
-        self._state = int((options or {}).get("state", self.task.start))
+        self._state = int((options or {}).get("state", first_state(self.task.starts, self.np_random)))
         self.task.describe(self._state)  # raises if there is no such state
         self._steps = 0
         return np.int64(self._state), self._info(legal=True)

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from fidm.errors import Problem, TaskError
 from fidm.registry import TASKS
-from fidm.tasks.grid import map_problems
+from fidm.tasks.grid import map_problems, moves_of
 from fidm.types import Normaliser
 
 FORMAT = 1
@@ -58,10 +58,15 @@ Names = Annotated[tuple[Name, ...], Field(strict=False)]
 Words = dict[str, dict[str, Annotated[tuple[Label, ...], Field(strict=False)]]]
 """What people call the places, by language and place."""
 
+ARRIVE = "ARRIVE"
+"""What the goal is called that is a place to arrive at, unless the file names it."""
+
 OTHER_PLACES = ("start", "finish", "exit")
 """Places besides the sections that ``[words]`` may have words for."""
 
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e9, le=1e9)]
+Reach = Literal["adjacent", "on", "anywhere", "arrive"]
+"""From where a place is used by its action; or, with "arrive", that stepping onto it uses it."""
 
 
 class _Table(BaseModel):
@@ -84,6 +89,7 @@ class RewardsSpec(_Table):
     repeated: Number
     non_target: Number
     out_of_phase: Number = 0.0
+    bump: Number | None = None
 
 
 class MapSpec(_Table):
@@ -93,6 +99,7 @@ class MapSpec(_Table):
     wall: Symbol = "#"
     floor: Symbol = "."
     start: Symbol = "S"
+    one_way: dict[Symbol, Literal["N", "E", "S", "W"]] = {}
 
 
 class SectionSpec(_Table):
@@ -100,7 +107,7 @@ class SectionSpec(_Table):
 
     symbol: Symbol
     label: Label | None = None
-    reach: Literal["adjacent", "on", "anywhere"] | None = None
+    reach: Reach | None = None
     reward: Number | None = None
     requires: Names = ()
 
@@ -113,17 +120,24 @@ class PhaseSpec(_Table):
 
 
 class FinishSpec(_Table):
-    """An action that ends the last phase, such as paying at the till."""
+    """An action that ends the last phase, such as paying at the till; or a place that ends it."""
 
     symbol: Symbol
     action: Label
     label: Label | None = None
-    reach: Literal["adjacent", "on"] = "on"
+    reach: Literal["adjacent", "on", "arrive"] = "on"
     reward: Number = 0.0
     reward_completion: Number = 0.0
     reward_early: Number = 0.0
     early: Literal["nothing", "illegal"] = "nothing"
     ends: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named(cls, given: Any) -> Any:
+        """Nobody takes an action to arrive; then the word names the goal alone."""
+        arrives = isinstance(given, dict) and given.get("reach") == "arrive"
+        return {"action": ARRIVE, **given} if arrives else given
 
 
 class ExitSpec(_Table):
@@ -139,7 +153,7 @@ class RulesSpec(_Table):
     """The points a description of a task tends to leave open; each default is explained in the docs."""
 
     buy: Literal["per_section", "single"] = "per_section"
-    reach: Literal["adjacent", "on", "anywhere"] = "adjacent"
+    reach: Reach = "adjacent"
     order: Literal["any", "listed"] = "any"
     value_flow: Literal["chained", "ends", "continues"] = "chained"
     phase_change: Literal["transcript", "goals"] = "transcript"
@@ -147,6 +161,9 @@ class RulesSpec(_Table):
     early_target: Literal["marks", "ignored", "illegal"] = "marks"
     late_target: Literal["marks", "ignored", "illegal"] = "marks"
     non_targets: Literal["legal", "illegal"] = "legal"
+    bumps: Literal["illegal", "stay"] = "illegal"
+    diagonal: Literal["none", "free", "no_corner_cutting"] = "none"
+    starts: Literal["one", "several"] = "one"
 
 
 class TaskSpec(_Table):
@@ -159,6 +176,7 @@ class TaskSpec(_Table):
     verb: Label = "BUY"
     values: ValuesSpec
     rewards: RewardsSpec
+    costs: dict[Symbol, Number] = {}
     map: MapSpec
     sections: Annotated[dict[Name, SectionSpec], Field(min_length=1)]
     phases: Annotated[tuple[PhaseSpec, ...], Field(min_length=1, strict=False)]
@@ -172,9 +190,17 @@ class TaskSpec(_Table):
         """Every section that some phase asks for, in the order of the phases."""
         return tuple(target for phase in self.phases for target in phase.targets)
 
-    def reach_of(self, section: str) -> Literal["adjacent", "on", "anywhere"]:
+    def reach_of(self, section: str) -> Reach:
         """From where a section can be bought: its own setting, else the task's rule."""
         return self.sections[section].reach or self.rules.reach
+
+    @property
+    def arrival_symbols(self) -> frozenset[str]:
+        """The symbols of places that stepping onto them uses."""
+        found = {section.symbol for name, section in self.sections.items() if self.reach_of(name) == "arrive"}
+        if self.finish and self.finish.reach == "arrive":
+            found.add(self.finish.symbol)
+        return frozenset(found)
 
     @property
     def place_names(self) -> dict[str, str]:
@@ -185,6 +211,16 @@ class TaskSpec(_Table):
             if place:
                 names[place.symbol] = place.label or place.action
         return names
+
+    @property
+    def ground_names(self) -> dict[str, str]:
+        """What the symbols of ground stand for that is walked on otherwise than plain floor."""
+        names = {symbol: f"one-way door, {way} only" for symbol, way in self.map.one_way.items()}
+        places = self.place_names
+        for symbol, price in self.costs.items():
+            priced = f"a step onto it pays {price:g}"
+            names[symbol] = f"{names[symbol]}, {priced}" if symbol in names else priced
+        return {symbol: said for symbol, said in names.items() if symbol not in places}
 
     @property
     def rows(self) -> tuple[str, ...]:
@@ -234,6 +270,11 @@ def read_task(source: str | Path) -> TaskSpec:
     if not str(source).strip():
         raise TaskError(f"A task needs a name or a path. Built in: {', '.join(builtin_tasks())}.")
     path = Path(source)
+    if ".parquet" in path.suffix.casefold():
+        what = (
+            "is a file of tasks without maps. Here the TOML file of a task that was drawn as a map is needed."
+        )
+        raise TaskError(what, source=str(source))
     try:
         size = path.stat().st_size
         if not path.is_file():
@@ -299,6 +340,9 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
     if len(spec.targets) > MAX_TARGETS:
         problems.append(Problem(f"name {len(spec.targets)} targets; {MAX_TARGETS} can be used.", "phases"))
     problems += [*_phase_problems(spec), *_requirement_problems(spec)]
+    if spec.rewards.bump is not None and spec.rules.bumps == "illegal":
+        hint = 'Set rules.bumps = "stay" if people can bump into walls.'
+        problems.append(Problem("is set, but bumps are not legal.", "rewards.bump", hint=hint))
     for language, places in spec.words.items():
         for place in places:
             if place not in spec.sections and place not in OTHER_PLACES:
@@ -347,7 +391,7 @@ def _requirement_problems(spec: TaskSpec) -> Iterator[Problem]:
 
 
 def _action_words(spec: TaskSpec) -> dict[str, list[str]]:
-    words: dict[str, list[str]] = {letter: ["movement"] for letter in "NSEW"}
+    words: dict[str, list[str]] = {way: ["movement"] for way in moves_of(spec)}
     if spec.rules.buy == "single":
         words.setdefault(spec.verb, []).append("verb")
     else:
@@ -372,7 +416,7 @@ def _known_keys(path: list[Any]) -> list[str]:
 
 
 _HEADING = re.compile(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]")
-_KEY = re.compile(r"\s*([\w.\"'-]+)\s*=\s*(.*?)\s*$")
+_KEY = re.compile(r"\s*((?:\"[^\"]*\"|'[^']*'|[\w.-])+)\s*=\s*(.*?)\s*$")
 _OPENING = re.compile(r"(\"\"\"|''')(.*)")
 
 

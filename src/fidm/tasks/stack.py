@@ -7,6 +7,7 @@ Whatever is fitted afterwards sees one long list of rows and never asks which ta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fidm.cohort import PROBLEM_SCHEMA, Cohort
-from fidm.errors import TaskError
+from fidm.errors import DataError, TaskError
 from fidm.tasks.model import TaskModel
 from fidm.types import Integers, Skip, Values, read_only
 
@@ -63,7 +64,7 @@ class TaskSet:
         if not found:
             raise TaskError("A model needs at least one task.")
         names = [task.name for task in found]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, n in Counter(names).items() if n > 1)
         if twice:
             raise TaskError(
                 f"Several tasks are called {twice[0]!r}; episodes name their task, so each needs its own."
@@ -206,11 +207,32 @@ def replay(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the states that actions lead through from the start, episode by episode, and the last ones.
 
-    An action that is not legal ends what can be known of its episode: later states are -2, the last -1.
+    An action that is not legal ends what can be known of its episode: later states are -2, the last -1. Of
+    several starts the one is taken from which all actions of an episode are legal; if that is so of several,
+    nobody can know.
     """
+    laid = [_replayed(task, start, action, offsets) for start in task.starts]
+    if len(laid) == 1:
+        return laid[0]
+    states, ends = (np.stack(arrays) for arrays in zip(*laid, strict=True))
+    lengths = np.diff(offsets)
+    unsure = int(((ends >= 0).sum(axis=0)[lengths > 0] > 1).sum())
+    if unsure:
+        raise DataError(
+            f"{task.name} has {len(laid)} starts, and the actions of {unsure:,} episodes are legal from more "
+            "than one of them. Add the column 'state' to the steps."
+        )
+    which = (ends >= 0).argmax(axis=0)  # the first where none fits
+    return states[np.repeat(which, lengths), np.arange(len(action))], ends[which, np.arange(len(lengths))]
+
+
+def _replayed(
+    task: TaskModel, start: int, action: NDArray[np.int64], offsets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The states that actions lead through from one start, and the last ones."""
     state = np.full(len(action), -2, dtype=np.int64)
     end = np.full(len(offsets) - 1, -1, dtype=np.int64)
-    _replay(action, offsets, task.offsets, task.action, task.successor, task.handover, task.start, state, end)
+    _replay(action, offsets, task.offsets, task.action, task.successor, task.handover, start, state, end)
     return state, end
 
 

@@ -11,6 +11,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import fidm
+from fidm.channels import Gamma, LogNormal, NegativeBinomial, Poisson
 from fidm.errors import DataError
 from fidm.experiments.recover import (
     as_printed,
@@ -216,6 +217,44 @@ def test_a_channel_that_cannot_be_learned_is_left_out_and_said_so(task, study):
     assert poor.factors == ("action_sensitivity", "duration", "characters")
     assert any("turns is left" in note for note in poor.notes)
     assert any(note.startswith("pause is left out") for note in poor.notes)
+
+
+class _Silent(Gamma):
+    """A channel of somebody's own that nobody can simulate."""
+
+    kind = "silent"
+
+    def sample(self, xi, shape, rng):
+        """There is none."""
+        raise NotImplementedError
+
+
+def test_a_study_is_recovered_with_channels_and_designs_of_its_own(task, study):
+    rng = np.random.default_rng(1)
+    table = study.segments.with_columns(
+        role=pl.Series(rng.choice(["asks", "tells"], study.n_segments)),
+        n_glances=pl.Series(rng.poisson(3.0, study.n_segments)),
+        wait_s=pl.Series(rng.gamma(2.0, 1.0, study.n_segments)),
+        site=pl.lit("here"),
+    )
+    own = replace(study, segments=table)
+    channels = [
+        Gamma("duration", "duration_s", design=("log_moves", "role", "site")),
+        Poisson("glances", "n_glances", design=()),
+        _Silent("wait", "wait_s", design=()),
+        LogNormal("speed", "duration_s"),
+        NegativeBinomial("turns", "n_turns", design=("n_glances",)),
+    ]
+    found = recover(task, like=own, channels=channels, conditions=["complete"], methods=["eb"], effort_sd=0.7)
+    assert found.factors == ("action_sensitivity", "duration", "glances")
+    assert found.row("glances")["r"] > 0.7
+    assert found.row("duration")["r"] > 0.7
+    assert len(found.record.settings["truth"]["duration"]) == 5
+    said = " ".join(found.notes)
+    assert "duration is not conditioned on site" in said
+    assert "wait is left out: its kind, silent, cannot be simulated" in said
+    assert "speed is left out: duration is drawn in the same column" in said
+    assert "turns is left out: it is conditioned on n_glances, drawn anew" in said
 
 
 def test_a_study_without_segments_recovers_sensitivity_alone(task, study):

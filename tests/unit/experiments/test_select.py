@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import replace
 
@@ -232,13 +233,106 @@ def test_people_who_did_other_tasks_are_refused(task):
         select(task, fidm.simulate_cohort(tasks, 12, seed=1))
 
 
-def test_a_task_without_movements_is_refused():
-    task = fidm.TaskModel.from_arrays(
-        [[-1, 1], [0, 2], [-1, -1]], [[0, -0.1], [-0.1, 1], [0, 0]], gamma=0.9, tau=0.1
+@functools.cache
+def corridors():
+    """Small tasks without movements: on, or back to the start."""
+    made = []
+    for n in range(4, 9):
+        on, back = [*range(1, n), -1], [*([0] * (n - 1)), -1]
+        pay = [[-0.1, -0.1]] * (n - 2) + [[0.5, -0.1], [0.0, 0.0]]
+        task = fidm.TaskModel.from_arrays(np.transpose([on, back]), np.array(pay), gamma=0.9, tau=0.1)
+        made.append(replace(task, name=f"corridor{n}"))
+    return tuple(made)
+
+
+def people_in(tasks, n=30):
+    return fidm.simulate_cohort(
+        tasks, n, seed=1, max_steps=40, people=fidm.simulate.cohort.People(log_sensitivity_mean=1.5)
     )
-    people = fidm.simulate_cohort(task, 12, seed=1)
-    with pytest.raises(TaskError, match="has no movements"):
-        select(task, people)
+
+
+def test_tasks_without_movements_are_selected_over_temperature_and_discount():
+    tasks = corridors()
+    people = people_in(tasks)
+    found = select(tasks, people, temperatures=[0.05, 0.1], gammas=[0.8, 0.9, 1.0], folds=3)
+    assert [(p.gamma, p.tau) for p in found.points[:3]] == [(0.8, 0.05), (0.8, 0.1), (0.9, 0.05)]
+    assert all(np.isnan(point.move_cost) for point in found.points)
+    assert found.at(np.nan, 0.1) is found.points[3]
+    assert found.at(np.nan, 0.1, 0.8) is found.points[1]
+    assert [point.usable for point in found.points] == [True] * 4 + [False] * 2
+    assert "walked in circles" in found.points[4].reasons[0]
+    assert found.sentence.startswith("Chosen: temperature ")
+    assert f"gamma {found.chosen.gamma:g}." in found.sentence
+    assert "The task's own setting (0.1, 0.9)" in found.sentence
+    assert found.tables[""]["gamma"].to_list() == [0.8, 0.8, 0.9, 0.9, 1.0, 1.0]
+    assert found.tables[""]["move_cost"].null_count() == 6
+    said = json.loads(to_json(found))
+    assert said["settings"]["gammas"] == [0.8, 0.9, 1.0]
+    assert said["settings"]["costs"] == []
+    assert said["result"]["chosen"]["gamma"] == found.chosen.gamma
+    alone = select(tasks[-1], people_in(tasks[-1:]), temperatures=[0.1], folds=3)
+    assert alone.points[0].gamma == alone.own_gamma == 0.9
+    assert "gamma" not in alone.tables[""].columns
+    with pytest.raises(TaskError, match="corridor8 has no movements"):
+        select(tasks[-1], people_in(tasks[-1:]), costs=[-0.02])
+
+
+def test_a_discount_is_scored_as_the_same_task_with_that_discount(task, people):
+    grid = {"costs": TRUE[:1], "temperatures": TRUE[1:], "folds": 2}
+    found = select(task, people, gammas=[0.9, task.gamma], **grid)
+    for point in found.points:
+        alone = select(task.with_settings(gamma=point.gamma), people, **grid)
+        assert alone.points[0].likelihood == point.likelihood
+    assert found.at(*TRUE) is found.points[1]
+
+
+def test_any_number_of_workers_gives_the_same_numbers(task, people):
+    grid = {"costs": TRUE[:1], "temperatures": TEMPERATURES, "folds": 2}
+    one, three = (select(task, people, workers=workers, **grid) for workers in (1, 3))
+    assert str(one.points) == str(three.points)
+    with pytest.raises(FidmError, match="workers"):
+        select(task, people, workers=0, **grid)
+
+
+def test_a_task_that_tells_nothing_does_no_harm_beside_others():
+    silent = fidm.TaskModel.from_arrays([[1, 1], [-1, -1]], [[0, 0], [0, 0]], gamma=0.9, tau=0.1)
+    tasks = (*corridors()[3:], replace(silent, name="silent"))
+    found = select(tasks, people_in(tasks), temperatures=[0.1], folds=3)
+    assert found.points[0].usable
+    moving = replace(silent, name="moving", is_move=np.array([True, True]))
+    mixed = select(
+        (*corridors()[3:], moving), people_in((*corridors()[3:], moving)), costs=[-0.02, -0.05],
+        temperatures=[0.1], folds=3,
+    )  # fmt: skip
+    assert [point.move_cost for point in mixed.points] == [-0.02, -0.05]
+    assert mixed.points[0].likelihood == mixed.points[1].likelihood
+
+
+def test_forty_small_tasks_are_selected_together():
+    tasks = [
+        replace(corridors()[i % 5], name=f"t{i}", reward=corridors()[i % 5].reward * (1 + i / 40))
+        for i in range(40)
+    ]
+    found = select(tasks, people_in(tasks, 8), temperatures=[0.1, 5.0], gammas=[0.8, 0.9], folds=2)
+    assert found.chosen is not None
+    worst = found.at(np.nan, 5.0)
+    assert not worst.usable
+    assert len(worst.reasons) == 11
+    assert worst.reasons[-1].endswith("more problems of tasks.")
+
+
+def test_where_people_cannot_be_told_apart_by_any_values_this_is_an_error():
+    straight = fidm.Cohort.from_traces(
+        [
+            fidm.Trace(
+                task="corridor4", state=np.arange(4, dtype=np.int32), action=np.zeros(3, np.int32),
+                finished=True, label=name,
+            )
+            for name in map(str, range(12))
+        ]
+    )  # fmt: skip
+    with pytest.raises(fidm.FitError, match="neither all best"):
+        select(corridors()[0], straight, temperatures=[0.05, 0.1], folds=2)
 
 
 def test_a_task_whose_choices_tell_nothing_is_degenerate_and_has_no_score():

@@ -83,8 +83,8 @@ def test_many_bad_tasks_are_counted_and_each_is_checked_once(setting, monkeypatc
     _, people = setting
     tasks = [open_floor(name="floor"), *(open_floor(name=f"floor {i}") for i in range(4))]
     looked = []
-    look = check._quick_problems
-    monkeypatch.setattr(check, "_quick_problems", lambda *given: looked.append(1) or look(*given))
+    look = check.quick_problems
+    monkeypatch.setattr(check, "quick_problems", lambda *given: looked.append(1) or look(*given))
     for _ in range(2):
         said = fidm.Model(tasks, channels=()).fit(people, method="mle").warnings
     assert said[3] == "2 more tasks cannot be used. See fidm check."

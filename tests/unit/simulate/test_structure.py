@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -15,7 +16,7 @@ from fidm.errors import DataError
 from fidm.evidence.evidence import find_surprisal
 from fidm.fit.factorized import Model
 from fidm.model.effort import paper_channels
-from fidm.simulate.cohort import PAPER_TRUTH
+from fidm.simulate.cohort import PAPER_TRUTH, WideTruth
 from fidm.simulate.structure import (
     counted_steps,
     noisier,
@@ -255,5 +256,34 @@ def test_what_cannot_be_replicated_is_refused():
         )
     wide = fidm.channels.Gamma("duration", "duration_s", design=("log_moves", "n_turns"))
     other = fidm.Model(fidm.load_task("errands"), channels=[wide]).fit(people)
-    with pytest.raises(fidm.DataError, match="duration depends on more than the moves"):
-        next(iter(replicate(other, people, 2, seed=1)))
+    redrawn = next(iter(replicate(other, people, 2, seed=1)))
+    assert redrawn.segments["n_turns"].equals(people.segments["n_turns"])
+    assert not redrawn.segments["duration_s"].equals(people.segments["duration_s"])
+    turns = fidm.channels.NegativeBinomial("turns", "n_turns")
+    both = fidm.Model(fidm.load_task("errands"), channels=[wide, turns]).fit(people)
+    with pytest.raises(fidm.DataError, match="duration: it is conditioned on n_turns, drawn anew"):
+        next(iter(replicate(both, people, 2, seed=1)))
+
+
+def test_effort_is_drawn_from_the_whole_design():
+    rng = np.random.default_rng(2)
+    people = fidm.simulate_cohort(fidm.load_task("errands"), 40, seed=1)
+    m = people.n_segments
+    table = people.segments.with_columns(
+        role=pl.Series(np.array(["asks", "leads", "tells"])[rng.integers(0, 3, m)]), load=rng.normal(size=m)
+    )
+    people = dataclasses.replace(people, segments=table)
+    channel = fidm.channels.Gamma("duration", "duration_s", design=("load", "role"))
+    truth = {"duration": WideTruth(0.4, 0.0, 200.0, (0.3, -0.5, 0.8))}
+    drawn = redraw_effort(people, [channel], truth, np.zeros((40, 1)), seed=1)
+    expected = (
+        0.4
+        + 0.3 * table["load"]
+        + np.select([table["role"] == "leads", table["role"] == "tells"], [-0.5, 0.8], 0.0)
+    )
+    off = np.log(drawn.segments["duration_s"].to_numpy()) - expected.to_numpy()
+    assert abs(off.mean()) < 0.01
+    assert off.std() < 0.08
+    fewer = {"duration": WideTruth(0.4, 0.0, 200.0, (0.3,))}
+    with pytest.raises(fidm.DataError, match="1 slopes of duration, whose design has 3"):
+        redraw_effort(people, [channel], fewer, np.zeros((40, 1)), seed=1)

@@ -126,7 +126,7 @@ class Prompt:
             places=_places(terrain, base),
             form=form.outline,
             map="\n".join(terrain.spec.rows),
-            legend=json.dumps(terrain.spec.place_names, ensure_ascii=False),
+            legend=json.dumps({**terrain.spec.place_names, **terrain.spec.ground_names}, ensure_ascii=False),
         )
         fixed: list[Message] = [{"role": "system", "content": system}]
         spoken = {example.language for example in template.examples}

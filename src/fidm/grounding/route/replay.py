@@ -23,10 +23,11 @@ from itertools import repeat
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fidm.errors import GroundingError
 from fidm.grounding.route.program import EXIT, FINISH, START, Instruction
-from fidm.tasks.grid import MOVES
+from fidm.tasks.grid import MOVES, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import TaskSpec
 
@@ -77,6 +78,7 @@ class Terrain:
                 f"{task.name} has no map, so words cannot be turned into moves on it. Only tasks that are "
                 "drawn in a task file can be grounded."
             )
+        _require_sayable(task, task.grid.spec)
         self.task = task
         self.grid = task.grid
         self.spec: TaskSpec = task.grid.spec
@@ -88,21 +90,19 @@ class Terrain:
         self._mode = {mode: number for number, mode in enumerate(modes)}
         self._code = {name: code for code, name in enumerate(task.actions)}
         self.move_code = [self._code[name] for name in MOVES]
-        self._next: list[list[int]] = task.next_state.T.tolist()  # by action: few lists, each long
+        self._next: list[list[int]] = _sayable(task).T.tolist()  # by action: few lists, each long
         self._handover: list[int] = task.handover.tolist()
         self._phase: list[int] = task.grid.phase.tolist()
         self.onward = _steps(task, self.move_code)
         self.places = tuple(self.spec.sections)
-        symbols = {name: (s.symbol, self.spec.reach_of(name)) for name, s in self.spec.sections.items()}
-        symbols[START] = (self.spec.map.start, "on")
-        if self.spec.finish:
-            symbols[FINISH] = (self.spec.finish.symbol, self.spec.finish.reach)
-        if self.spec.exit:
-            symbols[EXIT] = (self.spec.exit.symbol, "on")
-        self.reach: dict[str, frozenset[int]] = {
-            place: frozenset(grid.cells_reaching(symbol, reach).tolist())
-            for place, (symbol, reach) in symbols.items()
-        }
+        self.reach = places_in_reach(task.grid)
+        # The cells that stepping onto them ends the task, and those from which a step leads to each.
+        self._ending = self.reach[FINISH] if self.is_taken_by_arriving(FINISH) else frozenset[int]()
+        self._into: list[list[int]] = [[] for _ in self.neighbour]
+        for cell, ways in enumerate(self.neighbour):
+            for there in ways:
+                if there >= 0:
+                    self._into[there].append(cell)
         self._distance = {place: self._distances(cells) for place, cells in self.reach.items()}
         self._ways: dict[tuple[int, str, int | None], list[int] | None] = {}  # known ways to places
         self.phases = [phase.name for phase in self.spec.phases]
@@ -145,6 +145,11 @@ class Terrain:
         if self._handover[there] == there and there // self.n_cells == state // self.n_cells:
             return there  # only the square is another one
         return self._settled(there, self.phase(state), told)
+
+    def is_taken_by_arriving(self, place: str) -> bool:
+        """Whether stepping onto a place uses it, so that no action does."""
+        owner = self.spec.finish if place == FINISH else self.spec.sections.get(place)
+        return owner is not None and owner.symbol in self.spec.arrival_symbols
 
     def is_near(self, cells: Collection[int], place: str) -> bool:
         """Whether a place is in reach of one of these cells."""
@@ -190,7 +195,7 @@ class Terrain:
             open_ways = [
                 way
                 for way, there in enumerate(self.neighbour[cell])
-                if there >= 0 and distance[there] == near
+                if there >= 0 and distance[there] == near and (near == 0 or there not in self._ending)
             ]
             way = heading if heading in open_ways else open_ways[0]
             assert way is not None  # noqa: S101 - a cell at distance d has a neighbour at d - 1
@@ -215,11 +220,54 @@ class Terrain:
             found[cell] = 0
         while queue:
             cell = queue.popleft()
-            for there in self.neighbour[cell]:
-                if there >= 0 and found[there] == FAR:
+            if cell in self._ending and cell not in goals:
+                continue  # the way on would end the task
+            for there in self._into[cell]:
+                if found[there] == FAR:
                     found[there] = found[cell] + 1
                     queue.append(there)
         return found
+
+
+def places_in_reach(states: GridStates) -> dict[str, frozenset[int]]:
+    """Return the cells from which each place can be used, by its name in the route language."""
+    spec = states.spec
+    symbols: dict[str, tuple[str, str]] = {
+        name: (section.symbol, spec.reach_of(name)) for name, section in spec.sections.items()
+    }
+    symbols[START] = (spec.map.start, "on")
+    if spec.finish:
+        symbols[FINISH] = (spec.finish.symbol, spec.finish.reach)
+    if spec.exit:
+        symbols[EXIT] = (spec.exit.symbol, "on")
+    return {
+        place: frozenset(states.grid.cells_reaching(symbol, reach).tolist())
+        for place, (symbol, reach) in symbols.items()
+    }
+
+
+def _require_sayable(task: TaskModel, spec: TaskSpec) -> None:
+    """Raise if the route language cannot tell the ways through a task."""
+    why = ""
+    if spec.rules.diagonal != "none":
+        why = f"has diagonal moves (rules.diagonal = {spec.rules.diagonal!r}), for which there are no words"
+    elif task.also_starts:
+        why = f"has {len(task.starts)} starts, and words do not tell in which one somebody begins"
+    if why:
+        raise GroundingError(
+            f"{task.name} {why}: words cannot be turned into moves on it. Ground dialogs on a task without "
+            "that, or give the moves as a table of steps."
+        )
+
+
+def _sayable(task: TaskModel) -> NDArray[np.int32]:
+    """Where each action leads, [S, A]; -1 where not legal, and for bumps: there are no words for them."""
+    there = task.next_state
+    if task.grid is None or not task.grid.grid.bumps:
+        return there
+    blocked = task.grid.grid.neighbour < 0
+    there[: task.grid.end, : blocked.shape[1]][np.tile(blocked, (len(task.grid.progress), 1))] = -1
+    return there
 
 
 def _steps(task: TaskModel, move_code: Sequence[int]) -> list[list[int]]:
@@ -592,6 +640,8 @@ def _use(walk: _Walk, step: Instruction, following: Instruction | None, before: 
     if walk.cell not in walk.terrain.reach.get(place, frozenset()):
         walk.say("filled_in")
         _approach(walk, place, before)
+    if walk.terrain.is_taken_by_arriving(place):
+        return
     if action < 0 or not walk.act(action):
         walk.say("not_here")
 

@@ -51,7 +51,11 @@ const fidmMap = (() => {
     const ground = svg.appendChild(node("g", { class: "ground" }));
     const owners = new Map();
     for (const one of scene.labels) for (const [r, c] of one.cells) owners.set(r * scene.columns + c, one.name);
-    for (let row = 0; row < scene.rows; row += 1) {
+    if (!scene.kinds) {
+      svg.style.maxWidth = `${Math.max(240, 1.6 * width)}px`; // a few places need no whole page
+      places(scene, ground);
+    }
+    for (let row = 0; scene.kinds && row < scene.rows; row += 1) {
       for (let column = 0; column < scene.columns; column += 1) {
         const place = row * scene.columns + column;
         const kind = scene.kinds[row][column];
@@ -63,11 +67,35 @@ const fidmMap = (() => {
         ground.appendChild(rect);
       }
     }
+    for (const [row, column, share] of scene.prices ?? []) {
+      const box = { x: column * CELL, y: row * CELL, width: CELL, height: CELL };
+      ground.appendChild(node("rect", { class: "price", "fill-opacity": 0.3 + 0.7 * share, ...box }));
+    }
+    for (const [row, column, down, right] of scene.doors ?? []) {
+      const [x, y] = [(column + 0.5) * CELL, (row + 0.5) * CELL];
+      const points = [[15, 0], [-9, -11], [-4, 0], [-9, 11]].map(([on, aside]) =>
+        [x + on * right - aside * down, y + on * down + aside * right].join(","));
+      ground.appendChild(node("polygon", { class: "door", points: points.join(" ") }));
+    }
     svg.appendChild(node("g", { class: "walks" }));
     const names = svg.appendChild(node("g", { class: "names" }));
     for (const one of scene.labels) names.appendChild(nameOf(one));
     svg.appendChild(node("g", { class: "figures" }));
     return svg;
+  }
+
+  // A task that was not drawn as a map: a dot for each place, and a line for each way between two of them.
+  function places(scene, ground) {
+    for (const [from, to] of scene.links) {
+      const [[x1, y1], [x2, y2]] = [centre(scene, from), centre(scene, to)];
+      ground.appendChild(node("line", { class: "link", x1, y1, x2, y2 }));
+    }
+    const ends = new Set(scene.ends);
+    scene.cells.forEach((_, i) => {
+      const [cx, cy] = centre(scene, i);
+      const kind = `spot${ends.has(i) ? " end" : ""}${i === scene.start ? " start" : ""}`;
+      ground.appendChild(node("circle", { class: kind, cx, cy, r: ends.has(i) ? 9 : 6, "data-cell": i }));
+    });
   }
 
   function nameOf(one) {
@@ -98,7 +126,8 @@ const fidmMap = (() => {
       const lane = (walked.get(key) ?? -1) + 1;
       walked.set(key, lane);
       const out = 0.1 + lane * Math.min(0.09, 0.32 / Math.max(needed.get(key) - 1, 1));
-      const [dx, dy] = [-(y2 - y1) * out, (x2 - x1) * out];
+      const apart = out / (Math.hypot(x2 - x1, y2 - y1) / CELL); // a diagonal step is longer
+      const [dx, dy] = [-(y2 - y1) * apart, (x2 - x1) * apart];
       return [x1 + dx, y1 + dy, x2 + dx, y2 + dy];
     });
   }
@@ -120,7 +149,17 @@ const fidmMap = (() => {
     return [node("path", { class: "cross-edge", d }), node("path", { class: "cross", d })];
   }
 
-  // Draw a way; returns an element per step. Steps: {from, to, move, colour, title}; a second call with the
+  // A bump: a bar across the side of the cell where the way was not free.
+  function bump(scene, step) {
+    const [x, y] = centre(scene, step.from);
+    const down = step.way.includes("S") - step.way.includes("N");
+    const right = step.way.includes("E") - step.way.includes("W");
+    const [mx, my] = [x + 16 * right, y + 16 * down];
+    const d = `M${mx - 7 * down} ${my + 7 * right}L${mx + 7 * down} ${my - 7 * right}`;
+    return [node("path", { class: "cross-edge", d }), node("path", { class: "cross", d })];
+  }
+
+  // Draw a way; returns an element per step. Steps: {from, to, move, way, colour, title}; a second call with the
   // same className takes the place of the first.
   function walk(svg, steps, { className = "walk" } = {}) {
     const scene = svg.fidmScene;
@@ -140,6 +179,9 @@ const fidmMap = (() => {
         made.appendChild(node("line", { class: "way", x1, y1, x2, y2, stroke: step.colour || "" }));
         made.appendChild(arrow(way));
         made.appendChild(node("line", { class: "reach", x1, y1, x2, y2 }));
+      } else if (step.from >= 0 && step.move && step.way && step.from === step.to) {
+        for (const part of bump(scene, step)) made.appendChild(part);
+        made.lastChild.setAttribute("stroke", step.colour || "#fff");
       } else if (step.from >= 0) {
         const count = acted.get(step.from) ?? 0;
         acted.set(step.from, count + 1);
