@@ -216,7 +216,7 @@ def _led_to(world: World, cohort: Cohort, followed: Followed) -> Integers:
 
 
 class _Counting:
-    """Counts what walks are like, for each person; how long they are, of episodes of which all steps count."""
+    """Counts what walks are like, for each person; their length only where all steps of an episode count."""
 
     def __init__(self, world: World, observed: Walks, whole: Flags, ended: Flags) -> None:
         self.world, self.whole, self.ended = world, whole, ended

@@ -247,7 +247,7 @@ def compare_models(
         say(model.name, number, len(asked) + 1)
         seen = tabulate(model, made[model.remembers], trial_fold, trial_folds)
         scores[model.name] = _held_out(seen, fold)
-        fits[model.name] = fitted(seen, people.ids, level, notes=stated(model, world))
+        fits[model.name] = fitted(seen, made[model.remembers], people.ids, level, notes=stated(model, world))
         notes += [f"{model.name}: {said}" for said in fits[model.name].notes]
     names = list(scores)
     by_people = np.stack([scores[name][0] for name in names])[:, plays]

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -39,6 +39,9 @@ from fidm.model.action_models import ActionModel, Made, Parameter, World, list_c
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
 from fidm.types import Floats, Integers, Progress
+
+if TYPE_CHECKING:
+    import arviz
 
 DEEP = 12.0
 """Nodes whose log-posterior lies lower than the best by more are left out."""
@@ -493,6 +496,8 @@ class ActionFit:
         Who they are.
     level : float
         The level of intervals.
+    made : Made
+        What they chose.
     notes : tuple of str
         What is to be known of it.
     """
@@ -506,6 +511,7 @@ class ActionFit:
     weight: Floats
     ids: pl.Series
     level: float
+    made: Made
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, parameter: str) -> Floats:
@@ -527,6 +533,41 @@ class ActionFit:
             one.name: np.asarray(one.value(self.seen.x[picked, k]))
             for k, one in enumerate(self.seen.parameters)
         }
+
+    def to_inference_data(self, *, draws: int = 1_000, seed: int) -> arviz.InferenceData:
+        """Return draws of everybody's parameters with the log-likelihood of every trial, for ArviZ.
+
+        ``arviz.loo`` of it is the leave-one-trial-out score by Pareto-smoothed importance sampling, given
+        what people share. :func:`fidm.compare_models` needs no such approximation: it integrates.
+
+        Parameters
+        ----------
+        draws : int
+            How many draws.
+        seed : int
+            The same seed gives the same draws.
+        """
+        try:
+            import arviz
+        except ModuleNotFoundError:
+            raise FitError("ArviZ is not installed. Install it: pip install 'fidm[arviz]'.") from None
+        drawn = self.draws(draws, np.random.default_rng([seed, 6]))
+        log_likelihood = np.empty((draws, self.made.n_trials))
+        for j in range(len(self.seen)):
+            if self.made.n[j]:
+                own = self.made.person(j)
+                size = len(own.seen.pair)
+                values = {name: np.repeat(value[:, j], size) for name, value in drawn.items()}
+                found = self.model.log_likelihoods(own.copies(draws), values)
+                log_likelihood[:, self.made.owner == j] = found.reshape(draws, -1)
+        trials = [f"{self.ids[int(j)]}/{k}" for k, j in enumerate(self.made.owner)]
+        found_data: arviz.InferenceData = arviz.from_dict(
+            posterior={name: value[None] for name, value in drawn.items()},
+            log_likelihood={"choices": log_likelihood[None]},
+            coords={"participant": self.ids.to_list(), "trial": trials},
+            dims={**{name: ["participant"] for name in drawn}, "choices": ["trial"]},
+        )
+        return found_data
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -594,7 +635,7 @@ def fit_action_model(
     require_people(made)
     seen = tabulate(model, made, np.zeros(made.n_trials, dtype=np.int64), 1)
     say(f"population: {model.name}", 1, 2)
-    return fitted(seen, cohort.ids, level, notes=stated(model, known))
+    return fitted(seen, made, cohort.ids, level, notes=stated(model, known))
 
 
 def require_usable(model: ActionModel, tasks: TaskSet) -> None:
@@ -629,7 +670,9 @@ def learn_shared(seen: Tabulated) -> Populations:
     return Sharing(seen).populations()
 
 
-def fitted(seen: Tabulated, ids: pl.Series, level: float, *, notes: tuple[str, ...] = ()) -> ActionFit:
+def fitted(
+    seen: Tabulated, made: Made, ids: pl.Series, level: float, *, notes: tuple[str, ...] = ()
+) -> ActionFit:
     """Learn what people share, and estimate everybody."""
     shared = learn_shared(seen)
     weight = shared.posterior(seen)
@@ -643,6 +686,7 @@ def fitted(seen: Tabulated, ids: pl.Series, level: float, *, notes: tuple[str, .
         weight=weight,
         ids=ids,
         level=level,
+        made=made,
         notes=notes,
     )
 

@@ -201,15 +201,36 @@ def test_where_chance_decides_what_is_recorded_counts():
         ]
     )
     world = World(TaskSet.of(model))
-    observed, owner, _, most, ended = _observed(world, cohort)
+    observed, owner, _, most, ended, counted = _observed(world, cohort, 0.0)
     assert ended.tolist() == [False, True, False]
     assert most.tolist() == [3, 4, 1]
-    found = dict(zip(STATISTICS, _Counting(world, observed).of(observed, owner, 3, ended), strict=True))
+    counting = _Counting(world, observed, np.ones(3, np.bool_), ended)
+    found = dict(zip(STATISTICS, counting.of(observed, owner, 3, counted), strict=True))
     # One jump lands between, then one goes back: of two later steps the first, and the second to where it was.
     assert found["backtracks"].tolist()[0] == 1.0
     assert found["revisits"].tolist() == [pytest.approx(2 / 3), 0.0, 0.0]
     assert found["steps_to_goal"][1] == 1.0
     assert np.isnan(found["steps_to_goal"][[0, 2]]).all()
+
+
+def test_steps_that_nobody_chose_are_not_what_people_did():
+    """A planner's steps are all best ones: with them softmax would seem to miss how people begin."""
+    cohort = fidm.simulate_choices(
+        task(), Softmax(), {"action_sensitivity": (5.0, 0.2)}, 15, seed=3, max_steps=40
+    )
+    world, rng = World(TaskSet.of(task())), np.random.default_rng(1)
+    q = fidm.solve(task()).q[cohort.state, :]
+    best = q[np.arange(len(q)), cohort.action] >= q.max(axis=1) - 1e-8
+    filled = replace(cohort, inferred=best & (rng.random(len(best)) < 0.5))
+    fit = {"softmax": fidm.fit_action_model(task(), cohort, Softmax(), world=world)}
+    kept = criticise(world, filled, fit, replicates=20, seed=1).checks
+    whole = criticise(world, cohort, fit, replicates=20, seed=1).checks
+    small = pl.col("statistic") == "best_small_gap"
+    assert kept.filter(small)["observed"].item() < whole.filter(small)["observed"].item()
+    people = dict(kept.select("statistic", "people").iter_rows())
+    assert people.get("steps_to_goal", 0) < people["repeats"]
+    counted = criticise(world, filled, fit, replicates=20, seed=1, inferred=1.0).checks
+    assert counted.filter(small)["observed"].item() == whole.filter(small)["observed"].item()
 
 
 def test_what_is_true_is_seldom_found_wanting():

@@ -181,3 +181,19 @@ def test_a_discount_is_recovered_where_it_shows():
     fit = fidm.fit_action_model(task(), cohort, Discounting())
     row = fit.population.filter(parameter="discount").row(0, named=True)
     assert abs(row["mean"] + np.log(0.2)) < 3 * row["mean_se"]
+
+
+def test_draws_for_arviz_give_nearly_the_same_score_as_integrals():
+    import arviz
+
+    model = fidm.load_task("errands")
+    cohort = fidm.simulate_choices(
+        model, Softmax(), {"action_sensitivity": (15.0, 0.4)}, 8, seed=1, episodes=4, max_steps=25
+    )
+    fit = fidm.fit_action_model(model, cohort, Softmax())
+    data = fit.to_inference_data(draws=1_000, seed=1)
+    assert data.posterior["action_sensitivity"].shape == (1, 1_000, 8)
+    found = arviz.loo(data)
+    own = np.concatenate([np.arange(n) for n in np.bincount(fit.made.owner)])
+    exact = fit.shared.log_predictive_trials(tabulate(Softmax(), fit.made, own, 4)).sum()
+    assert found["elpd_loo"] == pytest.approx(exact, abs=2.0)
