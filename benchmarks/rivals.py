@@ -21,6 +21,7 @@ import argparse
 import json
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ import polars as pl
 from scipy.stats import mannwhitneyu, spearmanr
 
 import fidm
+import fidm.study
 from fidm.action_models import (
     ActionModel,
     Depth,
@@ -41,7 +43,8 @@ from fidm.action_models import (
     World,
 )
 from fidm.cohort import Cohort
-from fidm.experiments.rivals import ModelComparison
+from fidm.experiments.rivals import ModelComparison, _deal_people, _deal_trials, _held_out, _interval
+from fidm.experiments.shared import groups_of
 from fidm.fit.action_fit import ActionFit, Sharing, learn_shared, tabulate
 from fidm.model.action_models import list_chosen
 from fidm.tasks.model import TaskModel
@@ -160,6 +163,7 @@ def recovery() -> Found:
         "model",
         "parameter",
         "r",
+        "r if ok",
         "expected r",
         "spearman",
         "covered",
@@ -179,14 +183,16 @@ def found_one(fit: ActionFit, cohort: Cohort, name: str) -> Found:
     estimate, low, high = (own[column].to_numpy() for column in ("estimate", "low", "high"))
     x, y = np.array([one.free(v) for v in true]), np.array([one.free(v) for v in estimate])
     se, sd = own["se"].to_numpy(), float(fit.population.filter(parameter=name)["sd"][0])
-    status = own["status"].cast(str)
+    status = own["status"].cast(pl.String)
+    told = (status == "ok").to_numpy()
     return {
         "r": float(np.corrcoef(x, y)[0, 1]),
+        "r_ok": float(np.corrcoef(x[told], y[told])[0, 1]) if told.sum() > 2 else float("nan"),
         "expected": float(np.sqrt(np.clip(1 - np.mean(se**2) / sd**2, 0, 1))),
         "spearman": float(spearmanr(x, y)[0]),
         "covered": float(np.mean((low <= true + 1e-12) & (true <= high + 1e-12))),
         **{
-            kind: float((status == kind).mean())  # type: ignore[arg-type]
+            kind: float((status == kind).to_numpy().mean())
             for kind in ("low_information", "few_observations", "at_edge")
         },
     }
@@ -268,7 +274,7 @@ def shown(title: str, found: ModelComparison) -> Found:
 
 
 def split_half(task: Any, cohort: Cohort, models: Sequence[ActionModel]) -> Found:
-    """Correlate estimates of odd and even trials (episodes, or quarters of the only one) over people.
+    """Correlate estimates of two halves over people: odd and even episodes, or every other three choices.
 
     Estimates are posterior means on the free scale, with what people share learned from everything; people
     without a choice in a half are left out. ``full length`` is the correlation stepped up.
@@ -276,10 +282,17 @@ def split_half(task: Any, cohort: Cohort, models: Sequence[ActionModel]) -> Foun
     world, found, rows = World(TaskSet.of(task)), {}, []
     for model in models:
         made = list_chosen(world, cohort, remembers=model.remembers)
-        rank = np.arange(made.n_trials) - np.searchsorted(made.owner, made.owner)
-        seen = tabulate(model, made, rank % 2, 2)
+        owner = made.owner[made.trial]
+        if cohort.n_episodes > len(cohort):
+            half = (made.trial - np.searchsorted(made.owner, owner)) % 2
+        else:
+            half = (np.arange(len(owner)) - np.searchsorted(owner, owner)) // 3 % 2
+        halves = np.repeat(np.arange(len(made.n)), 2)
+        seen = tabulate(
+            model, replace(made, trial=2 * owner + half, owner=halves), np.tile([0, 1], len(made.n)), 2
+        )
+        both = np.bincount(2 * owner + half, minlength=2 * len(made.n)).reshape(-1, 2).min(axis=1) > 0
         learning, mode = Sharing(seen), learn_shared(seen).mode
-        both = np.bincount(made.owner, rank % 2, minlength=len(made.n)) > 0
         for k, one in enumerate(seen.parameters):
             x, y = (
                 np.add.reduceat(
@@ -299,9 +312,12 @@ def walkers(n: int) -> Found:
     task = fidm.load_task("grocery")
     cohort = fidm.simulate_cohort(task, n, seed=1, agent="walker")
     found = shown("walkers", fidm.compare_models(task, cohort, **FULL))  # type: ignore[arg-type]
-    print("\nodd against even quarters of each walk")
-    models = (Softmax(), Lapse(), Stickiness(), Discounting(), GoalAtATime(), GoalAtATime("chosen"))
-    return {"comparison": found, "halves": split_half(task, cohort, models)}
+    many = fidm.simulate_cohort(task, 4 * n, seed=1, agent="walker")
+    known = fidm.study.reliability(task, many, channels=(), bootstrap=100).table
+    print(f"\nhalves of {4 * n} walks; the model of the paper:", known.row(0, named=True))
+    goals = GoalAtATime(), GoalAtATime("chosen")
+    models = (Softmax(), Lapse(), Stickiness(), Stickiness("way"), Discounting(), Depth(), *goals)
+    return {"comparison": found, "halves": split_half(task, many, models)}
 
 
 SPACE: tuple[ActionModel, ...] = (
@@ -318,8 +334,8 @@ def space_adventure(data: Path) -> Found:
     age = loaded.cohort.participants["age_group"]
     fits = loaded.tables["published_fits"]
     found: Found = {}
-    for group in ("young", "old"):
-        chosen = np.flatnonzero(age.str.starts_with(group).fill_null(False).to_numpy())
+    for group in ("younger", "older"):
+        chosen = np.flatnonzero((age == group).fill_null(False).to_numpy())
         cohort = loaded.cohort[chosen]
         names = set(cohort.episodes["task"].unique())
         tasks = [task for task in loaded.tasks if task.name in names]
@@ -335,15 +351,52 @@ def space_adventure(data: Path) -> Found:
     rows: list[list[object]] = []
     for model, name in ((SPACE[4], "depth"), (SPACE[3], "discount"), (SPACE[0], "action_sensitivity")):
         own = posterior_mean(fidm.fit_action_model(loaded.tasks, adults, model, world=world), name)
-        medians = [float(np.median(own[adult_age == group])) for group in ("young", "old")]
-        p = float(mannwhitneyu(own[adult_age == "young"], own[adult_age == "old"]).pvalue)
+        medians = [float(np.median(own[adult_age == group])) for group in ("younger", "older")]
+        p = float(mannwhitneyu(own[adult_age == "younger"], own[adult_age == "older"]).pvalue)
         rows.append([name, *medians, p, len(published), float(spearmanr(own[both_have], published)[0])])
     print("\nposterior means of adults by age, and against the published mean planning depth")
-    table(["parameter", "median young", "median old", "p", "people", "Spearman with published depth"], rows)
+    table(
+        ["parameter", "median younger", "median older", "p", "people", "Spearman with published depth"], rows
+    )
     found["published"] = rows
     print("\nodd against even mini-blocks, both age groups")
     found["halves"] = split_half(loaded.tasks, both, SPACE[:5])
     return found
+
+
+def justhink(data: Path) -> Found:
+    """Compare models on children who build a network; teams stay together.
+
+    The task has a million states, so only models that need no values of their own are compared.
+    """
+    from fidm_studies.dataset import load
+    from fidm_studies.justhink.toggles import solve_toggles
+
+    loaded = load("justhink", data)
+    tasks = TaskSet.of(loaded.tasks)
+    world = World(tasks, tasks.values([solve_toggles(loaded.tasks[0])]))
+    models = (Softmax(), Lapse(), Stickiness(), Random())
+    made = {deep: list_chosen(world, loaded.cohort, remembers=deep) for deep in (False, True)}
+    n = made[False].n
+    group = groups_of(loaded.cohort, "team")
+    fold, trial_fold = _deal_people(group, n > 0, 5, 1), _deal_trials(made[False], 4, 1)
+    found: Found = {}
+    rows, plays = [], n > 0
+    for model in models:
+        seen = tabulate(model, made[model.remembers], trial_fold, 4)
+        scores = [own[plays] for own in _held_out(seen, fold)]
+        found.setdefault("softmax", scores)
+        gains = []
+        for own, first in zip(scores, found["softmax"], strict=True):
+            low, high = _interval(own - first, n[plays], group[plays], 1, 1000, 0.95)
+            gain = (own - first).sum() / n.sum()
+            gains.append(f"{1000 * gain:+.1f} ({1000 * low:+.1f} to {1000 * high:+.1f})")
+        shared = [f"{one:.2f}" for one in learn_shared(seen).mode]
+        rows.append([model.name, *(f"{own.sum() / n.sum():.4f}" for own in scores), *gains, " ".join(shared)])
+    print(f"\nJUSThink: {plays.sum()} children, {n.sum()} choices")
+    table(["model", "by people", "by trials", "gain × 1000 (people)", "gain × 1000 (trials)",
+           "mean and log sd of each parameter"], rows)  # fmt: skip
+    return {"rows": rows}
 
 
 def posterior_mean(fit: ActionFit, parameter: str) -> np.ndarray:
@@ -373,6 +426,7 @@ def main() -> None:
             ("speed", asked.speed, speed),
             ("walkers", asked.walkers, lambda: walkers(asked.walkers)),
             ("space_adventure", asked.data, lambda: space_adventure(asked.data)),
+            ("justhink", asked.data, lambda: justhink(asked.data)),
         )
         if wanted
     }
