@@ -32,8 +32,8 @@ from fidm.grounding.dialog import GroundedDialog
 from fidm.grounding.route.program import NOTHING, Program, parse_program, same_program
 from fidm.grounding.route.replay import Terrain, replay
 from fidm.grounding.whereabouts import KNOWN
+from fidm.io.talk import Transcript
 from fidm.simulate.talk import Talks
-from fidm.talk import Transcript
 from fidm.tasks.model import TaskModel
 
 MIRROR = {"up": "down", "down": "up", "left": "right", "right": "left"}

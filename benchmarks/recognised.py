@@ -41,9 +41,9 @@ import numpy as np
 import fidm
 from fidm.grounding.rules.language import load_language
 from fidm.grounding.segment import count_letters
+from fidm.io.talk import Transcript, Turn, Word
 from fidm.model.gaps import forecast
 from fidm.simulate.talk import simulate_talks
-from fidm.talk import Transcript, Turn, Word
 
 OFF_S = 0.2
 SIGNS, ASKS = " ,，。、?？.!", "?？"

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fidm.io.dialogs import read, write
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 MOST = 2.0
 TEXT = "I go left and then up to the meat, no, up two more"

@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from fidm.io.dialogs import read
     from fidm.io.study import Study, read_cohort, write_cohort
     from fidm.io.tables import make_cohort
+    from fidm.io.talk import Transcript, Transcripts, Turn
     from fidm.report.report import write_report
     from fidm.simulate.choosing import simulate_choices
     from fidm.simulate.cohort import simulate_cohort
     from fidm.simulate.talk import simulate_talks
     from fidm.simulate.twin import simulate_study
     from fidm.simulate.walker import Habits
-    from fidm.talk import Transcript, Transcripts, Turn
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
     from fidm.tasks.compile import TaskRules, compile_task, load_task, load_tasks
@@ -178,7 +178,7 @@ _HOMES = {
     "fidm.simulate.talk": ["simulate_talks"],
     "fidm.simulate.twin": ["simulate_study"],
     "fidm.simulate.walker": ["Habits"],
-    "fidm.talk": ["Transcript", "Transcripts", "Turn"],
+    "fidm.io.talk": ["Transcript", "Transcripts", "Turn"],
     "fidm.tasks.behaviour": ["choice_probabilities", "walk"],
     "fidm.tasks.check": ["TaskCheck", "check_task"],
     "fidm.tasks.compile": ["TaskRules", "compile_task", "load_task", "load_tasks"],

@@ -37,13 +37,13 @@ from fidm.io.columns import count_reasons, n_without, say_reasons
 from fidm.io.dialogs import read
 from fidm.io.formats.checks import load_roles
 from fidm.io.study import Study, read_manifest
+from fidm.io.talk import Transcripts
 from fidm.model.channels import Channel
 from fidm.model.effort import awaits_review, make_channels, paper_channels
 from fidm.model.gaps import learners_of
 from fidm.record import Record, hash_cohort, hash_values, read_record
 from fidm.registry import TASKS
 from fidm.simulate.twin import SIMULATION
-from fidm.talk import Transcripts
 from fidm.tasks.compile import load_tasks
 from fidm.tasks.model import TaskModel
 from fidm.tasks.together import TaskSetCheck, check_tasks

@@ -73,10 +73,10 @@ from fidm.grounding.store import (
 )
 from fidm.io.columns import count_reasons, excluded_people, n_without, say_without
 from fidm.io.study import Study, read_manifest
+from fidm.io.talk import Transcripts
 from fidm.model.gaps import Gaps, forecast, learners_of, omitted, say_one_speaker, scripts_used
 from fidm.record import plain
 from fidm.registry import GROUNDERS
-from fidm.talk import Transcripts
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks

@@ -27,6 +27,7 @@ from fidm.fit.population import pooled, random_intercepts
 from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import EXIT, FINISH, OPS, START
 from fidm.grounding.route.replay import Terrain, replay
+from fidm.io.talk import Transcript
 from fidm.io.transcribe import Transcriber
 from fidm.model.action_models import (
     ActionModel,
@@ -41,7 +42,6 @@ from fidm.model.channels import Channel
 from fidm.model.effort import Observed
 from fidm.record import plain
 from fidm.simulate.choosing import simulate_choices
-from fidm.talk import Transcript
 from fidm.tasks.behaviour import reachable
 from fidm.tasks.compile import TaskRules, compile_task, load_task
 from fidm.tasks.model import TaskModel

@@ -11,7 +11,7 @@ from made_up.map_task import DIALOGS, MAPS, made_up, write, write_archive
 
 from fidm.errors import DataError
 from fidm.grounding.segment import Counting, measure
-from fidm.talk import Transcript, Turn, Word
+from fidm.io.talk import Transcript, Turn, Word
 from fidm_studies.dataset import Loaded, no_progress
 from fidm_studies.map_task.dataset import DATASET, GIVERS, giver, is_familiar, measured, read
 from fidm_studies.map_task.files import ARCHIVE, Move, Unit

@@ -25,7 +25,7 @@ from fidm.classify.encoder import ENCODERS, VectorCache, load_encoder
 from fidm.classify.language import LanguageFeatures, Texts, participant_texts, text_key
 from fidm.cohort import Cohort
 from fidm.errors import DataError
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 Talk = tuple[Cohort, Texts]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fidm.grounding.segment import Counting, measure
-from fidm.talk import Role, Transcript, Turn, Word
+from fidm.io.talk import Role, Transcript, Turn, Word
 
 Piece = tuple[Role, int, int, str, tuple[tuple[int, int], ...]]
 """Role, first and last millisecond, text, and the milliseconds of words where they are known."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from fidm.errors import DataError
 from fidm.io.dialogs import formats, read, write
 from fidm.io.formats.base import clean
-from fidm.talk import Mark, Transcript, Turn, Word
+from fidm.io.talk import Mark, Transcript, Turn, Word
 
 DATA = Path(__file__).parents[1] / "data" / "dialogs"
 SAMPLES = sorted(path for path in DATA.iterdir() if path.suffix != ".toml")

@@ -27,7 +27,7 @@ from fidm.grounding.route.program import (
     parse_program,
 )
 from fidm.grounding.route.replay import Position, Terrain, replay
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 from fidm.tasks.spec import builtin_tasks
 
 TERRAIN = {name: Terrain(fidm.load_task(name)) for name in builtin_tasks()}

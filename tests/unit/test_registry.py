@@ -18,6 +18,7 @@ from fidm.errors import DataError, FitError, GroundingError, TaskError
 from fidm.grounding.rules.language import languages
 from fidm.grounding.settings import GroundingFile
 from fidm.io.dialogs import formats, write
+from fidm.io.talk import Transcript, Turn
 from fidm.registry import (
     ACTION_MODELS,
     CHANNELS,
@@ -30,7 +31,6 @@ from fidm.registry import (
     TASKS,
     TRANSCRIBERS,
 )
-from fidm.talk import Transcript, Turn
 
 STUDIES = ("justhink", "map-task", "space-adventure")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fidm
 from fidm.grounding.store import write_grounding
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 STRANGE = "go up two squares <script>alert(1)</script> 𠮷野 \u202eשלום"
 """Said in one of the dialogs: markup, letters beyond the first plane, and text from right to left."""

@@ -19,10 +19,10 @@ from pypdf import PageObject, PdfReader
 import fidm
 from fidm.grounding.ground import ground
 from fidm.grounding.store import write_grounding
+from fidm.io.talk import Transcript, Turn
 from fidm.plot.evidence import residual_shade
 from fidm.present.numbers import estimate_text, number_text, percent_text
 from fidm.report.report import build_report, to_html
-from fidm.talk import Transcript, Turn
 
 STATEMENT = "Research use only, not a diagnosis."
 ASTRAL, SCRIPT, HEBREW = (

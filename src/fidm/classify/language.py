@@ -32,7 +32,7 @@ from fidm.classify.encoder import (
 )
 from fidm.cohort import Cohort
 from fidm.errors import DataError, remedy
-from fidm.talk import Transcript
+from fidm.io.talk import Transcript
 from fidm.types import Floats, Progress
 
 __all__ = ["ENCODERS", "Language", "LanguageFeatures", "Texts", "find_encoder", "participant_texts"]
@@ -66,7 +66,7 @@ def participant_texts(transcripts: Iterable[Transcript]) -> Texts:
 
     Examples
     --------
-    >>> from fidm.talk import Transcript, Turn
+    >>> from fidm.io.talk import Transcript, Turn
     >>> turns = (Turn("INV", 0, 1, "Where to?", "assessor"), Turn("PAR", 1, 2, "To the eggs.", "participant"))
     >>> texts = participant_texts([Transcript("P1", turns)])
     >>> texts, texts["P1"]

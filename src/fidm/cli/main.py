@@ -62,7 +62,7 @@ VERBS = {
     "Experiments": {
         "compare": ("compare:compare", "Compare groups of participants, adjusted for age and the like."),
         "compare-models": (
-            "compare_models:compare_models",
+            "compare:compare_models",
             "Compare accounts of how people choose on held-out choices.",
         ),
         "localize": ("evidence:localize", "Test whether unexpected actions lie where people went astray."),
@@ -70,7 +70,7 @@ VERBS = {
             "reliability:reliability",
             "Estimate reliability and the smallest detectable change.",
         ),
-        "learning": ("learning:learning", "Estimate how decisions change over blocks of trials."),
+        "learning": ("reliability:learning", "Estimate how decisions change over blocks of trials."),
         "recover": ("recover:recover", "Simulate how well each parameter would be recovered."),
         "calibrate": ("recover:calibrate", "Simulate whether intervals hold what they promise."),
         "matched": ("matched:matched", "Distinguish people whose totals are alike, as in the paper."),

@@ -25,7 +25,7 @@ import polars as pl
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.route.program import NOTHING, Program, parse_program, same_program, write_program
 from fidm.grounding.route.replay import Position, Terrain, replay
-from fidm.talk import Role
+from fidm.io.talk import Role
 from fidm.tasks.compile import load_task
 
 

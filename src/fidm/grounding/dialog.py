@@ -21,7 +21,7 @@ from fidm.grounding.rules.language import Vocabulary, language_of, vocabulary_of
 from fidm.grounding.segment import Counting, Effort, Segmenter, Segmenting, cut_dialog, measure
 from fidm.grounding.whereabouts import ANYWHERE, KNOWN, Heard, Memory, Whereabouts, spot_of
 from fidm.io.dialogs import shows_pauses
-from fidm.talk import Transcript
+from fidm.io.talk import Transcript
 
 CONFIRMED = "confirmed"
 """Noted beside the doubts about a segment that what comes later has lifted."""

@@ -43,7 +43,7 @@ from fidm.grounding.segment import Segmenter, cut_dialog, script_of
 from fidm.io.columns import excluded_people
 from fidm.io.dialogs import shows_pauses
 from fidm.io.sheets import typed
-from fidm.talk import Transcript
+from fidm.io.talk import Transcript
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet, follow, trace_problems
 from fidm.types import Progress
@@ -252,7 +252,7 @@ def ground(
     Examples
     --------
     >>> import fidm
-    >>> from fidm.talk import Transcript, Turn
+    >>> from fidm.io.talk import Transcript, Turn
     >>> said = Turn("PAR", 0.0, 2.0, "go left one square and up three squares", role="participant")
     >>> task = fidm.load_task("grocery")
     >>> grounded = fidm.ground([Transcript("P1", (said,))], task)

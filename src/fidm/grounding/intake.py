@@ -51,8 +51,8 @@ from fidm.io.formats.table import NO_COLUMN
 from fidm.io.formats.whisper import NO_DIALOG
 from fidm.io.sheets import SHEETS
 from fidm.io.study import TABLES, read_manifest
+from fidm.io.talk import Role, Transcript, Transcripts, Turn
 from fidm.languages import WORDS, languages_with
-from fidm.talk import Role, Transcript, Transcripts, Turn
 from fidm.tasks.spec import builtin_tasks, read_task
 from fidm.types import Progress
 

@@ -40,7 +40,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Segment
 from fidm.grounding.route.program import FINISH
 from fidm.grounding.rules.language import QUESTION, STOP, Token, Vocabulary
-from fidm.talk import Transcript, Turn, Word
+from fidm.io.talk import Transcript, Turn, Word
 from fidm.tasks.spec import TaskSpec
 
 Kind = Literal["moved", "event", "request", "instruction", "prompt", "other"]

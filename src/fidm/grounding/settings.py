@@ -44,8 +44,8 @@ from fidm.grounding.segment import Counting, Kind, Segmenting
 from fidm.grounding.whereabouts import KNOWN
 from fidm.io.dialogs import name_pattern
 from fidm.io.formats.checks import Roles, load_roles
+from fidm.io.talk import Transcripts
 from fidm.registry import GROUNDERS
-from fidm.talk import Transcripts
 from fidm.tasks.spec import did_you_mean
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from fidm.errors import few
 from fidm.grounding.rules.language import DIRECTIONS, Vocabulary, language_of, vocabulary_of
 from fidm.io.formats.base import Format, RawFile, RawTurn
 from fidm.io.formats.checks import Roles, who_is
+from fidm.io.talk import ROLES, Role, Transcript, Transcripts
 from fidm.languages import WORDS, languages_with
-from fidm.talk import ROLES, Role, Transcript, Transcripts
 from fidm.tasks.spec import builtin_tasks, read_task
 
 CLEARER, MORE, LEAST_WORDS = 1.5, 1.2, 3
@@ -193,7 +193,7 @@ def say_heard(dialogs: Transcripts) -> str:
 
     Examples
     --------
-    >>> from fidm.talk import Transcript, Transcripts, Turn
+    >>> from fidm.io.talk import Transcript, Transcripts, Turn
     >>> turns = (Turn("INV", 0, 1, "and then?", "assessor"), Turn("PAR", 1, 3, "left", "participant"))
     >>> say_heard(Transcripts((Transcript("P1", turns, format="chat", language="en"),)))
     'chat 1; en 1; participant PAR 1, assessor INV 1'

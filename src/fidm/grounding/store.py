@@ -49,7 +49,7 @@ from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import natural
 from fidm.io.sheets import NAMES, SUFFIXES, read_table
 from fidm.io.study import GIVEN, StudyWriter, read_manifest
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 from fidm.tasks.model import TaskModel
 from fidm.types import Omission, omission
 

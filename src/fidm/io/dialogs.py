@@ -53,8 +53,8 @@ from fidm.io.formats.base import (
     tidy,
 )
 from fidm.io.formats.checks import KNOWN, Asked, Roles, load_roles, same_talk, transcripts_of
+from fidm.io.talk import Transcript, Transcripts, Turn
 from fidm.registry import FORMATS
-from fidm.talk import Transcript, Transcripts, Turn
 from fidm.types import Omission, omission
 
 logger = logging.getLogger(__name__)

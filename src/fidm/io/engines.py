@@ -20,8 +20,8 @@ from typing import Any
 from fidm.errors import DataError
 from fidm.io.formats import whisper
 from fidm.io.formats.base import BrokenError, Options, Piece, RawFile, utterances
+from fidm.io.talk import Transcript
 from fidm.io.transcribe import heard
-from fidm.talk import Transcript
 
 RATE = 16_000
 """Samples per second that recognisers work with."""

@@ -1,6 +1,6 @@
 """Recordings become transcripts on this machine: what recognises speech, and a folder of recordings at once.
 
-A *transcriber* turns one recording into a :class:`~fidm.talk.Transcript`. The built-in ones
+A *transcriber* turns one recording into a :class:`~fidm.io.talk.Transcript`. The built-in ones
 (:mod:`fidm.io.engines`) call what the lab has installed itself; nothing is downloaded. Each transcript is
 a JSON file in the shape of WhisperX. It names its recording (``media``), so that the review page can play it,
 and says what made it (``transcribed``: engine, version, model, settings). It does not say whose it is, which
@@ -23,8 +23,8 @@ from fidm.errors import DataError, Problem
 from fidm.files import whole_file
 from fidm.io.formats import whisper
 from fidm.io.formats.base import RECORDINGS, BrokenError, Options, RawFile, files_below, read_file
+from fidm.io.talk import Transcript, Turn
 from fidm.registry import TRANSCRIBERS
-from fidm.talk import Transcript, Turn
 
 MADE = "transcribed"
 """What a transcript of ours says of how it was made; files without it are never replaced."""

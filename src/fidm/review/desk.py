@@ -25,6 +25,7 @@ from fidm.grounding.review.trail import MOST_COMMENT, Decision, Kind, Sample, Tr
 from fidm.grounding.review.verdicts import MEANINGS, ReviewedSegment, by_dialog, changed_after, decide
 from fidm.grounding.route.program import write_program
 from fidm.grounding.store import FOLDER, PROPOSALS
+from fidm.io.talk import Transcript
 from fidm.pages import map_scene
 from fidm.record import plain
 from fidm.review.views import (
@@ -38,7 +39,6 @@ from fidm.review.views import (
     seen_of,
     step_views,
 )
-from fidm.talk import Transcript
 from fidm.tasks.model import TaskModel
 from fidm.types import Progress
 

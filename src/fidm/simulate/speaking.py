@@ -19,9 +19,9 @@ import numpy as np
 from fidm.errors import DataError
 from fidm.grounding.route.program import EXIT, FINISH, Instruction, Program
 from fidm.grounding.segment import count_letters
+from fidm.io.talk import Role, Turn
 from fidm.languages import PHRASES, languages_with
 from fidm.registry import LANGUAGES
-from fidm.talk import Role, Turn
 from fidm.tasks.spec import TaskSpec
 
 

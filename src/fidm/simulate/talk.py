@@ -21,6 +21,7 @@ from fidm.errors import DataError
 from fidm.grounding.route.program import write_program
 from fidm.io.dialogs import formats as known_formats
 from fidm.io.dialogs import write as write_dialog
+from fidm.io.talk import Transcript, Transcripts
 from fidm.model.channels import Channel
 from fidm.model.effort import paper_channels
 from fidm.simulate.acting import Actor, Stretch, Style
@@ -35,7 +36,6 @@ from fidm.simulate.cohort import (
 )
 from fidm.simulate.speaking import SHORTEST_PAUSE_MS, Dialog, Effort, Phrases
 from fidm.simulate.walker import Habits, Walker
-from fidm.talk import Transcript, Transcripts
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.types import Floats

@@ -31,6 +31,7 @@ from fidm.files import contents, whole_folder, writing
 from fidm.io.dialogs import formats as known_formats
 from fidm.io.dialogs import write as write_dialog
 from fidm.io.study import StudyWriter
+from fidm.io.talk import Transcript
 from fidm.record import Record, to_json
 from fidm.simulate.acting import Style
 from fidm.simulate.cohort import AgentName, People, check_agent, simulate_cohort
@@ -47,7 +48,6 @@ from fidm.simulate.people import (
 from fidm.simulate.speaking import languages
 from fidm.simulate.talk import SEVEN_FORMATS, simulate_talks
 from fidm.simulate.walker import Habits
-from fidm.talk import Transcript
 from fidm.tasks.compile import load_task
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats

@@ -16,8 +16,8 @@ from fidm.grounding.review.audit import agreements, audit_of, audits, draw_sampl
 from fidm.grounding.review.trail import Decision, Kind, Outcome, Sample
 from fidm.grounding.review.verdicts import decide, review_dialog
 from fidm.grounding.store import write_grounding
+from fidm.io.talk import Transcript, Turn
 from fidm.stats import wilson
-from fidm.talk import Transcript, Turn
 
 SHOWN = Outcome("MOVE left 1", ("W",))
 OTHER = Outcome("MOVE left 2", ("W", "W"))

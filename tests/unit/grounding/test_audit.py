@@ -16,8 +16,8 @@ from fidm.errors import DataError, FidmError, GroundingError
 from fidm.grounding.ground import ground
 from fidm.grounding.review.audit import COLUMNS, OK, WRONG, sample_audit, score_audit
 from fidm.grounding.store import write_grounding
+from fidm.io.talk import Transcript, Turn
 from fidm.stats import wilson
-from fidm.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 

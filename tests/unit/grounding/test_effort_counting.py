@@ -10,7 +10,7 @@ import pytest
 from fidm.errors import GroundingError
 from fidm.grounding.rules.language import load_language
 from fidm.grounding.segment import Counting, Effort, count_characters, measure
-from fidm.talk import Mark, Transcript, Turn, Word
+from fidm.io.talk import Mark, Transcript, Turn, Word
 
 NAN = math.nan
 DEFAULT = Counting()

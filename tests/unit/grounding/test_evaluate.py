@@ -23,8 +23,8 @@ from fidm.grounding.review.audit import COLUMNS, read_audited, sample_audit, sco
 from fidm.grounding.route.program import parse_program
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.store import write_grounding
+from fidm.io.talk import Transcript, Turn
 from fidm.stats import wilson
-from fidm.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 PHRASINGS = Path(__file__).parents[2] / "data" / "phrasings" / "development_en.jsonl"

@@ -8,7 +8,7 @@ import fidm
 from fidm.grounding.dialog import Settings
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.store import read_grounding, write_grounding
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 

@@ -13,8 +13,8 @@ import fidm
 from fidm.cli.main import main
 from fidm.grounding.dialog import GroundedDialog, Waiting, Weighing, follow_path
 from fidm.grounding.ground import Grounded
+from fidm.io.talk import Transcript, Turn
 from fidm.model.gaps import forecast
-from fidm.talk import Transcript, Turn
 
 STATUSES = ("confident", "needs_review", "needs_review", "reviewed", "rejected")
 

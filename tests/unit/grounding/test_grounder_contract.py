@@ -11,7 +11,7 @@ from fidm.grounding.base import Proposal, Reading, Segment
 from fidm.grounding.route.program import NOTHING, Instruction
 from fidm.grounding.rules.grounder import Rules
 from fidm.grounding.segment import Cut
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 from fidm.testing import check_grounder
 
 

@@ -21,8 +21,8 @@ from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.replay import Position, Terrain, replay
 from fidm.grounding.rules.romanised import is_romanised
 from fidm.grounding.segment import Counting, Segmenting, script_of
+from fidm.io.talk import Mark, Transcript, Turn
 from fidm.simulate.talk import Talks
-from fidm.talk import Mark, Transcript, Turn
 from fidm.tasks.stack import TaskSet, follow
 
 TASK = fidm.load_task("grocery")

@@ -11,7 +11,7 @@ from fidm.cli.main import main
 from fidm.errors import GroundingError
 from fidm.grounding.review.apply import bring_up_to_date
 from fidm.grounding.segment import Counting, measure
-from fidm.talk import Transcript, Turn, Word
+from fidm.io.talk import Transcript, Turn, Word
 
 HEAD = "@UTF8\n@Begin\n@Languages:\teng\n@Participants:\tPAR Participant, INV Investigator\n"
 IDS = "@ID:\teng|x|PAR|||||Participant|||\n@ID:\teng|x|INV|||||Investigator|||\n"

@@ -18,7 +18,7 @@ from fidm.grounding.route.program import parse_program
 from fidm.grounding.route.replay import replay
 from fidm.grounding.rules.overlay import load_overlay, parse_overlay
 from fidm.grounding.settings import RulesTable
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 Judged = Sequence[tuple[str, str, str | None]]

@@ -25,8 +25,8 @@ from fidm.grounding.review.audit import sample_audit, score_audit
 from fidm.grounding.store import read_grounding, write_grounding
 from fidm.io.dialogs import read, write
 from fidm.io.study import StudyWriter
+from fidm.io.talk import Transcript, Turn
 from fidm.registry import FORMATS
-from fidm.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 CANARIES = ("zanzibarkumquat", "鱷魚頭老襯底")

@@ -36,7 +36,7 @@ from fidm.grounding.store import (
     write_grounding,
 )
 from fidm.io.study import read_cohort
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 SAID = (

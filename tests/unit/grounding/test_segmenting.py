@@ -12,7 +12,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Segment
 from fidm.grounding.rules.language import Vocabulary, load_language
 from fidm.grounding.segment import KINDS, Cut, Segmenting, classify, cut_dialog
-from fidm.talk import Mark, Role, Transcript, Turn
+from fidm.io.talk import Mark, Role, Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 SPEC = TASK.grid.spec

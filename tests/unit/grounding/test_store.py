@@ -30,7 +30,7 @@ from fidm.grounding.store import (
     write_grounding,
 )
 from fidm.io.study import StudyWriter, read_cohort
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 STEPS = (

@@ -4,8 +4,8 @@ import pytest
 
 import fidm
 from fidm.grounding.rules.language import better_task, task_fit
+from fidm.io.talk import Transcript, Turn
 from fidm.simulate.talk import simulate_talks
-from fidm.talk import Transcript, Turn
 from fidm.tasks.spec import builtin_tasks
 
 

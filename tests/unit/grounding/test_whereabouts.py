@@ -15,7 +15,7 @@ from fidm.grounding.ground import Grounded, ground
 from fidm.grounding.route.program import parse_program, write_program
 from fidm.grounding.route.replay import Position, Terrain, replay
 from fidm.grounding.whereabouts import ANYWHERE, Heard, Whereabouts, misreadings, spot_of
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 TASK = fidm.load_task("grocery")
 TERRAIN = Terrain(TASK)

@@ -14,7 +14,7 @@ from fidm.io.formats.base import clean, tidy
 from fidm.io.formats.chat import parse, written
 from fidm.io.formats.checks import KNOWN
 from fidm.io.formats.subtitles import from_clock, split_prefix, to_clock
-from fidm.talk import Mark, Transcript, Turn, Word
+from fidm.io.talk import Mark, Transcript, Turn, Word
 
 DATA = Path(__file__).parents[2] / "data" / "dialogs"
 ROLES = DATA / "roles.toml"

@@ -12,7 +12,7 @@ from fidm.cohort import PROBLEM_SCHEMA
 from fidm.errors import DataError
 from fidm.io.dialogs import formats, read, write
 from fidm.io.formats import base as opening
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 DATA = Path(__file__).parents[2] / "data" / "dialogs"
 CSV = "speaker,start_s,end_s,text\n"

@@ -10,7 +10,7 @@ import pytest
 
 from fidm.errors import DataError
 from fidm.io.dialogs import read, write
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 ROLES = {"SPEAKER_00": "participant", "SPEAKER_01": "assessor"}
 

@@ -15,9 +15,9 @@ import pytest
 import fidm
 from fidm.errors import DataError
 from fidm.io.dialogs import read
+from fidm.io.talk import Transcript, Turn, Word
 from fidm.io.transcribe import Transcribed, make_transcriber, transcribe_all
 from fidm.registry import TRANSCRIBERS
-from fidm.talk import Transcript, Turn, Word
 from fidm.testing import check_transcriber
 
 SOUND = Path(__file__).parents[2] / "data" / "recordings"

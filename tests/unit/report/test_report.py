@@ -27,6 +27,7 @@ from fidm.grounding.review.audit import sample_audit
 from fidm.grounding.review.trail import Decision, Outcome, Trail
 from fidm.grounding.review.verdicts import segment_key
 from fidm.grounding.store import write_grounding
+from fidm.io.talk import Transcripts
 from fidm.pages import csp_hash
 from fidm.present.numbers import (
     FLAGS,
@@ -61,7 +62,6 @@ from fidm.report.sections_model import (
 )
 from fidm.report.sections_study import audit_tables, grounding_section, method_section, overview, task_section
 from fidm.simulate.talk import simulate_talks
-from fidm.talk import Transcripts
 
 EVIL = "</script><script>alert(1)</script><!-- 🛒 שלום & “so”"
 IDS = ("Ann-Lee", "陳大文", "<b>7</b>", "x 4", "Zeta-5", "Zeta-6", "Zeta-7", "Zeta-8")

@@ -15,9 +15,9 @@ from review_studies import STRANGE, make_study
 
 from fidm.cli.main import main
 from fidm.grounding.review.trail import Trail, verify_trail
+from fidm.io.talk import Transcript
 from fidm.review.desk import Desk, Judged, find_recordings
 from fidm.review.server import MOST_BYTES, OWN, POLICY, SHARED, Guard, listen, make_app
-from fidm.talk import Transcript
 
 PORT, TOKEN = 4711, "right-token"
 ORIGIN = f"http://127.0.0.1:{PORT}"

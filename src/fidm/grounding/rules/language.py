@@ -32,9 +32,9 @@ from pydantic import (
 from fidm.errors import GroundingError, Problem
 from fidm.grounding.route.program import EXIT, FINISH, MAX_SQUARES, START
 from fidm.grounding.rules.romanised import CHINESE, ROMANISED, is_romanised
+from fidm.io.talk import Transcript
 from fidm.languages import WORDS, language_called, languages_with
 from fidm.registry import LANGUAGES
-from fidm.talk import Transcript
 from fidm.tasks.spec import TaskSpec, builtin_tasks, explain, located, read_task
 
 COMPASS = ("NORTH", "SOUTH", "WEST", "EAST")
@@ -754,7 +754,7 @@ def task_fit(
 
     Examples
     --------
-    >>> from fidm.talk import Transcript, Turn
+    >>> from fidm.io.talk import Transcript, Turn
     >>> said = Turn("P", 0.0, 1.0, "go to the bank, then the pharmacy", "participant")
     >>> fit = task_fit([Transcript("p1", (said,), language="en")], ["grocery", "errands"])
     >>> fit["errands"] > fit["grocery"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from fidm.talk import Transcript
+from fidm.io.talk import Transcript
 
 CHINESE = ("yue", "zh", "cmn", "zho", "chi", "und")
 """Languages of which a file may say that they are written in Latin letters."""

@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from fidm.errors import DataError
-from fidm.talk import ROLES, UNKNOWN_TIME, Mark, MarkKind, Role, Transcript, Turn, Word
+from fidm.io.talk import ROLES, UNKNOWN_TIME, Mark, MarkKind, Role, Transcript, Turn, Word
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -61,7 +61,7 @@ from fidm.io.formats.base import (
     load_library,
     milliseconds,
 )
-from fidm.talk import UNKNOWN_TIME, Mark, Role, Transcript, Turn, Word
+from fidm.io.talk import UNKNOWN_TIME, Mark, Role, Transcript, Turn, Word
 
 TOKEN = re.compile(
     r"""

@@ -19,7 +19,7 @@ import polars as pl
 from fidm.errors import DataError, Problem, count, few, listed, meant, remedy
 from fidm.io.formats.base import Flaw, Happening, RawFile, RawTurn, clean
 from fidm.io.sheets import SHEETS, TEXTS, read_table, table_columns
-from fidm.talk import ROLES, Mark, Role, Transcript, Turn
+from fidm.io.talk import ROLES, Mark, Role, Transcript, Turn
 
 KNOWN: dict[str, Role] = {
     **dict.fromkeys(

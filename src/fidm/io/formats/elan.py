@@ -35,7 +35,7 @@ from fidm.io.formats.base import (
     tier_kind,
     turns_of_tiers,
 )
-from fidm.talk import UNKNOWN_TIME, Transcript
+from fidm.io.talk import UNKNOWN_TIME, Transcript
 
 BROKEN = "is not an ELAN file that can be read."
 CUT_SHORT = {3, 5, 6, 20}

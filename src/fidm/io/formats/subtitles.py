@@ -29,7 +29,7 @@ from fidm.io.formats.base import (
     milliseconds,
     need_times,
 )
-from fidm.talk import UNKNOWN_TIME, Transcript
+from fidm.io.talk import UNKNOWN_TIME, Transcript
 
 COLON = r"\s?(?:\uff1a|:(?=\s|$))"
 PREFIX = re.compile(

@@ -33,7 +33,7 @@ from fidm.io.formats.base import (
     words_to,
 )
 from fidm.io.sheets import SEPARATORS, separator_of
-from fidm.talk import Transcript
+from fidm.io.talk import Transcript
 
 NEEDED = ("speaker", "start_s", "end_s", "text")
 OPTIONAL = ("participant", "episode", "language", "role")

@@ -33,7 +33,7 @@ from fidm.io.formats.base import (
     tier_kind,
     turns_of_tiers,
 )
-from fidm.talk import Transcript, Turn
+from fidm.io.talk import Transcript, Turn
 
 TOKEN = re.compile(
     r"""

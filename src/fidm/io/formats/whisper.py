@@ -46,7 +46,7 @@ from fidm.io.formats.base import (
     words_from,
 )
 from fidm.io.formats.subtitles import from_clock, split_prefix
-from fidm.talk import Transcript, Turn, Word
+from fidm.io.talk import Transcript, Turn, Word
 
 NO_DIALOG = "is not a dialog in JSON"
 """How what is said of other JSON begins."""
