@@ -48,6 +48,7 @@ from fidm.present.experiments import with_ends
 from fidm.present.summary import write_summary
 from fidm.registry import LANGUAGES, SEAMS
 from fidm.report.report import NAME, write_report
+from fidm.tasks.behaviour import has_hidden
 from fidm.tasks.spec import builtin_tasks, builtin_text
 from fidm.types import Progress, leave_out
 
@@ -173,10 +174,10 @@ class _Line:
         return "fit.json was made by fidm fit, and is used as it is"
 
     def no_map(self, _memory: _Memory) -> str | None:
-        """Say that a task has no map, which anchors need."""
-        if all(task.grid is not None for task in self.opened.tasks):
-            return None
-        return "the task is not drawn as a map"
+        """Say that a task has no map, or one that is partly hidden; anchors need one that people know."""
+        if any(task.grid is None for task in self.opened.tasks):
+            return "the task is not drawn as a map"
+        return "the task has hidden cells" if any(map(has_hidden, self.opened.tasks)) else None
 
     def no_groups(self, memory: _Memory) -> str | None:
         """Say that nobody's group is known, or that groups have been compared by somebody else."""

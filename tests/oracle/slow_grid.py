@@ -233,7 +233,9 @@ class SlowHidden:
     def world(self, known):
         """The map if unknown cells were open."""
         found = SlowGrid(self.spec)
-        found.map |= {cell: self.spec.map.wall for cell, what in zip(self.cells, known) if what == "#"}
+        found.map |= {
+            cell: self.spec.map.wall for cell, what in zip(self.cells, known, strict=True) if what == "#"
+        }
         return found
 
     def starts(self):
@@ -247,7 +249,7 @@ class SlowHidden:
         return [] if state == "end" else self.world(state[4]).actions(state[:4])
 
     def reward(self, state, action):
-        world, known = self.world(state[4]), dict(zip(self.cells, state[4]))
+        world, known = self.world(state[4]), dict(zip(self.cells, state[4], strict=True))
         cell = self.entered(state, action)
         paid = world.reward(state[:4], action)
         if cell is None or self.about[cell].reward is None:
@@ -258,7 +260,7 @@ class SlowHidden:
 
     def step(self, state, action):
         """What follows, with probabilities."""
-        world, known = self.world(state[4]), dict(zip(self.cells, state[4]))
+        world, known = self.world(state[4]), dict(zip(self.cells, state[4], strict=True))
         after, cell = world.step(state[:4], action), self.entered(state, action)
         if after == "end":
             return {"end": 1.0}

@@ -279,7 +279,12 @@ def test_hidden_cells_follow_the_rules(text):
         spec = fidm.parse_task(text)
         model = fidm.compile_task(spec)
     except fidm.TaskError as error:
-        said = ("reached from the start", "never left", "directly beside a hidden cell", "nothing would be legal")
+        said = (
+            "reached from the start",
+            "never left",
+            "directly beside a hidden cell",
+            "nothing would be legal",
+        )
         assert any(words in str(error) for words in said), error
         assume(False)
     slow, phases = SlowHidden(spec), [phase.name for phase in spec.phases]

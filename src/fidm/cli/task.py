@@ -68,6 +68,7 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
         The active phase; the first by default.
     """
     from fidm.present.task import show_map
+    from fidm.tasks.behaviour import worth_of_cells
     from fidm.tasks.compile import compile_task
     from fidm.tasks.solve import solve
     from fidm.tasks.spec import read_task
@@ -84,7 +85,7 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
         values = solve(model)
     done = tuple(filter(None, (name.strip() for name in completed.split(","))))
     console = page()
-    show_map(spec, model.grid, values.v[model.grid.states_of(done, phase)], console, done=done, phase=phase)
+    show_map(spec, model.grid, worth_of_cells(model, values, done, phase), console, done=done, phase=phase)
     if out is not None:
         from matplotlib.figure import Figure
 

@@ -49,6 +49,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, TaskError, at_least, count
 from fidm.evidence.evidence import Evidence, step_keys
 from fidm.record import Record
+from fidm.tasks.behaviour import has_hidden
 from fidm.tasks.grid import Grid, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import Followed, TaskSet, follow
@@ -106,6 +107,11 @@ def anchors(
             raise TaskError(
                 f"{stacked.tasks[t].name} was not drawn as a map, so nobody knows what is a detour in it or "
                 "what is passed by. Only tasks with a map have such anchors."
+            )
+        if t >= 0 and has_hidden(stacked.tasks[t]):
+            raise TaskError(
+                f"{stacked.tasks[t].name} has hidden cells, so what is a detour in it depends on what "
+                "somebody had seen. Only tasks whose map is known have such anchors."
             )
     of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
     found = _find(stacked, cohort, followed, of_step)

@@ -156,9 +156,8 @@ def unexpected_steps(
     ((begin, end),) = lanes([passed])
     moved = np.flatnonzero(np.abs(np.diff(passed, axis=0)).sum(axis=1) > 0)
     _draw_ways(begin, end, colours[moved], counts[moved], ax)
-    if task.grid.grid.bumps:
-        here = steps["state"].to_numpy() % task.grid.grid.n_cells
-        rows, bars = bumps_of(task.grid.grid, here, steps["action"].cast(pl.String).to_list())
+    if task.grid.has_bumps:
+        rows, bars = bumps_of(task.grid, steps["state"].to_numpy(), steps["action"].cast(pl.String).to_list())
         ink = np.where(counts[rows, None], colours[rows], to_rgba(UNCOUNTED))
         ax.add_collection(LineCollection(list(bars), colors="#555555", linewidths=4.4, zorder=5))
         ax.add_collection(LineCollection(list(bars), colors=list(ink), linewidths=3.2, zorder=5))
@@ -304,7 +303,7 @@ def _infinite(steps: pl.DataFrame) -> NDArray[np.bool_]:
 def _with_end(grid: GridStates, steps: pl.DataFrame, at: Floats) -> Floats:
     """The places passed, and the one the last step led to if it was a movement."""
     last = steps["action"][-1] if steps.height else None
-    cell = grid.grid.after(steps["state"][-1] % grid.grid.n_cells, last) if steps.height else -1
+    cell = grid.after(steps["state"][-1], last) if steps.height else -1
     if cell < 0:
         return at
     return np.append(at, [[float(grid.grid.column[cell]), float(grid.grid.row[cell])]], axis=0)

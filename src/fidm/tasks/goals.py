@@ -226,9 +226,7 @@ def _last_pairs(task: TaskModel, values: Values, start: int) -> list[int]:
     best = task.action == np.argmax(values.q, axis=1)[task.pair_state]
     passed = np.concatenate([*reachable(task, best, start=start)])
     taken = np.flatnonzero(best & np.isin(task.pair_state, passed))
-    ending = np.logical_or.reduceat(
-        task.terminal[task.handover[task.successor]], task.successor_offsets[:-1]
-    )
+    ending = np.logical_or.reduceat(task.terminal[task.handover[task.successor]], task.successor_offsets[:-1])
     return [int(pair) for pair in taken[ending[taken]]]
 
 

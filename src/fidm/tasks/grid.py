@@ -111,13 +111,6 @@ class Grid:
         stay = np.arange(self.n_cells, dtype=np.int32)[:, None]
         return np.where(self.neighbour < 0, stay, self.neighbour)
 
-    def after(self, cell: int, action: str | None) -> int:
-        """Return the cell that a movement leads to; -1 where it is none, or not legal there."""
-        if action not in self.moves:
-            return -1
-        there = int(self.neighbour[cell, self.moves.index(action)])
-        return cell if there < 0 and self.bumps else there
-
     @staticmethod
     def direction(move: str) -> tuple[int, int]:
         """Return how many columns to the east and rows to the south a movement goes."""
@@ -239,11 +232,16 @@ class GridStates:
         return self.hidden.level(known, self.spec.name)
 
     @property
+    def has_bumps(self) -> bool:
+        """Whether there are movements that lead nowhere: into what is in the way, or may be."""
+        return self.grid.bumps or self.hidden is not None
+
+    @property
     def _modes_per_level(self) -> int:
         return len(self.progress) // (1 if self.hidden is None else len(self.hidden.known))
 
     def known(self, state: int) -> tuple[tuple[int, int, str], ...]:
-        """Return row and column of every hidden cell, and what is known of it in a state: ``? # .`` or ``+``."""
+        """Return row and column of every hidden cell, and what a state knows of it: ``? # .`` or ``+``."""
         if self.hidden is None or state == self.end:
             return ()
         level = self.hidden.known[state // self.grid.n_cells // self._modes_per_level]
@@ -259,7 +257,7 @@ class GridStates:
         seen from ``following``, the states after it (-1 where they were not recorded).
         """
         cell = state % self.grid.n_cells
-        there = self.grid.arrival[cell, way].astype(np.int64)
+        there: NDArray[np.int64] = self.grid.arrival[cell, way].astype(np.int64)
         if self.hidden is None:
             return there
         which = np.where(there >= 0, self.hidden.number[there], -1)
@@ -268,7 +266,7 @@ class GridStates:
         is_recorded = (following >= 0) & (following < self.end)
         led = np.where(is_recorded, following % self.grid.n_cells, -2)
         blocked = np.where(self.grid.bumps, cell, -1)
-        return np.select([known == WALL, known == UNSEEN], [blocked, led], there)
+        return np.asarray(np.select([known == WALL, known == UNSEEN], [blocked, led], there))
 
     def after(self, state: int, action: str | None, following: int = -1) -> int:
         """Return the cell that a movement leads to in a state; below 0 where it is none, or nobody knows."""
@@ -302,6 +300,13 @@ class GridStates:
         apart = {symbol: abs(price - self.spec.rewards.move) for symbol, price in self.spec.costs.items()}
         most = max(apart.values(), default=0.0) or 1.0
         return [(*cell, far / most) for symbol, far in apart.items() for cell in self._drawn(symbol)]
+
+    @property
+    def hidden_cells(self) -> tuple[int, ...]:
+        """The numbers of the hidden cells, and how many things may be known of each."""
+        if self.hidden is None:
+            return ()
+        return (*self.hidden.cells.tolist(), *self.hidden.known[-1].tolist())
 
     def unseen(self) -> list[tuple[int, int]]:
         """Return row and column of every hidden cell."""
@@ -406,15 +411,15 @@ def _reach_problems(spec: TaskSpec) -> list[Problem]:
 
 
 def _start_problems(spec: TaskSpec) -> list[Problem]:
-    """Starts beside a hidden cell that is seen from there: an episode would begin in one of several states."""
+    """Starts from which a hidden cell is seen: an episode would begin in one of several states."""
     if spec.rules.reveal != "beside":
         return []
     grid = Grid.draw(spec)
     beside = {int(cell) for symbol in spec.hidden for cell in grid.cells_beside(symbol)}
     return [
         Problem(
-            f"has a start at column {grid.column[cell] + 1}, directly beside a hidden cell, which would be seen "
-            "before the first action.",
+            f"has a start at column {grid.column[cell] + 1}, directly beside a hidden cell, which would be "
+            "seen before the first action.",
             f"map.drawing, row {grid.row[cell] + 1}",
             hint='Leave a cell between them, or set rules.reveal = "on_entering".',
         )

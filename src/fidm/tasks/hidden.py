@@ -22,12 +22,14 @@ from scipy.sparse import csgraph
 
 from fidm.errors import TaskError
 from fidm.tasks.model import TaskModel
-from fidm.tasks.pairs import MAX_STATES
 from fidm.types import Floats, Integers, read_only
 
 if TYPE_CHECKING:
-    from fidm.tasks.grid import Grid
+    from fidm.tasks.grid import Grid, GridStates
     from fidm.tasks.spec import TaskSpec
+
+MOST_STATES = 5_000_000
+"""More states than this of a task with hidden cells are refused; this many take gigabytes and minutes."""
 
 UNSEEN, WALL, OPEN, ENTERED = range(4)
 """What one may know of a hidden cell."""
@@ -44,7 +46,7 @@ class Hidden:
 
     cells: Integers  # [n]: their numbers among the walkable cells
     number: Integers  # [C]: which hidden cell each walkable cell is, or -1
-    open: Floats  # [n]: how probable it is that each is open
+    chance: Floats  # [n]: how probable it is that each is open
     reward: Floats  # [n]: what entering it for the first time pays besides the step
     is_shown: NDArray[np.bool_]  # [C, n]: which are seen on arriving in each cell
     is_tried: bool  # whether a cell is seen by trying to enter it, not from beside it
@@ -60,27 +62,29 @@ class Hidden:
         is_tried = spec.rules.reveal == "on_entering"
         kinds = [3 if is_tried or one.reward is None else 4 for one in own]
         n_states = math.prod(kinds) * n_modes * grid.n_cells + 1
-        if n_states > MAX_STATES:
+        if n_states > MOST_STATES:
             raise TaskError(
-                f"{len(cells)} hidden cells make {math.prod(kinds):,} combinations of what is known of them, so "
-                f"the task has {n_states:,} states; {MAX_STATES:,} can be used. Use fewer hidden cells (up to "
-                "eight as a rule), a smaller map, or fewer targets.",
+                f"{len(cells)} hidden cells make {math.prod(kinds):,} combinations of what is known "
+                f"of them, so the task has {n_states:,} states; {MOST_STATES:,} can be used. Use fewer "
+                "hidden cells (up to eight as a rule), a smaller map, or fewer targets.",
                 source=spec.name,
             )
         number = np.full(grid.n_cells, -1, dtype=np.int64)
         number[cells] = np.arange(len(cells))
         away = np.abs(np.subtract.outer(grid.row, grid.row[cells]))
         away += np.abs(np.subtract.outer(grid.column, grid.column[cells]))
-        known = np.array(list(product(*map(range, kinds))), dtype=np.int8).reshape(-1, len(cells))
+        known = np.array(list(product(*map(range, kinds))), dtype=np.int8).reshape(math.prod(kinds), -1)
         return cls(
             cells=read_only(cells),
             number=read_only(number),
-            open=read_only(np.array([one.open for one in own])),
+            chance=read_only(np.array([one.open for one in own])),
             reward=read_only(np.array([one.reward or 0.0 for one in own])),
             is_shown=read_only(np.zeros_like(away, dtype=np.bool_) if is_tried else away == 1),
             is_tried=is_tried,
             known=read_only(known),
-            weight=read_only(np.array([math.prod(kinds[i + 1 :]) for i in range(len(cells))], dtype=np.int64)),
+            weight=read_only(
+                np.array([math.prod(kinds[i + 1 :]) for i in range(len(cells))], dtype=np.int64)
+            ),
         )
 
     def level(self, known: str, name: str) -> int:
@@ -91,9 +95,9 @@ class Hidden:
             if len(found):
                 return int(found[0])
         raise TaskError(
-            f"{name} has {len(self.cells)} hidden cells; known is {known!r}. It needs one letter for each, in "
-            "reading order: '?' for unknown, '#' for a wall, '.' for open, and, where entering a cell seen "
-            "before pays once, '+' for entered."
+            f"{name} has {len(self.cells)} hidden cells; known is {known!r}. It needs one letter for each, "
+            "in reading order: '?' for unknown, '#' for a wall, '.' for open, and, where entering a cell "
+            "that was seen before pays once, '+' for entered."
         )
 
 
@@ -109,61 +113,51 @@ class _Case(NamedTuple):
 
     is_bump: bool
     reward: float  # what is paid besides, as expected
-    outcomes: tuple[tuple[int, float, bool], ...]  # how the level grows, how probable that is, whether one stays
+    outcomes: tuple[
+        tuple[int, float, bool], ...
+    ]  # how the level grows, how probable that is, whether one stays
+
+
+class _Laid(NamedTuple):
+    """The pairs of all levels, in no order, and what they lead to."""
+
+    state: Integers
+    like: Integers  # the pair each is a copy of
+    reward: Floats
+    extra: Floats  # as ``move_extra`` of a task
+    # The pair each link belongs to, the state it leads to, and how probable that is.
+    pair: Integers
+    successor: Integers
+    probability: Floats
 
 
 def with_hidden(task: TaskModel, hidden: Hidden) -> TaskModel:
     """Return a task with hidden cells, given the one in which all of them are floor."""
     states = task.grid
     assert states is not None  # noqa: S101 - hidden cells are drawn
-    bump = states.spec.rewards.bump
-    price = states.spec.rewards.move if bump is None else bump
-    extra = np.zeros(task.n_pairs) if task.move_extra is None else task.move_extra
-    base, pair_state = task.n_states - 1, task.pair_state.astype(np.int64)
-    stay = task.successor.astype(np.int64) // states.grid.n_cells * states.grid.n_cells
-    stay += pair_state % states.grid.n_cells
-    levels, n_levels = np.arange(len(hidden.known)), len(hidden.known)
-    columns: list[list[NDArray[np.generic]]] = []
-    links: list[tuple[Integers, Integers, Floats]] = []
-    first = 0
-    for kind, rows in _kinds(task, hidden):
-        for known, case in _cases(kind, hidden, bumps=states.grid.bumps):
-            own = levels[(hidden.known[:, list(known)] == list(known.values())).all(axis=1)]
-            shape = (len(own), len(rows))
-            paid = np.full(len(rows), price) if case.is_bump else task.reward[rows] + case.reward
-            besides = np.full(len(rows), 0.0 if bump is None else np.nan)
-            besides = besides if case.is_bump else extra[rows] + case.reward
-            made = (own[:, None] * base + pair_state[rows], rows, paid, besides)
-            columns.append([np.broadcast_to(column, shape).reshape(-1) for column in made])
-            number = np.arange(first, first + len(own) * len(rows))
-            first += len(number)
-            for change, probability, stays in case.outcomes:
-                there = stay[rows] if stays else task.successor[rows].astype(np.int64)
-                to = np.where(there == base, n_levels * base, (own[:, None] + change) * base + there)
-                links.append((number, to.reshape(-1), np.full(len(number), probability)))
-    state, like, reward, move_extra = (np.concatenate(column) for column in zip(*columns, strict=True))
-    pair, successor, probability = (np.concatenate(column) for column in zip(*links, strict=True))
-    begins = np.arange(n_levels)[:, None] * base
-    handover = np.append((begins + task.handover[:base]).reshape(-1), n_levels * base)
-    kept = _reached(task.starts, state[pair], successor, handover)[state]
-    order = np.flatnonzero(kept)[np.lexsort((task.action[like[kept]], state[kept]))]
-    place = np.full(len(state), -1, dtype=np.int64)
+    laid = _lay_levels(task, states, hidden)
+    size, n_levels = task.n_states - 1, len(hidden.known)
+    handover = np.arange(n_levels)[:, None] * size + task.handover[:size]
+    handover = np.append(handover.reshape(-1), n_levels * size)
+    kept = np.flatnonzero(_reached(task.starts, laid.state[laid.pair], laid.successor, handover)[laid.state])
+    order = kept[np.lexsort((task.action[laid.like[kept]], laid.state[kept]))]
+    place = np.full(len(laid.state), -1, dtype=np.int64)
     place[order] = np.arange(len(order))
-    link = np.flatnonzero(place[pair] >= 0)
-    link = link[np.lexsort((successor[link], place[pair[link]]))]
-    like = like[order]
-    offsets = np.searchsorted(state[order], np.arange(n_levels * base + 2)).astype(np.int64)
+    link = np.flatnonzero(place[laid.pair] >= 0)
+    link = link[np.lexsort((laid.successor[link], place[laid.pair[link]]))]
+    like, of_state = laid.like[order], laid.state[order]
+    has_extra = task.move_extra is not None or bool(laid.extra.any())
     found = replace(
         task,
-        offsets=offsets,
+        offsets=np.searchsorted(of_state, np.arange(n_levels * size + 2)).astype(np.int64),
         action=task.action[like],
-        reward=reward[order],
-        successor_offsets=np.searchsorted(place[pair[link]], np.arange(len(order) + 1)).astype(np.int64),
-        successor=successor[link].astype(np.int32),
-        probability=probability[link],
+        reward=laid.reward[order],
+        successor_offsets=np.searchsorted(place[laid.pair[link]], np.arange(len(order) + 1)).astype(np.int64),
+        successor=laid.successor[link].astype(np.int32),
+        probability=laid.probability[link],
         goal=task.goal[like],
         is_move=task.is_move[like],
-        counted=np.append(np.tile(task.counted[:base], n_levels), True),
+        counted=np.append(np.tile(task.counted[:size], n_levels), True),
         handover=handover.astype(np.int32),
         grid=replace(
             states,
@@ -171,10 +165,38 @@ def with_hidden(task: TaskModel, hidden: Hidden) -> TaskModel:
             phase=np.tile(states.phase, n_levels),
             hidden=hidden,
         ),
-        move_extra=move_extra[order] if task.move_extra is not None or move_extra.any() else None,
+        move_extra=laid.extra[order] if has_extra else None,
     )
     _refuse_shut_in(found)
     return found
+
+
+def _lay_levels(task: TaskModel, states: GridStates, hidden: Hidden) -> _Laid:
+    """Copy the pairs of a task for every level of what is known."""
+    pay = states.spec.rewards
+    bump, bump_extra = (pay.move, 0.0) if pay.bump is None else (pay.bump, np.nan)
+    extra = np.zeros(task.n_pairs) if task.move_extra is None else task.move_extra
+    size, end = task.n_states - 1, (task.n_states - 1) * len(hidden.known)
+    tail, head = task.pair_state.astype(np.int64), task.successor.astype(np.int64)
+    stay = head - head % states.grid.n_cells + tail % states.grid.n_cells
+    pairs, links, first = [], [], 0
+    for kind, rows in _kinds(task, hidden):
+        for known, case in _cases(kind, hidden, bumps=states.grid.bumps):
+            level = np.flatnonzero((hidden.known[:, list(known)] == list(known.values())).all(axis=1))[
+                :, None
+            ]
+            shape = (len(level), len(rows))
+            paid = np.full(len(rows), bump) if case.is_bump else task.reward[rows] + case.reward
+            besides = np.full(len(rows), bump_extra) if case.is_bump else extra[rows] + case.reward
+            made = (level * size + tail[rows], rows, paid, besides)
+            pairs.append([np.broadcast_to(column, shape).reshape(-1) for column in made])
+            number = np.arange(first, first + level.size * len(rows))
+            first += len(number)
+            for change, probability, stays in case.outcomes:
+                there = stay[rows] if stays else head[rows]
+                to = np.where(there == size, end, (level + change) * size + there)
+                links.append([number, to.reshape(-1), np.full(len(number), probability)])
+    return _Laid(*(np.concatenate(part) for table in (pairs, links) for part in zip(*table, strict=True)))
 
 
 def _kinds(task: TaskModel, hidden: Hidden) -> Iterator[tuple[_Kind, Integers]]:
@@ -191,7 +213,7 @@ def _kinds(task: TaskModel, hidden: Hidden) -> Iterator[tuple[_Kind, Integers]]:
 
 
 def _cases(kind: _Kind, hidden: Hidden, *, bumps: bool) -> Iterator[tuple[dict[int, int], _Case]]:
-    """What movements of a kind do, by what is known of the cells they have to do with; illegal ones left out."""
+    """What movements of a kind do, by what is known of the cells they have to do with, where legal."""
     about = sorted({*kind.shown, *([kind.entered] if kind.entered >= 0 else [])})
     for digits in product(*(range(int(hidden.known[:, i].max()) + 1) for i in about)):
         known = dict(zip(about, digits, strict=True))
@@ -210,13 +232,13 @@ def _case(kind: _Kind, hidden: Hidden, known: dict[int, int]) -> _Case:
     reward, change = 0.0, 0
     if known.get(into) == UNSEEN:
         looks.append(into)
-        reward = float(hidden.open[into] * hidden.reward[into])
+        reward = float(hidden.chance[into] * hidden.reward[into])
     elif known.get(into) == OPEN and hidden.known[:, into].max() == ENTERED:
         reward, change = float(hidden.reward[into]), int(hidden.weight[into])
     outcomes = []
     for seen in product((OPEN, WALL), repeat=len(looks)):
         found = dict(zip(looks, seen, strict=True))
-        chances = (hidden.open[i] if what == OPEN else 1.0 - hidden.open[i] for i, what in found.items())
+        chances = (hidden.chance[i] if what == OPEN else 1.0 - hidden.chance[i] for i, what in found.items())
         grown = change + sum(int(what * hidden.weight[i]) for i, what in found.items())
         outcomes.append((grown, float(math.prod(chances)), found.get(into) == WALL))
     return _Case(False, reward, tuple(outcomes))
@@ -230,7 +252,7 @@ def _reached(
     origin = size  # leads to every start
     tail = np.concatenate([tail, np.arange(size), np.full(len(starts), origin)])
     head = np.concatenate([head, handover, np.array(starts)])
-    graph = sparse.csr_array((np.ones(len(tail), dtype=np.bool_), (tail, head)), shape=(size + 1, size + 1))
+    graph = sparse.csr_array((np.ones(len(tail)), (tail, head)), shape=(size + 1, size + 1))
     reached = np.zeros(size + 1, dtype=np.bool_)
     reached[csgraph.breadth_first_order(graph, origin, return_predecessors=False)] = True
     return reached[:-1]
@@ -244,7 +266,7 @@ def _refuse_shut_in(task: TaskModel) -> None:
     stuck = stuck[stuck != task.n_states - 1]
     if len(stuck):
         raise TaskError(
-            f"nothing would be legal in {task.describe(int(stuck[0]))}: every way on may be a wall. Draw a way "
-            'that is not hidden, or set rules.bumps = "stay".',
+            f"nothing would be legal in {task.describe(int(stuck[0]))}: every way on may be a wall. Draw a "
+            'way that is not hidden, or set rules.bumps = "stay".',
             source=task.name,
         )

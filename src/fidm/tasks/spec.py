@@ -141,7 +141,7 @@ class FinishSpec(_Table):
 
 
 class HiddenSpec(_Table):
-    """Cells nobody has seen at the start: how probable it is that they are open, and what entering one pays."""
+    """Cells nobody has seen at the start: how probable it is that each is open, and what entering it pays."""
 
     open: Annotated[float, Field(gt=0.0, lt=1.0)]
     reward: Number | None = None
@@ -426,7 +426,13 @@ def _action_words(spec: TaskSpec) -> dict[str, list[str]]:
 def _known_keys(path: list[Any]) -> list[str]:
     """The keys the format knows at a place, for a 'did you mean'."""
     tables = {"values": ValuesSpec, "rewards": RewardsSpec, "map": MapSpec, "sections": SectionSpec}
-    tables |= {"hidden": HiddenSpec, "phases": PhaseSpec, "finish": FinishSpec, "exit": ExitSpec, "rules": RulesSpec}
+    tables |= {
+        "hidden": HiddenSpec,
+        "phases": PhaseSpec,
+        "finish": FinishSpec,
+        "exit": ExitSpec,
+        "rules": RulesSpec,
+    }
     table: Any = tables.get(str(path[0]), TaskSpec) if path else TaskSpec
     return list(table.model_fields)
 
