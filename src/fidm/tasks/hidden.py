@@ -113,9 +113,8 @@ class _Case(NamedTuple):
 
     is_bump: bool
     reward: float  # what is paid besides, as expected
-    outcomes: tuple[
-        tuple[int, float, bool], ...
-    ]  # how the level grows, how probable that is, whether one stays
+    # By how much the number of the level grows, how probable that is, and whether one stays where one is.
+    outcomes: tuple[tuple[int, float, bool], ...]
 
 
 class _Laid(NamedTuple):
@@ -182,9 +181,8 @@ def _lay_levels(task: TaskModel, states: GridStates, hidden: Hidden) -> _Laid:
     pairs, links, first = [], [], 0
     for kind, rows in _kinds(task, hidden):
         for known, case in _cases(kind, hidden, bumps=states.grid.bumps):
-            level = np.flatnonzero((hidden.known[:, list(known)] == list(known.values())).all(axis=1))[
-                :, None
-            ]
+            is_so = (hidden.known[:, list(known)] == list(known.values())).all(axis=1)
+            level = np.flatnonzero(is_so)[:, None]
             shape = (len(level), len(rows))
             paid = np.full(len(rows), bump) if case.is_bump else task.reward[rows] + case.reward
             besides = np.full(len(rows), bump_extra) if case.is_bump else extra[rows] + case.reward
