@@ -36,7 +36,7 @@ from fidm.grounding.dialog import Reader
 from fidm.grounding.route.program import Program, parse_program
 from fidm.grounding.route.replay import DOUBTFUL, Terrain, replay
 from fidm.grounding.rules.confidence import floored
-from fidm.grounding.rules.grounder import OPEN, SURE, Read, Rules, preferred
+from fidm.grounding.rules.grounder import LASTING, SURE, Read, Rules, preferred
 from fidm.grounding.rules.opinion import KINDS, USES, Looked, Regressions, Second, kinds, uses
 from fidm.grounding.segment import cut_dialog
 from fidm.grounding.settings import Settings
@@ -125,7 +125,7 @@ class Author:
             self.facts.append(facts)
             self.right.append([one.done.actions == wanted for one in candidates])
             doubts = [self.rules.doubts_of(read, one) for one in candidates]
-            self.stopped.append([bool((DOUBTFUL | OPEN).intersection(found)) for found in doubts])
+            self.stopped.append([bool((DOUBTFUL | LASTING).intersection(found)) for found in doubts])
 
 
 def regress(lists: Sequence[Sequence[str]], answers: NDArray[np.float64], strength: float) -> Regressions:

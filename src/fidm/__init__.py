@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fidm.experiments.rivals import ModelComparison, compare_models
     from fidm.fit.action_fit import ActionFit, fit_action_model
     from fidm.fit.averaged import average_profiles, profile_draws
-    from fidm.fit.choices import fit_choices
+    from fidm.fit.choices import ChoicesFit, fit_choices
     from fidm.fit.draws import Draws
     from fidm.fit.effort_alone import EffortFit, fit_effort
     from fidm.fit.factorized import Model
@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from fidm.talk import Transcript, Transcripts, Turn
     from fidm.tasks.behaviour import choice_probabilities, walk
     from fidm.tasks.check import TaskCheck, check_task
-    from fidm.tasks.compile import TaskRules, compile_task, load_task
+    from fidm.tasks.compile import TaskRules, compile_task, load_task, load_tasks
+    from fidm.tasks.kept import save_tasks
     from fidm.tasks.model import TaskModel
     from fidm.tasks.solve import solve
     from fidm.tasks.spec import TaskSpec, builtin_tasks, builtin_text, parse_task, read_task
@@ -60,6 +61,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ActionFit",
+    "ChoicesFit",
     "Cohort",
     "Comparison",
     "DataError",
@@ -110,6 +112,7 @@ __all__ = [
     "ground",
     "load_fit",
     "load_task",
+    "load_tasks",
     "localize",
     "make_cohort",
     "parse_task",
@@ -117,6 +120,7 @@ __all__ = [
     "read",
     "read_cohort",
     "read_task",
+    "save_tasks",
     "simulate_choices",
     "simulate_cohort",
     "simulate_study",
@@ -153,7 +157,7 @@ _HOMES = {
     "fidm.experiments.rivals": ["ModelComparison", "compare_models"],
     "fidm.fit.action_fit": ["ActionFit", "fit_action_model"],
     "fidm.fit.averaged": ["average_profiles", "profile_draws"],
-    "fidm.fit.choices": ["fit_choices"],
+    "fidm.fit.choices": ["ChoicesFit", "fit_choices"],
     "fidm.fit.draws": ["Draws"],
     "fidm.fit.effort_alone": ["EffortFit", "fit_effort"],
     "fidm.fit.factorized": ["Model"],
@@ -177,8 +181,9 @@ _HOMES = {
     "fidm.talk": ["Transcript", "Transcripts", "Turn"],
     "fidm.tasks.behaviour": ["choice_probabilities", "walk"],
     "fidm.tasks.check": ["TaskCheck", "check_task"],
+    "fidm.tasks.compile": ["TaskRules", "compile_task", "load_task", "load_tasks"],
+    "fidm.tasks.kept": ["save_tasks"],
     "fidm.tasks.together": ["TaskSetCheck", "check_tasks"],
-    "fidm.tasks.compile": ["TaskRules", "compile_task", "load_task"],
     "fidm.tasks.model": ["TaskModel"],
     "fidm.tasks.solve": ["solve"],
     "fidm.tasks.spec": ["TaskSpec", "builtin_tasks", "builtin_text", "parse_task", "read_task"],

@@ -541,7 +541,7 @@ class Cohort:
             raise DataError(f"This cannot be asked of episodes: {str(error).splitlines()[0]}") from None
         episodes = np.asarray(rows, dtype=np.int64)
         offsets = offsets_of(np.bincount(owner[episodes], minlength=len(self)))
-        return self._of(self.participants, episodes, offsets).with_problems(self.problems)
+        return self.of_episodes(self.participants, episodes, offsets).with_problems(self.problems)
 
     def up_to(self, kept: ArrayLike) -> Cohort:
         """Return the episodes up to a step each, [E]; all of it where that is its length, nothing at -1.
@@ -581,7 +581,7 @@ class Cohort:
         left = np.bincount(owner[episodes], minlength=len(self))
         there = np.flatnonzero((left > 0) | (np.diff(self.episode_offsets) == 0))
         counts = offsets_of(left[there])
-        return cut._of(self.participants[there], episodes, counts).with_problems(self.problems)
+        return cut.of_episodes(self.participants[there], episodes, counts).with_problems(self.problems)
 
     def select(self, participants: Sequence[str]) -> Cohort:
         """Return these people, in the order given."""
@@ -602,10 +602,12 @@ class Cohort:
         chosen = everyone[rows]
         if chosen.ndim != 1:
             chosen = np.atleast_1d(chosen).reshape(-1)
-        return self._of(self.participants[chosen], *gather(self.episode_offsets, chosen))
+        return self.of_episodes(self.participants[chosen], *gather(self.episode_offsets, chosen))
 
-    def _of(self, participants: pl.DataFrame, episodes: Integers, episode_offsets: Integers) -> Cohort:
-        """These people, with these episodes."""
+    def of_episodes(
+        self, participants: pl.DataFrame, episodes: Integers, episode_offsets: Integers
+    ) -> Cohort:
+        """Return a cohort of these people, with these episodes (rows) cut apart by these offsets."""
         steps, step_offsets = gather(self.step_offsets, episodes)
         segments, segment_offsets = gather(self.segment_offsets, episodes)
         return Cohort(

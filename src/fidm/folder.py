@@ -24,8 +24,9 @@ from fidm.errors import DataError, FidmError, FitError, count, remedy
 from fidm.evidence.localization import Localization, table_schema
 from fidm.experiments.comparison import Comparison, hash_columns, hash_conditions
 from fidm.experiments.contrasts import asked_for
-from fidm.experiments.reliability import Reliability, learned_numbers
-from fidm.experiments.shared import fit_learnable
+from fidm.experiments.reliability import Reliability, hash_halves, learned_numbers
+from fidm.experiments.rivals import ModelComparison
+from fidm.experiments.shared import fit_learnable, groups_of
 from fidm.files import is_interrupted
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
@@ -43,7 +44,7 @@ from fidm.record import Record, hash_cohort, hash_values, read_record
 from fidm.registry import TASKS
 from fidm.simulate.twin import SIMULATION
 from fidm.talk import Transcripts
-from fidm.tasks.compile import load_task
+from fidm.tasks.compile import load_tasks
 from fidm.tasks.model import TaskModel
 from fidm.tasks.together import TaskSetCheck, check_tasks
 from fidm.types import Progress, SkipBad
@@ -163,7 +164,8 @@ class StudyFolder:
                 )
             return fit, said
         learners, part = self.part()
-        alone, channels = "", self.channels or paper_channels()
+        silent = self.channels is None and not learners.n_segments  # nothing was said that could be missing
+        alone, channels = "", () if silent else self.channels or paper_channels()
         try:
             with naming_study(self.path, learners):
                 fit, failures = fit_learnable(self.tasks, learners, channels)
@@ -188,6 +190,12 @@ class StudyFolder:
         record, said = self._saved("reliability")
         if record is None or record.settings.get("learned") != hash_values(learned_numbers(fit)):
             return None
+        if dealt := record.settings.get("dealt"):
+            try:
+                if dealt != hash_halves(self.cohort, record.settings["halves"], record.seed or 0):
+                    return None
+            except FidmError:
+                return None
         return Reliability(
             record,
             tuple(said["parameters"]),
@@ -220,6 +228,17 @@ class StudyFolder:
             except (FidmError, pl.exceptions.ColumnNotFoundError):
                 return None
         return Comparison.of(record, said) if record.settings.get("known") == known else None
+
+    def find_model_comparison(self) -> ModelComparison | None:
+        """Return the study's comparison of accounts of choice, if it is of these data and groups."""
+        record, said = self._saved("compare-models")
+        if record is None:
+            return None
+        try:
+            groups = hash_values(groups_of(self.cohort, record.settings["together"]))
+        except DataError:
+            return None
+        return ModelComparison.of(record, said) if record.settings.get("groups") == groups else None
 
     def find_classification(self, *, label: str, normal: str) -> Classification | None:
         """Return the study's classification, if it is of these data and labels."""
@@ -269,39 +288,42 @@ def study_channels(study: Study) -> tuple[Channel, ...] | None:
 
 def study_tasks(study: Study, task: Sequence[str] = ()) -> tuple[TaskModel, ...]:
     """Return the tasks with these names or files, or else those that study.toml names."""
-    tasks = tuple(load_task(name) for name in task) or study.load_tasks()
+    tasks = tuple(one for name in task for one in load_tasks(name)) or study.load_tasks()
     if not tasks:
         raise _no_tasks(study.folder)
     return tasks
 
 
-def are_several(named: Sequence[str]) -> bool:
-    """Return whether these are several tasks, or a study with its own, rather than one task."""
-    return len(named) != 1 or (named[0] not in TASKS and Path(named[0]).is_dir())
+def find_tasks(named: Sequence[str]) -> tuple[tuple[TaskModel, ...], Path | None]:
+    """Return the tasks of these names or files; or of the one study folder that is named, and the folder."""
+    folders = [name for name in named if name not in TASKS and Path(name).is_dir()]
+    if not folders:
+        return tuple(task for name in named for task in load_tasks(name)), None
+    if len(named) > 1:
+        raise DataError("A study is checked on its own: give one folder, or tasks.", source=folders[0])
+    folder = Path(folders[0])
+    tasks = tuple(
+        task
+        for name in read_manifest(folder).tasks
+        for task in load_tasks(name if name in TASKS else folder / name)
+    )
+    if not tasks:
+        raise _no_tasks(folder)
+    return tasks, folder
 
 
-def check_set(named: Sequence[str], on_progress: Progress) -> TaskSetCheck:
-    """Check several tasks together, or those of a study with its people's episodes and the η of its fit."""
+def check_set(tasks: Sequence[TaskModel], folder: Path | None, on_progress: Progress) -> TaskSetCheck:
+    """Check several tasks together; those of a study with its people's episodes and the η of its fit."""
 
     def say(done: int, of: int) -> None:
         on_progress("solving", done, of)
 
-    folders = [name for name in named if are_several([name])]
-    if not folders:
-        return check_tasks([load_task(name) for name in named], on_progress=say)
-    if len(named) > 1:
-        raise DataError("A study is checked on its own: give one folder, or tasks.", source=folders[0])
-    folder = Path(folders[0])
-    on_progress("reading", 0, 1)
-    if lacks_grounding(folder):
-        names, cohort = read_manifest(folder).tasks, None
-        tasks = tuple(load_task(name if name in TASKS else folder / name) for name in names)
-    else:
-        study = Study(folder)
-        tasks = study.load_tasks()
-        cohort = Cohort.concat(list(study.batches(tasks=tasks or None, strict=False)))
-    if not tasks:
-        raise _no_tasks(folder)
+    if folder is None:
+        return check_tasks(tasks, on_progress=say)
+    cohort = None
+    if not lacks_grounding(folder):
+        on_progress("reading", 0, 1)
+        cohort = Cohort.concat(list(Study(folder).batches(tasks=tuple(tasks), strict=False)))
     sensitivity, source = _typical_sensitivity(folder, tasks)
     return check_tasks(tasks, cohort=cohort, sensitivity=sensitivity, source=source, on_progress=say)
 

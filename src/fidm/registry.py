@@ -281,6 +281,7 @@ REANALYSES: Catalogue[Reanalysis] = Catalogue("study", "fidm.reanalyses", "fidm_
 
 SEAMS: Mapping[str, Catalogue[Any]] = {
     "channels": CHANNELS,
+    "action-models": ACTION_MODELS,
     "formats": FORMATS,
     "grounders": GROUNDERS,
     "transcribers": TRANSCRIBERS,

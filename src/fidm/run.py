@@ -45,10 +45,12 @@ from fidm.model.gaps import segment_uses
 from fidm.plot.evidence import evidence_figure
 from fidm.plot.save import save_figure, write_with_figures
 from fidm.present.experiments import with_ends
+from fidm.present.study import how_much
 from fidm.present.summary import write_summary
 from fidm.registry import LANGUAGES, SEAMS
 from fidm.report.report import NAME, write_report
 from fidm.tasks.behaviour import has_hidden
+from fidm.tasks.kept import split_name
 from fidm.tasks.spec import builtin_tasks, builtin_text
 from fidm.types import Progress, leave_out
 
@@ -134,7 +136,9 @@ class _Line:
 
     def inputs(self, name: str) -> list[Path]:
         """The files and folders that a step is made from."""
-        study = [self.folder / "study.toml", self.folder / "tasks"]
+        tasks = [one for one in read_manifest(self.folder).tasks if one not in builtin_tasks()]
+        beside = [self.folder / split_name(one)[0] for one in tasks if not one.startswith("tasks/")]
+        study = [self.folder / "study.toml", self.folder / "tasks", *beside]
         found = [path for one in TABLES for path in self.folder.glob(f"{one}*")]
         given = given_tables(self.folder).values()
         is_grounded = (self.folder / GROUNDED).is_file()
@@ -151,7 +155,8 @@ class _Line:
         fitted = [*study, *tables, self.folder / "fit.json"]
         if name != "report":
             return [*fitted, *([self._talks()] if name == "classify" else [])]
-        results = [self.results / f"{one}.json" for one in ("localize", "reliability", "compare", "classify")]
+        shown = ("localize", "reliability", "compare", "compare-models", "classify")
+        results = [self.results / f"{one}.json" for one in shown]
         return [*fitted, *results, self.folder / FOLDER / "provenance.json"]
 
     def _talks(self) -> Path:
@@ -174,8 +179,8 @@ class _Line:
         return "fit.json was made by fidm fit, and is used as it is"
 
     def no_map(self, _memory: _Memory) -> str | None:
-        """Say that a task has no map, or one that is partly hidden; anchors need one that people know."""
-        if any(task.grid is None for task in self.opened.tasks):
+        """Say that a task has neither map nor coordinates, or a map that is partly hidden."""
+        if not all(task.has_places for task in self.opened.tasks):
             return "the task is not drawn as a map"
         return "the task has hidden cells" if any(map(has_hidden, self.opened.tasks)) else None
 
@@ -228,8 +233,7 @@ class _Line:
             pictures = [self.results / "evidence.png", self.results / "evidence.pdf"]
             save_figure(evidence_figure(found, shown, self.opened.tasks, self.opened.cohort), pictures)
             written += pictures
-        said = f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}"
-        return Done(said, written)
+        return Done(how_much(found), written)
 
     def localize(self) -> Done:
         """Test whether unexpected actions are where people went astray."""

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from fidm.experiments.calibrate import Calibration, calibrate
     from fidm.experiments.compare import correlate
     from fidm.experiments.families import Families, compare_families
+    from fidm.experiments.learning import Learning, learning
     from fidm.experiments.matched import Matched, matched
     from fidm.experiments.recover import Recovery, recover
     from fidm.experiments.reliability import Reliability, reliability
@@ -37,6 +38,7 @@ __all__ = [
     "Classification",
     "Families",
     "Habits",
+    "Learning",
     "Matched",
     "People",
     "Recovery",
@@ -48,6 +50,7 @@ __all__ = [
     "classify",
     "compare_families",
     "correlate",
+    "learning",
     "matched",
     "recover",
     "reliability",
@@ -64,6 +67,7 @@ _HOMES = {
     "fidm.experiments.calibrate": ["Calibration", "calibrate"],
     "fidm.experiments.compare": ["correlate"],
     "fidm.experiments.families": ["Families", "compare_families"],
+    "fidm.experiments.learning": ["Learning", "learning"],
     "fidm.experiments.matched": ["Matched", "matched"],
     "fidm.experiments.recover": ["Recovery", "recover"],
     "fidm.experiments.reliability": ["Reliability", "reliability"],

@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +28,25 @@ from fidm.grounding.base import Context, Grounder, Proposal, Segment
 from fidm.grounding.route.program import EXIT, FINISH, OPS, START
 from fidm.grounding.route.replay import Terrain, replay
 from fidm.io.transcribe import Transcriber
+from fidm.model.action_models import (
+    ActionModel,
+    Given,
+    Parameter,
+    Situations,
+    Softmax,
+    World,
+    list_chosen,
+)
 from fidm.model.channels import Channel
 from fidm.model.effort import Observed
+from fidm.record import plain
+from fidm.simulate.choosing import simulate_choices
 from fidm.talk import Transcript
 from fidm.tasks.behaviour import reachable
 from fidm.tasks.compile import TaskRules, compile_task, load_task
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
+from fidm.tasks.stack import TaskSet
 from fidm.types import Floats
 
 
@@ -296,6 +309,207 @@ def _check_recovery(channel: Channel, shape: float, rng: np.random.Generator, fo
     at_best = 0.4 / math.sqrt(0.4**2 + float(np.mean(own.se[fine] ** 2)))  # the correlation to be expected
     if not np.corrcoef(own.estimate[fine], theta[fine])[0, 1] > min(0.4, 0.5 * at_best):
         found.add("people's own offsets are not recovered")
+
+
+MOST_SITUATIONS, MOST_NODES = 300, 200
+"""In how many situations, and at how many nodes, an action model is tried at most."""
+
+
+def check_action_model(model: ActionModel, *, task: TaskModel | None = None, seed: int = 0) -> None:
+    """Raise an AssertionError that lists every way in which an action model breaks its contract.
+
+    Parameters must have different names, those with levels last, and nodes that rise by equal steps. In
+    every situation, at every node, probabilities of options must be finite and sum to one. Where every option
+    has values of its own they must be what they are one by one. A model that asks what was done before must
+    say so (``remembers``). It must answer the same twice and leave what it is given as it was. The
+    log-likelihoods of trials must be finite, and not above 0.
+
+    Parameters
+    ----------
+    model : ActionModel
+        The model to test.
+    task : TaskModel, optional
+        The task to test it on; the built-in ``errands`` if left out.
+    seed : int
+        For the situations and the nodes, where there are too many to try all.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> from fidm.action_models import Lapse
+    >>> fidm.testing.check_action_model(Lapse())
+    """
+    if isinstance(model, type) or not isinstance(model, ActionModel):
+        raise AssertionError(f"{model!r} is not an object of a subclass of fidm.action_models.ActionModel.")
+    known = task or load_task("errands")
+    world, rng, found = World(TaskSet.of(known)), np.random.default_rng(seed), _Complaints("action model")
+    if why := model.problems(world.tasks):
+        raise AssertionError(f"The action model cannot be used for {known.name}; give another task: {why}")
+    _check_said(model, world, found)
+    found.raise_if_any()
+    seen, memory = _some_situations(model, world, rng)
+    nodes = _some_nodes(model.parameters(world), rng)
+    before = [own.copy() for own in (world.q, seen.row, seen.offsets, seen.pair, seen.repeats, seen.returns)]
+    with np.errstate(all="ignore"):  # what is not finite is told below
+        for values in nodes:
+            _check_probabilities(model, world, seen, {**values, **memory}, found)
+    after = (world.q, seen.row, seen.offsets, seen.pair, seen.repeats, seen.returns)
+    if not all(np.array_equal(a, b) for a, b in zip(before, after, strict=True)):
+        found.add("It changes the values of the task or the situations it is given.")
+    found.raise_if_any()
+    _check_each_its_own(model, world, seen, nodes, memory, rng, found)
+    found.raise_if_any()
+    _check_likelihoods(model, world, known, nodes, seed, found)
+    found.raise_if_any()
+
+
+def _where(values: Given) -> str:
+    """The values of parameters, for messages."""
+    own = {name: value for name, value in values.items() if name != "memory"}
+    return ", ".join(f"{name} = {value:g}" for name, value in own.items()) or "no parameters"
+
+
+def _check_said(model: ActionModel, world: World, found: _Complaints) -> None:
+    """Look at the name, the settings and the parameters."""
+    if not (isinstance(model.name, str) and model.name):
+        found.add("name must be a text that is not empty.")
+    try:
+        said = json.dumps(plain(model.to_dict()))
+        if not {"kind", "name"} <= set(json.loads(said)):
+            found.add("to_dict() lacks kind or name; begin with super().to_dict().")
+    except (TypeError, ValueError):
+        found.add("to_dict() cannot be written as JSON.")
+    parameters = model.parameters(world)
+    names = [one.name for one in parameters]
+    if len(set(names)) < len(names):
+        found.add(f"Two parameters have the same name: {', '.join(names)}.")
+    levels = [one.is_discrete for one in parameters]
+    if levels != sorted(levels):
+        found.add("Parameters with levels must come last.")
+    for one in parameters:
+        steps = np.diff(one.nodes)
+        if len(one.nodes) < 2 or not (np.isfinite(one.nodes).all() and steps[0] > 0):
+            found.add(f"The nodes of {one.name} must be two or more finite numbers that rise.")
+        elif not np.allclose(steps, steps[0]):
+            found.add(f"The nodes of {one.name} do not rise by equal steps.")
+    again = model.parameters(world)
+    if [(one.name, *one.nodes) for one in again] != [(one.name, *one.nodes) for one in parameters]:
+        found.add("Asked twice, parameters() answers differently.")
+
+
+def _some_situations(
+    model: ActionModel, world: World, rng: np.random.Generator
+) -> tuple[Situations, dict[str, Any]]:
+    """Situations all over the tasks, with something done before; and what people have in mind in them."""
+    offsets = world.tasks.offsets
+    live = np.flatnonzero(np.diff(offsets) > 0)
+    row = np.sort(rng.permutation(live)[:MOST_SITUATIONS])
+    came_from = np.full(len(row), -1)
+    order = rng.permutation(len(world.leads_to))
+    origin = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    into = dict(zip(world.leads_to[order].tolist(), order.tolist(), strict=True))  # a pair that leads there
+    pair = np.array([into.get(place, -1) for place in row.tolist()])
+    came_from[pair >= 0] = origin[pair[pair >= 0]]
+    action = np.where(pair >= 0, world.tasks.action[pair], -1)
+    seen = world.situations(row, action, came_from)
+    if not model.has_memory:
+        return seen, {}
+    memory = model.carry(world, row, np.full(len(row), -1), rng)
+    return seen, {"memory": np.repeat(memory, np.diff(seen.offsets))}
+
+
+def _some_nodes(parameters: Sequence[Parameter], rng: np.random.Generator) -> list[dict[str, float]]:
+    """The values of parameters at every node, or at the corners and many others."""
+    sizes = [len(one.nodes) for one in parameters]
+    places = np.array(list(np.ndindex(*sizes))).reshape(math.prod(sizes), len(sizes))
+    if len(places) > MOST_NODES:
+        ends = np.isin(places, (0,)) | (places == np.array(sizes) - 1)
+        corners = ends.all(axis=1)
+        others = rng.permutation(np.flatnonzero(~corners))[:MOST_NODES]
+        places = np.concatenate([places[corners], places[others]])
+    return [
+        {one.name: one.value(one.nodes[k]) for one, k in zip(parameters, place, strict=True)}
+        for place in places.tolist()
+    ]
+
+
+def _check_probabilities(
+    model: ActionModel, world: World, seen: Situations, values: Given, found: _Complaints
+) -> None:
+    """Look at the probabilities of options at one node."""
+    where = _where(values)
+    kept = {name: np.copy(value) for name, value in values.items()}
+    log_p = np.asarray(model.log_probabilities(world, seen, values))
+    if not all(np.array_equal(kept[name], value) for name, value in values.items()):
+        found.add("It changes the values of parameters it is given.", where)
+    if log_p.shape != seen.pair.shape:
+        found.add(f"log_probabilities has the shape {log_p.shape}; one number per option is needed.", where)
+        return
+    if not np.isfinite(log_p).all():
+        found.add("log_probabilities is not finite: no legal action may be impossible.", where)
+        return
+    total = np.add.reduceat(np.exp(log_p), seen.offsets[:-1])
+    if not np.allclose(total, 1, rtol=0, atol=1e-9):
+        worst = total[np.argmax(np.abs(total - 1))]
+        found.add(f"Probabilities of options do not sum to one, but to {worst:.6g} in a situation.", where)
+    if not np.array_equal(log_p, model.log_probabilities(world, seen, values)):
+        found.add("Asked twice, log_probabilities answers differently.", where)
+    if not model.remembers:
+        other = replace(seen, repeats=~seen.repeats, returns=~seen.returns)
+        if not np.array_equal(log_p, model.log_probabilities(world, other, values)):
+            found.add("It asks what was done before, so it must say so: remembers = True.", where)
+
+
+def _check_each_its_own(
+    model: ActionModel,
+    world: World,
+    seen: Situations,
+    nodes: Sequence[Given],
+    memory: Given,
+    rng: np.random.Generator,
+    found: _Complaints,
+) -> None:
+    """Compare probabilities where every option has values of its own with those found one by one."""
+    some = [nodes[k] for k in rng.permutation(len(nodes))[:5]]
+    number = rng.integers(len(some), size=len(seen.row))
+    owner = np.repeat(number, np.diff(seen.offsets))
+    values = {name: np.array([one[name] for one in some])[owner] for name in some[0]}
+    try:
+        together = np.asarray(model.log_probabilities(world, seen, {**values, **memory}))
+    except (TypeError, ValueError) as error:
+        found.add(f"It does not take an array of values with an entry per option: {error}")
+        return
+    for k, one in enumerate(some):
+        own = owner == k
+        alone = np.asarray(model.log_probabilities(world, seen, {**one, **memory}))
+        if not np.allclose(together[own], alone[own], rtol=1e-9, atol=1e-12):
+            found.add("With values of its own for every option it answers differently.", _where(one))
+
+
+def _check_likelihoods(
+    model: ActionModel,
+    world: World,
+    task: TaskModel,
+    nodes: Sequence[Given],
+    seed: int,
+    found: _Complaints,
+) -> None:
+    """Look at the log-likelihoods of trials, alone and of several copies with values of their own."""
+    eta = world.sensitivity()
+    people = {eta.name: (float(eta.value(eta.nodes[len(eta.nodes) // 2])), 0.3)}
+    cohort = simulate_choices(task, Softmax(), people, 3, seed=seed, episodes=2, max_steps=40)
+    made = list_chosen(world, cohort, remembers=model.remembers)
+    some = [nodes[0], nodes[-1]]
+    alone = [np.asarray(model.log_likelihoods(made, one)) for one in some]
+    for one, own in zip(some, alone, strict=True):
+        if own.shape != (made.n_trials,) or not np.isfinite(own).all() or (own > 1e-9).any():
+            found.add("log_likelihoods must give a finite number per trial, not above 0.", _where(one))
+            return
+    size = len(made.seen.pair)
+    values = {name: np.repeat([one[name] for one in some], size) for name in some[0]}
+    together = np.asarray(model.log_likelihoods(made.copies(2), values))
+    if not np.allclose(together, np.concatenate(alone), rtol=1e-9, atol=1e-9):
+        found.add("log_likelihoods of two copies of the choices are not those found one by one.")
 
 
 ODD_TEXTS = (

@@ -398,7 +398,8 @@ def test_a_study_without_segments_has_evidence_from_actions(tmp_path, cohort, ca
     fidm.write_cohort(bare, tmp_path / "bare", tasks=["grocery_small"])
     assert run("evidence", tmp_path / "bare") == 0
     out = capsys.readouterr().out
-    assert "from actions only" in out
+    assert "choices" in out.splitlines()[0]
+    assert "segment" not in out.partition("Wrote")[0]
     assert "Most unexpected actions" in out
 
 

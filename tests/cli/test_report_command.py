@@ -43,7 +43,7 @@ def test_a_report_is_written_and_said(study, capsys):
     assert len(data["people"]) == 8
     sections = {section["id"]: section for section in data["sections"]}
     assert list(sections) == [
-        "overview", "task", "grounding", "parameters", "reliability", "comparison", "localisation", "classification",
+        "overview", "task", "grounding", "parameters", "models", "reliability", "comparison", "localisation", "classification",
         "method",
     ]  # fmt: skip
     assert sections["classification"]["paragraphs"] == [

@@ -185,7 +185,7 @@ def test_offsets_averaged_over_plausible_populations(k):
 def test_a_bound_where_every_choice_was_best():
     values = np.array([[1.0, 0.0], [0.6, 0.1], [0.3, 0.0], [0.9, 0.2], [0.5, 0.0]])
     for level in (0.3, 0.8, 0.95):
-        row = fidm.fit_choices(values, [0] * 5, level=level).row(0, named=True)
+        row = fidm.fit_choices(values, [0] * 5, level=level).table.row(0, named=True)
         chance = math.prod(1 / (1 + math.exp(-row["low"] * (a - b))) for a, b in values.tolist())
         assert chance == pytest.approx(1 - level, rel=1e-8)
         assert row["high"] == math.inf

@@ -189,7 +189,7 @@ def test_choices_of_any_shape_give_a_maximum_or_say_why_not(data):
     offered[np.arange(n), chosen] = True
     values[~offered] = np.nan
     lapse = data.draw(st.sampled_from([0.0, 0.0, 0.1]))
-    row = fidm.fit_choices(values, chosen, lapse=lapse).row(0, named=True)
+    row = fidm.fit_choices(values, chosen, lapse=lapse).table.row(0, named=True)
 
     def value(eta):
         total = 0.0

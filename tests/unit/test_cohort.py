@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from mazes import maze, walked
 
 import fidm
 from fidm.errors import DataError
@@ -636,7 +637,7 @@ def test_tables_about_people_and_segments_may_be_pandas():
     assert again.segments["duration_s"].to_list() == whole.segments["duration_s"].to_list()
     assert whole.with_participants(whole.participants.to_pandas()).ids.to_list() == whole.ids.to_list()
     assert whole.select("P0000003").ids.to_list() == ["P0000003"]
-    with pytest.raises(fidm.DataError, match="must be a list"):
+    with pytest.raises(fidm.TaskError, match="drawn as a map"):
         fidm.write_cohort(whole, "anywhere", tasks=[task()])
 
 
@@ -729,6 +730,50 @@ def test_an_interrupted_replacement_brings_the_old_study_back(tmp_path, monkeypa
     assert len(fidm.read_cohort(tmp_path / "study")) == 2
 
 
+def test_tasks_from_arrays_are_kept_beside_the_tables(tmp_path):
+    mazes = [maze(i) for i in range(3)]
+    steps, episodes = walked(mazes, 2)
+    made = fidm.make_cohort(steps=steps, episodes=episodes, tasks=mazes)
+    study = tmp_path / "study"
+    fidm.write_cohort(made, study, tasks=[mazes[0], "grocery", *mazes[1:]])
+    assert Study(study).task_names == ("tasks/tasks.parquet", "grocery")
+    names = [task.name for task in Study(study).load_tasks()]
+    assert names == ["maze_000", "maze_001", "maze_002", "grocery"]
+    assert np.array_equal(fidm.read_cohort(study).state, made.state)
+    fidm.write_cohort(made[:1], study, tasks=mazes[:2], overwrite=True)
+    assert [task.name for task in Study(study).load_tasks()] == ["maze_000", "maze_001"]
+
+
+def test_tasks_that_cannot_be_kept_are_refused_before_anything_is_written(tmp_path):
+    for tasks, said in (
+        ([maze(1), maze(1)], "Several tasks are called"),
+        ([fidm.load_task("errands")], "drawn as a map"),
+        (maze(1), "must be a list"),
+        ([3], "must be a list"),
+    ):
+        with pytest.raises(fidm.FidmError, match=said):
+            fidm.write_cohort(cohort(), tmp_path / "study", tasks=tasks)
+    fidm.save_tasks(tmp_path / "tasks.parquet", maze(1))
+    with pytest.raises(fidm.DataError, match="the same name"):
+        fidm.write_cohort(cohort(), tmp_path / "study", tasks=[tmp_path / "tasks.parquet", maze(2)])
+    assert not (tmp_path / "study").exists()
+
+
+def test_a_name_of_several_states_is_a_problem_and_numbers_still_do():
+    names = ["here" if s in (1, 2) else f"s{s}" for s in range(16)]
+    steps, episodes = walked([maze(1)], 2)
+    task = maze(1, states=names)
+    plain = fidm.make_cohort(steps=steps, episodes=episodes, tasks=maze(1))
+    named = steps.with_columns(state=pl.Series([names[s] for s in plain.state.tolist()]))
+    with pytest.raises(fidm.DataError, match="Several states of the task have this name") as error:
+        fidm.make_cohort(steps=named, episodes=episodes, tasks=task)
+    n_same = np.isin(plain.state, (1, 2)).sum()
+    assert len([one for one in error.value.problems if "Several" in one.what]) == n_same > 0
+    numbered = steps.with_columns(state=pl.Series(plain.state))
+    made = fidm.make_cohort(steps=numbered, episodes=episodes, tasks=task)
+    assert np.array_equal(made.state, plain.state)
+
+
 def test_task_files_of_one_name_are_refused(tmp_path):
     files = [tmp_path / name / "task.toml" for name in ("a", "b")]
     for file in files:
@@ -814,6 +859,17 @@ def test_parts_of_a_study_hold_every_step_once():
     assert all(fit.profile(part).participants.equals(fit.profile(both).participants) for part in parts)
     one, other = (fit.profile(part).n[:, 0] for part in parts)
     assert (one + other == fit.profile(both).n[:, 0]).all()
+
+
+def test_a_table_of_episodes_need_not_name_the_only_task():
+    task = fidm.load_task("errands")
+    tables = tables_of(fidm.simulate_cohort(task, 3, seed=1))
+    about = tables["episodes"].drop("task").with_columns(block=pl.lit(2))
+    read = fidm.make_cohort(**{**tables, "episodes": about}, tasks=task)
+    assert read.tasks == ("errands",)
+    assert read.episodes["block"].to_list() == [2, 2, 2]
+    with pytest.raises(DataError, match="task"):
+        fidm.make_cohort(**{**tables, "episodes": about}, tasks=[task, fidm.load_task("grocery_small")])
 
 
 def test_a_table_of_episodes_names_each_once():

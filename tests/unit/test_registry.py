@@ -19,6 +19,7 @@ from fidm.grounding.rules.language import languages
 from fidm.grounding.settings import GroundingFile
 from fidm.io.dialogs import formats, write
 from fidm.registry import (
+    ACTION_MODELS,
     CHANNELS,
     DATASETS,
     FORMATS,
@@ -40,6 +41,13 @@ BUILT_IN = [
             "gamma", "negative_binomial", "poisson", "log_normal", "bernoulli", "generalized_gamma", "weibull",
             "shifted_negative_binomial", "truncated_negative_binomial", "zero_inflated_negative_binomial",
             "zero_inflated_poisson",
+        ),
+    ),
+    (
+        ACTION_MODELS,
+        (
+            "softmax", "lapse", "stickiness", "no_way_back", "discounting", "depth", "nearest_goal",
+            "chosen_goal", "random",
         ),
     ),
     (FORMATS, ("chat", "elan", "textgrid", "srt", "vtt", "whisper", "csv", "jsonl")),

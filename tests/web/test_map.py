@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from mazes import maze
 from playwright.sync_api import expect
 
 import fidm
@@ -118,6 +119,24 @@ def test_only_shared_files_can_be_read():
     with pytest.raises(ValueError, match="no shared file"):
         read_asset("../scene.py")
     assert csp_hash("x") != csp_hash("y")
+
+
+def test_a_task_with_coordinates_has_a_dot_for_each_place_and_a_line_for_each_way(page):
+    scene = map_scene(maze(1))
+    page.set_content(HTML.format(css=read_asset("base.css"), js=read_asset("map.js")))
+    page.evaluate(
+        "scene => { window.svg = fidmMap.draw(scene); document.querySelector('main').append(svg); }", scene
+    )
+    expect(page.locator("circle.spot")).to_have_count(16)
+    expect(page.locator("circle.spot.end")).to_have_attribute("data-cell", "15")
+    expect(page.locator("circle.spot.start")).to_have_attribute("data-cell", "0")
+    expect(page.locator("line.link")).to_have_count(24)
+    expect(page.locator("rect")).to_have_count(0)
+    assert page.locator(".name").all_text_contents() == [label["words"] for label in scene["labels"]]
+    steps = [{"from": 0, "to": 1, "move": True, "colour": "#ff0000"}, {"from": 1, "to": 5, "move": True}]
+    page.evaluate("steps => fidmMap.walk(svg, steps)", steps)
+    way = page.locator(".way").first
+    assert [float(way.get_attribute(name)) for name in ("x1", "x2")] == [20, 60]
 
 
 def test_a_task_without_a_map_has_no_scene():

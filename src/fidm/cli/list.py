@@ -15,12 +15,15 @@ from rich.text import Text
 
 from fidm.errors import DataError
 from fidm.languages import WORDS
+from fidm.present import MODELS
 from fidm.present.terminal import note, page, progress_bar, show_checkup, table_of, warn
-from fidm.registry import DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
+from fidm.registry import ACTION_MODELS, DATASETS, FORMATS, LANGUAGES, SEAMS, TASKS, Place
 
 
 def list_names(
-    kind: Literal["channels", "formats", "grounders", "transcribers", "languages", "tasks", "datasets"]
+    kind: Literal[
+        "channels", "action-models", "formats", "grounders", "transcribers", "languages", "tasks", "datasets"
+    ]
     | None = None,
     *,
     json: Annotated[bool, Parameter(name="--json")] = False,
@@ -40,13 +43,17 @@ def list_names(
         return 0
     console = page()
     for name, listed in found.items():
-        console.print(Text("data sets" if name == "datasets" else name, "bold"))
+        console.print(Text(TITLES.get(name, name), "bold"))
         rows = [(one["name"], one["what"], one["package"]) for one in listed["entries"]]
         console.print(table_of(("name", "what it is", "package"), rows, left=3) if rows else "")
         warn(console, *listed["problems"])
         if name == "datasets" and not find_spec("fidm_studies"):
             note(console, "Published data sets come with another package: pip install fidm-studies")
     return 0
+
+
+TITLES = {"action-models": "action models", "datasets": "data sets"}
+"""What catalogues are called where that is not their name."""
 
 
 def _entries(seam: str) -> dict[str, Any]:
@@ -93,6 +100,13 @@ def _format(place: Place) -> str:
     return f"{one.title} ({', '.join(one.suffixes)})"
 
 
+def _action_model(place: Place) -> str:
+    """What an account of choice is called in sentences; one of another package, what its class says."""
+    if place.name in MODELS:
+        return MODELS[place.name]
+    return (ACTION_MODELS.find(place.name).__doc__ or "").strip().partition("\n")[0]
+
+
 def _in_file(text: str, key: str) -> str:
     """What a TOML file calls itself; whether the rest of it is right is not looked at."""
     return str(tomllib.loads(text).get(key, ""))
@@ -100,6 +114,7 @@ def _in_file(text: str, key: str) -> str:
 
 DESCRIBED: Mapping[str, Callable[[Place], str]] = {
     "channels": _first_line("channels"),
+    "action-models": _action_model,
     "formats": _format,
     "grounders": _first_line("grounders"),
     "transcribers": _first_line("transcribers"),

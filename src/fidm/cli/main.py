@@ -61,11 +61,16 @@ VERBS = {
     },
     "Experiments": {
         "compare": ("compare:compare", "Compare groups of participants, adjusted for age and the like."),
+        "compare-models": (
+            "compare_models:compare_models",
+            "Compare accounts of how people choose on held-out choices.",
+        ),
         "localize": ("evidence:localize", "Test whether unexpected actions lie where people went astray."),
         "reliability": (
             "reliability:reliability",
             "Estimate reliability and the smallest detectable change.",
         ),
+        "learning": ("learning:learning", "Estimate how decisions change over blocks of trials."),
         "recover": ("recover:recover", "Simulate how well each parameter would be recovered."),
         "calibrate": ("recover:calibrate", "Simulate whether intervals hold what they promise."),
         "matched": ("matched:matched", "Distinguish people whose totals are alike, as in the paper."),
@@ -75,7 +80,7 @@ VERBS = {
     "More": {
         "list": (
             "list:list_names",
-            "List channels, formats, grounders, transcribers, languages, tasks, data sets.",
+            "List channels, action models, formats, grounders, transcribers, languages, tasks, data sets.",
         ),
         "doctor": ("list:doctor", "Check what this machine has, and what to install."),
     },

@@ -18,6 +18,7 @@ def reliability(
     study: Path,
     *,
     reading: ReadingFit = ReadingFit(),
+    halves: str | None = None,
     split: str | None = None,
     bootstrap: int = BOOTSTRAP,
     seed: int = 1,
@@ -34,13 +35,18 @@ def reliability(
     ----------
     study
         The study folder.
+    halves
+        What is dealt to the two halves: "segments" or "episodes" (odd against even), "first-last" or "random"
+        halves of the episodes, a column of the table of episodes such as a session, or a rule such as
+        "every 10"; blocks are dealt in turn. By default episodes, or segments where participants have one
+        episode.
     split
         Learn what people share from the participants with this value of "split", where no fit is used; by
         default from "train" if there is a split. Everybody is measured.
     bootstrap
         How many times participants are drawn anew for the intervals.
     seed
-        The same seed gives the same intervals.
+        The same seed gives the same intervals, and the same random halves.
     workers
         Threads; by default one per processor. Changes no number.
     """
@@ -58,6 +64,7 @@ def reliability(
             fit=opened.load_fit(path) if has_fit else None,
             learn_from=learners,
             channels=opened.channels,
+            halves=halves,
             seed=seed,
             bootstrap=bootstrap,
             workers=workers,

@@ -75,12 +75,12 @@ class Reading:
 
     def open_like(self, like: Path | None, bars: Bars) -> tuple[StudyFolder | None, Sequence[TaskModel]]:
         """Open the study that simulated data are to be like, if there is one; and the tasks."""
-        from fidm.tasks.compile import load_task
+        from fidm.tasks.compile import load_tasks
 
         if like is not None:
             opened = self.open(like, bars)
             return opened, opened.tasks
-        return None, tuple(load_task(name) for name in self.task or ("grocery",))
+        return None, tuple(task for name in self.task or ("grocery",) for task in load_tasks(name))
 
 
 @Parameter(name="*")

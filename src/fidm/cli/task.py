@@ -19,9 +19,22 @@ NONE_CHOSEN = 1
 """The exit code of ``select`` if every point is degenerate."""
 
 
-def list_tasks() -> None:
-    """List the tasks that come with fidm."""
+def list_tasks(path: Path | None = None) -> None:
+    """List the tasks that come with fidm, or those in a file.
+
+    Parameters
+    ----------
+    path
+        A file of tasks (.parquet); by default the tasks that come with fidm are listed.
+    """
     from fidm.registry import TASKS
+
+    if path is not None:
+        from fidm.present.task import show_kept
+        from fidm.tasks.compile import load_tasks
+
+        show_kept(load_tasks(path), page())
+        return
 
     rows = []
     for name in TASKS.names():
@@ -56,10 +69,12 @@ def copy(name: str, path: Path) -> None:
 def show(task: str, *, out: Path | None = None, completed: str = "", phase: str | None = None) -> None:
     """Draw a task's map and what it is worth to stand in each place.
 
+    Of a task that was not drawn as a map, print what each state is worth, and where one can go from there.
+
     Parameters
     ----------
     task
-        The name of a built-in task, or the path of a task file.
+        The name of a built-in task, the path of a task file, or FILE.parquet#NAME for a task of several.
     out
         Also write the picture to this file; .png, .svg or .pdf.
     completed
@@ -67,32 +82,37 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
     phase
         The active phase; the first by default.
     """
-    from fidm.present.task import show_map
+    from fidm.present.task import show_map, show_states
     from fidm.tasks.behaviour import worth_of_cells
-    from fidm.tasks.compile import compile_task
+    from fidm.tasks.compile import load_task
     from fidm.tasks.solve import solve
-    from fidm.tasks.spec import read_task
 
     if out is not None:
         from fidm.plot.save import require_format
 
         require_format(out)
-    spec = read_task(task)
     with progress_bar("solving"):
-        model = compile_task(spec)
-        if model.grid is None:
-            raise TaskError("has no map to show.", source=task)
+        model = load_task(task)
         values = solve(model)
     done = tuple(filter(None, (name.strip() for name in completed.split(","))))
     console = page()
-    show_map(spec, model.grid, worth_of_cells(model, values, done, phase), console, done=done, phase=phase)
+    if model.grid is not None:
+        worth = worth_of_cells(model, values, done, phase)
+        show_map(model.grid, worth, console, done=done, phase=phase)
+    else:
+        if done or phase is not None:
+            what = (
+                "was not drawn as a map: it has no targets and no phases. Leave out --completed and --phase."
+            )
+            raise TaskError(what, source=task)
+        show_states(model, values, console)
     if out is not None:
         from matplotlib.figure import Figure
 
         from fidm.plot.maps import value_field
         from fidm.plot.save import save_figure
 
-        rows, columns = model.grid.grid.shape
+        rows, columns = (12, 12) if model.grid is None else model.grid.grid.shape
         figure = Figure(figsize=(0.45 * columns, 0.42 * rows))
         value_field(model, values, completed=done, phase=phase, ax=figure.subplots())
         save_figure(figure, [out])
@@ -120,25 +140,21 @@ def check(
     vary
         Also solve the task for other temperatures and move costs; not for several tasks.
     """
-    from fidm.folder import are_several, check_set
+    from fidm.folder import check_set, find_tasks
     from fidm.present.task import show_check, show_set
     from fidm.tasks.check import check_task
-    from fidm.tasks.compile import load_task
 
     with progress_bar("solving") as bars:
-        if are_several(task):
-            found = check_set(task, on_progress=bars.step)
+        tasks, folder = find_tasks(task)
+        if len(tasks) != 1 or folder is not None:
+            several = check_set(tasks, folder, on_progress=bars.step)
         else:
-            model = load_task(task[0])
-            result = check_task(model, vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
-    if are_several(task):
-        print_json(found.to_dict()) if json else show_set(found, page())
-        return 0 if found.usable else 1
-    if json:
-        print_json(result.to_dict())
-    else:
-        show_check(result, page())
-    return 0 if result.usable else 1
+            one = check_task(tasks[0], vary=vary, on_progress=lambda done, of: bars.step("solving", done, of))
+    if len(tasks) != 1 or folder is not None:
+        print_json(several.to_dict()) if json else show_set(several, page())
+        return 0 if several.usable else 1
+    print_json(one.to_dict()) if json else show_check(one, page())
+    return 0 if one.usable else 1
 
 
 def select(

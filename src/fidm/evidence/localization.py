@@ -29,6 +29,10 @@ knows η or Q:
   which such a purchase is possible is an *opportunity*.
 
 Actions the task leaves out, and steps in states that are not counted, have neither.
+
+A task that was not drawn as a map but whose states have coordinates has route divergences. What ends the task
+is its completion, where it leads is the place of that, and distances are the fewest actions in which one can
+get there. It has no shelves, so there are no bypasses in it.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, TaskError, at_least, count
+from fidm.errors import DataError, TaskError, at_least, count, few
 from fidm.evidence.evidence import Evidence, step_keys
 from fidm.record import Record
 from fidm.tasks.behaviour import has_hidden
@@ -69,6 +73,7 @@ class _Steps:
     after: NDArray[np.float64]
     opportunity: Flags
     leaves: Flags
+    has_targets: Flags  # whether the task was drawn as a map, with targets that can be passed by
 
 
 def anchors(
@@ -79,7 +84,7 @@ def anchors(
     Parameters
     ----------
     tasks : TaskModel, several, or TaskSet
-        Tasks that were drawn as maps.
+        Tasks that were drawn as maps, or whose states have coordinates.
     cohort : Cohort
         The people.
 
@@ -89,7 +94,7 @@ def anchors(
         ``participant``, ``episode``, ``step``; ``is_move``; ``completes`` (whether it is a task completion);
         ``stretch`` (the way from one completion to the next, counted from 1); ``distance_before`` and
         ``distance_after`` to the next completion; ``route_divergence``, null where it cannot be said;
-        ``opportunity`` and ``bypass``, null in states that are not counted.
+        ``opportunity`` and ``bypass``, null in states that are not counted and in tasks without a map.
 
     Examples
     --------
@@ -103,10 +108,11 @@ def anchors(
     stacked = tasks if isinstance(tasks, TaskSet) else TaskSet.of(tasks)
     followed = follow(stacked, cohort)
     for t in np.unique(followed.task).tolist():
-        if t >= 0 and stacked.tasks[t].grid is None:
+        if t >= 0 and not stacked.tasks[t].has_places:
             raise TaskError(
                 f"{stacked.tasks[t].name} was not drawn as a map, so nobody knows what is a detour in it or "
-                "what is passed by. Only tasks with a map have such anchors."
+                "what is passed by. Only tasks with a map have such anchors. Detours can also be told in a "
+                "task that was made with coordinates of its states."
             )
         if t >= 0 and has_hidden(stacked.tasks[t]):
             raise TaskError(
@@ -127,8 +133,8 @@ def anchors(
             "distance_before": pl.Series(found.before, nan_to_null=True),
             "distance_after": pl.Series(found.after, nan_to_null=True),
             "route_divergence": _nullable(farther, known),
-            "opportunity": _nullable(found.opportunity, found.is_known),
-            "bypass": _nullable(found.is_move & found.leaves, found.is_known),
+            "opportunity": _nullable(found.opportunity, found.is_known & found.has_targets),
+            "bypass": _nullable(found.is_move & found.leaves, found.is_known & found.has_targets),
         }
     )
 
@@ -147,17 +153,23 @@ def _find(tasks: TaskSet, cohort: Cohort, followed: Followed, of_step: NDArray[n
         after=np.full(n, np.nan),
         opportunity=np.zeros(n, np.bool_),
         leaves=np.zeros(n, np.bool_),
+        has_targets=np.zeros(n, np.bool_),
     )
     task_of_step = followed.task[of_step]
     for t, task in enumerate(tasks.tasks):
         steps = np.flatnonzero((task_of_step == t) & (followed.pair >= 0))
-        if not len(steps) or task.grid is None:
+        if not len(steps) or not task.has_places:
             continue
         pair = followed.pair[steps] - int(tasks.pair_base[t])
         state = followed.row[steps] - int(tasks.state_base[t])
-        then = task.successor[task.successor_offsets[pair]]
         found.is_move[steps] = task.is_move[pair]
         found.is_known[steps] = task.counted[state]
+        if task.grid is None:
+            led_to = _followers(task, cohort, steps, of_step[steps], pair)
+            _find_places(task, found, steps, of_step[steps], (state, pair, led_to))
+            continue
+        then = task.successor[task.successor_offsets[pair]]
+        found.has_targets[steps] = True
         found.completes[steps] = _completions(task, task.grid, state, pair, then, of_step[steps])
         cell = state % task.grid.grid.n_cells
         way = np.minimum(task.action[pair], len(task.grid.grid.moves) - 1)
@@ -189,12 +201,69 @@ def _completions(
     inside = (state < end) & (then < end)
     mode, later = np.where(inside, state, 0) // n_cells, np.where(inside, then, 0) // n_cells
     marks = inside & (states.progress[mode] != states.progress[later])
+    return np.asarray(marks | _first_goals(task, pair, episode))
+
+
+def _first_goals(task: TaskModel, pair: NDArray[np.int32], episode: NDArray[np.int64]) -> Flags:
+    """Which steps achieve a goal for the first time in their episode."""
     goal = task.goal[pair]
     achieves = np.flatnonzero(goal >= 0)
     key = episode[achieves] * len(task.goals) + goal[achieves]
-    first = np.zeros(len(state), np.bool_)
+    first = np.zeros(len(pair), np.bool_)
     first[achieves[np.unique(key, return_index=True)[1]]] = True
-    return np.asarray(marks | first)
+    return first
+
+
+def _followers(
+    task: TaskModel,
+    cohort: Cohort,
+    steps: NDArray[np.int64],
+    episode: NDArray[np.int64],
+    pair: NDArray[np.int32],
+) -> NDArray[np.int64]:
+    """The state each step led to: as recorded, else where it surely leads; -1 where nobody knows."""
+    is_last = steps + 1 == cohort.step_offsets[episode + 1]
+    recorded = cohort.state[np.minimum(steps + 1, cohort.n_steps - 1)]
+    then = np.where(is_last, cohort.end_state[episode], recorded).astype(np.int64)
+    first = task.successor_offsets[pair]
+    sure = (then < 0) & (task.successor_offsets[pair + 1] - first == 1)
+    return np.where(sure, task.successor[first], then)
+
+
+def _find_places(
+    task: TaskModel,
+    found: _Steps,
+    steps: NDArray[np.int64],
+    episode: NDArray[np.int64],
+    way: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]],
+) -> None:
+    """Fill in completions and distances of steps in a task whose states have coordinates."""
+    state, pair, then = way
+    ends = task.terminal
+    if task.horizon is not None:
+        ends[-1] = False  # time has run out: nobody heads for that
+    place, is_move = task.place, task.is_move[pair]
+    found.completes[steps] = ((then >= 0) & ends[then]) | _first_goals(task, pair, episode)
+    reached = np.where(is_move & (then >= 0) & (place[then] >= 0), place[then], place[state])
+    heads_for = _next_place(reached, found.completes[steps], episode)
+    walks = np.flatnonzero(is_move & (heads_for != NOWHERE) & (then >= 0))
+    onward = task.handover[task.successor]
+    origin = np.repeat(task.pair_state, np.diff(task.successor_offsets))
+    for goal in np.unique(heads_for[walks]).tolist():
+        own = walks[heads_for[walks] == goal]
+        distance = _actions_to(np.flatnonzero(place == goal), origin, onward, task.n_states)
+        found.before[steps[own]] = distance[state[own]]
+        found.after[steps[own]] = distance[then[own]]
+
+
+def _actions_to(
+    states: NDArray[np.int64], origin: NDArray[np.int32], onward: NDArray[np.int32], n_states: int
+) -> NDArray[np.float64]:
+    """The fewest actions in which one can get from each state to any of some states, [S]."""
+    ahead = np.concatenate([onward, np.full(len(states), n_states)])  # one more state stands for all of them
+    behind = np.concatenate([origin, states])
+    back = sparse.csr_array((np.ones(len(ahead)), (ahead, behind)), shape=(n_states + 1, n_states + 1))
+    return np.asarray(csgraph.shortest_path(back, unweighted=True, indices=n_states))[:-1] - 1.0
 
 
 def _next_place(cell: NDArray[np.int32], completes: Flags, episode: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -304,6 +373,12 @@ class Localization:
             raise DataError(f"There is no anchor {anchor!r} with the score {score!r}.")
         return found.row(0, named=True)
 
+    @property
+    def anchors(self) -> Mapping[str, str]:
+        """The anchors that were looked for, and among which steps; without a map there are no bypasses."""
+        there = set(self.table["anchor"])
+        return {anchor: among for anchor, among in DENOMINATORS.items() if anchor in there}
+
     def to_dict(self) -> dict[str, Any]:
         """Return the numbers as plain values."""
         return {"anchors": self.table, "notes": self.notes}
@@ -311,7 +386,7 @@ class Localization:
     def sentences(self) -> tuple[str, ...]:
         """Return how well unexpectedness points at each anchor, in a sentence each."""
         said = []
-        for anchor, among in DENOMINATORS.items():
+        for anchor, among in self.anchors.items():
             row = self.row(anchor)
             what = f"{SAID[anchor]}, among {among}"
             if row["auc"] is None:
@@ -348,7 +423,7 @@ def localize(
     evidence : Evidence
         What :func:`find_evidence` found about these people.
     cohort : Cohort
-        The people, on tasks with a map.
+        The people, on tasks with a map or with coordinates.
     seed : int
         The same seed gives the same intervals.
     bootstrap : int
@@ -385,12 +460,17 @@ def localize(
     bypass = steps["bypass"].fill_null(value=False).to_numpy()
     away = steps["route_divergence"].fill_null(value=False).to_numpy()
     directed = counts & steps["route_divergence"].is_not_null().to_numpy()
+    has_targets = steps["bypass"].is_not_null().to_numpy()
     cases: dict[str, tuple[Flags, Flags]] = {
         ROUTE: (directed, away),
         ROUTE_CLEAR: (directed & ~_on_stretch(cohort, steps["stretch"].to_numpy(), bypass), away),
         BYPASS: (counts & steps["opportunity"].fill_null(value=False).to_numpy(), bypass),
-        BYPASS_OF_MOVES: (counts & steps["is_move"].to_numpy(), bypass),
+        BYPASS_OF_MOVES: (counts & steps["is_move"].to_numpy() & has_targets, bypass),
     }
+    if not has_targets.any():
+        cases = {ROUTE: cases[ROUTE]}
+    if not any(among.any() for among, _ in cases.values()):
+        raise DataError("Nobody reached an end of these tasks, so there is nothing to turn away from.")
     if not any((among & event).any() for among, event in cases.values()):
         raise DataError(
             "Nobody ever turned away from the next goal or passed a target by, so there is nothing to "
@@ -414,7 +494,7 @@ def localize(
     return Localization(
         table=table,
         people=pl.concat(people).select("participant", pl.exclude("participant")),
-        notes=_notes(table),
+        notes=(*_notes(table), *_without_map(evidence.tasks, cohort)),
         record=Record.of("localize", evidence.tasks.tasks, seed=seed, settings=settings, cohort=cohort),
     )
 
@@ -536,6 +616,20 @@ def _notes(table: pl.DataFrame) -> tuple[str, ...]:
             few = ": too few people for an interval" if n < FEWEST else ""
             notes.append(f"{what}: {n:,} of {of} have both kinds and are counted{few}.")
     return tuple(notes)
+
+
+def _without_map(tasks: TaskSet, cohort: Cohort) -> list[str]:
+    """What is to be said of tasks that were not drawn as maps."""
+    used = np.unique(tasks.task_of(cohort)).tolist()
+    plain = [tasks.names[t] for t in used if t >= 0 and tasks.tasks[t].grid is None]
+    if not plain:
+        return []
+    was = "was" if len(plain) == 1 else "were"
+    return [
+        f"{few(plain)} {was} not drawn as a map, so no target can be passed by there: what is said of "
+        "bypasses leaves them out. Distances in them are the fewest actions to where the next end of a task "
+        "was reached."
+    ]
 
 
 def _have(n: int) -> str:

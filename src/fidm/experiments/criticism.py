@@ -3,7 +3,8 @@
 *Posterior-predictive checks.* Everybody's episodes are made again, from where they began, with parameters
 drawn from the person's posterior: as long as it takes where the person reached an end (within four times as
 many steps), else for as many steps. What users look at is counted in both. Where the observed mean of a group
-lies outside nearly all of the replicated ones, the model does not describe it. *People not described* are
+lies outside nearly all of the replicated ones, the model does not describe it. Steps that do not count in the
+likelihood (filled in by a planner, in doubt) are left out of what was observed. *People not described* are
 those whose own numbers lie so far from their replicates that it is no chance, with a false discovery rate of
 5 % over all people and statistics.
 
@@ -36,13 +37,13 @@ from scipy import stats
 
 from fidm.cohort import Cohort
 from fidm.fit.action_fit import ActionFit
-from fidm.model.action import TIE
-from fidm.model.action_models import World, list_chosen
+from fidm.model.action import TIE, effective_weight
+from fidm.model.action_models import NOTHING, World, list_chosen
 from fidm.record import plain
 from fidm.simulate.choosing import Walks, walk_together
 from fidm.stats import wilson
-from fidm.tasks.stack import follow
-from fidm.types import Floats, Integers
+from fidm.tasks.stack import Followed, follow
+from fidm.types import Flags, Floats, Integers
 
 STATISTICS = (
     "steps", "steps_to_goal", "first_best", "best_small_gap", "best_middle_gap", "best_large_gap", "repeats",
@@ -117,8 +118,8 @@ class Criticism:
 
 
 CHECKS = {
-    "model": pl.String, "statistic": pl.String, "observed": pl.Float64, "replicated": pl.Float64, "low":
-    pl.Float64, "high": pl.Float64, "p": pl.Float64, "people": pl.Int64,
+    "model": pl.String, "statistic": pl.String, "observed": pl.Float64, "replicated": pl.Float64,
+    "low": pl.Float64, "high": pl.Float64, "p": pl.Float64, "people": pl.Int64,
 }  # fmt: skip
 CALIBRATION = {
     "model": pl.String, "bin": pl.Int64, "predicted": pl.Float64, "observed": pl.Float64, "low": pl.Float64,
@@ -140,9 +141,10 @@ def criticise(
     inferred: float = 0.0,
 ) -> Criticism:
     """Compare what people did with what they would do under models fitted to them."""
-    observed, owner, start, most, ended = _observed(world, cohort)
-    counts = _Counting(world, observed)
-    seen = counts.of(observed, owner, len(cohort), ended)
+    observed, owner, start, most, ended, counted = _observed(world, cohort, inferred)
+    whole = np.bincount(observed.episode, ~counted, minlength=observed.n_episodes) == 0
+    counts = _Counting(world, observed, whole, ended & whole)
+    seen = counts.of(observed, owner, len(cohort), counted)
     checks, calibration, undescribed = [], [], []
     for number, (name, fit) in enumerate(fits.items()):
         rng = np.random.default_rng([seed, 5, number])
@@ -153,7 +155,7 @@ def criticise(
                     walk_together(
                         world, fit.model, {key: own[r][owner] for key, own in drawn.items()}, start, most, rng
                     ),
-                    owner, len(cohort), ended,
+                    owner, len(cohort),
                 )
                 for r in range(replicates)
             ]
@@ -169,8 +171,13 @@ def criticise(
     )
 
 
-def _observed(world: World, cohort: Cohort) -> tuple[Walks, Integers, Integers, Integers, Any]:
-    """What people did, whose each episode is, where it began, how long one may last, and whether it ended."""
+def _observed(
+    world: World, cohort: Cohort, inferred: float
+) -> tuple[Walks, Integers, Integers, Integers, Flags, Flags]:
+    """What people did, and of every episode whose it is, its start, how long it may last, if it ended.
+
+    Last, which steps count: those that a planner filled in, or that are in doubt, are nobody's choices.
+    """
     followed = follow(world.tasks, cohort)
     number = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
     fine = (followed.pair >= 0) & (followed.fault == 0)
@@ -180,54 +187,70 @@ def _observed(world: World, cohort: Cohort) -> tuple[Walks, Integers, Integers, 
     first = np.flatnonzero(fine)[np.unique(number[fine], return_index=True)[1]]
     length = np.bincount(number[fine], minlength=cohort.n_episodes)[some]
     last = np.flatnonzero(fine)[np.cumsum(length) - 1]
-    end = world.leads_to[followed.pair[last]]
+    to = _led_to(world, cohort, followed)
+    end = to[last]
     ended = (np.diff(world.tasks.offsets) == 0)[end]
     walks = Walks(
         place[number[fine]],
         followed.row[fine].astype(np.int64),
         followed.pair[fine].astype(np.int64),
+        to[fine],
         end,
         len(some),
     )
     most = np.where(ended, LONGER * length, length)
-    return walks, cohort.episode_owner()[some], followed.row[first].astype(np.int64), most, ended
+    own = effective_weight(cohort, inferred)
+    counted = own[fine] > 0 if len(own) else np.ones(len(walks.row), dtype=np.bool_)
+    start = followed.row[first].astype(np.int64)
+    return walks, cohort.episode_owner()[some], start, most, ended, counted
+
+
+def _led_to(world: World, cohort: Cohort, followed: Followed) -> Integers:
+    """The row that every step led to: as recorded, else the most probable one."""
+    recorded = np.append(followed.row[1:], NOTHING).astype(np.int64)
+    known = np.flatnonzero((np.diff(cohort.step_offsets) > 0) & (followed.task >= 0))
+    base, end = world.tasks.state_base[followed.task[known]], cohort.end_state[known]
+    recorded[cohort.step_offsets[known + 1] - 1] = np.where(end >= 0, base + end, NOTHING)
+    likely = world.leads_to[np.maximum(followed.pair, 0)]
+    return np.where(recorded >= 0, world.goes_on[np.maximum(recorded, 0)], likely)
 
 
 class _Counting:
-    """Counts what walks are like, for each person."""
+    """Counts what walks are like, for each person; their length only where all steps of an episode count."""
 
-    def __init__(self, world: World, observed: Walks) -> None:
-        self.world = world
-        self.goal = np.concatenate([task.goal for task in world.tasks.tasks]) >= 0
+    def __init__(self, world: World, observed: Walks, whole: Flags, ended: Flags) -> None:
+        self.world, self.whole, self.ended = world, whole, ended
         self.is_end = np.diff(world.tasks.offsets) == 0
         self.gap, self.is_best = _gaps(world)
         gaps = self.gap[observed.row]
         gaps = gaps[np.isfinite(gaps)]
         self.thirds = np.quantile(gaps, (1 / 3, 2 / 3)) if len(gaps) else np.array([np.inf, np.inf])
 
-    def of(self, walks: Walks, owner: Integers, people: int, ended: Any) -> Floats:
+    def of(self, walks: Walks, owner: Integers, people: int, counted: Flags | None = None) -> Floats:
         """Return every statistic of every person, [S, P]; NaN where there is nothing to count."""
-        world, e = self.world, walks.episode
+        world, e, ended = self.world, walks.episode, self.ended
         person = owner[e]
         first = np.r_[True, e[1:] != e[:-1]] if len(e) else np.zeros(0, np.bool_)
         before = np.maximum(np.arange(len(e)) - 1, 0)
-        place, to = world.place[walks.row], world.place[world.leads_to[walks.pair]]
+        place, to = world.place[walks.row], world.place[walks.to]
         again = ~first & (world.tasks.action[walks.pair] == world.tasks.action[walks.pair[before]])
         moved = to != place
         back = ~first & moved & (to == place[before])
         best, gap = self.is_best[walks.pair], self.gap[walks.row]
         third = np.where(np.isfinite(gap), np.searchsorted(self.thirds, gap, side="right"), -1)
         length = np.bincount(e, minlength=walks.n_episodes)
-        reached = self.goal[walks.pair] | self.is_end[world.leads_to[walks.pair]]
+        reached = world.achieves[walks.pair] | self.is_end[walks.to]
         rank = np.arange(len(e)) - np.concatenate([[0], np.cumsum(length)])[e] + 1
         soonest = np.full(walks.n_episodes, np.inf)
         np.minimum.at(soonest, e[reached], rank[reached])
 
-        def share(flag: Any, among: Any) -> Floats:
-            return _mean(person[among], flag[among].astype(np.float64), people)
+        every = np.ones(len(e), np.bool_) if counted is None else counted
 
-        arrived = np.isfinite(soonest)
-        every = np.ones(len(e), np.bool_)
+        def share(flag: Any, among: Any) -> Floats:
+            here = among & every
+            return _mean(person[here], flag[here].astype(np.float64), people)
+
+        arrived = np.isfinite(soonest) & self.whole
         return np.stack(
             [
                 _mean(owner[ended], np.log(np.maximum(length[ended], 1)), people, back=np.exp),
@@ -236,7 +259,7 @@ class _Counting:
                 *(share(best, third == k) for k in range(3)),
                 share(again, ~first),
                 share(back, ~first),
-                share(self._revisits(e, place, to, first) & moved, every & moved),
+                share(self._revisits(e, place, to, first) & moved, moved),
             ]
         )
 

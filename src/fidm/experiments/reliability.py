@@ -2,13 +2,14 @@
 
 *Split-half.* Where people have several episodes, whole episodes are dealt to two halves, odd and even: what
 lasts an episode, such as an easy maze or a slow first choice, would be in both halves otherwise and count as
-the person's. Where they have one, their segments are dealt (``halves="segments"``); every step goes with its
-segment. In episodes whose steps do not say which segment they belong to, runs of three counted steps are
-dealt instead. Each half is estimated alone by maximum likelihood, with the population values of one fit for
-both; shrunken halves are pulled to the same centre, the more the less they hold, which distorts the
-correlation. With r the correlation of the halves (log η, θ), the full-length reliability is Spearman and
-Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the spread of full-length estimates, the
-standard error of measurement is SD·√(1 − ρ).
+the person's. Other halves of whole episodes can be asked for: the first against the last ones, random ones,
+or blocks that a column or a rule names, dealt in turn. Where people have one episode, their segments are
+dealt (``halves="segments"``); every step goes with its segment. In episodes whose steps do not say which
+segment they belong to, runs of three counted steps are dealt instead. Each half is estimated alone by maximum
+likelihood, with the population values of one fit for both; shrunken halves are pulled to the same centre, the
+more the less they hold, which distorts the correlation. With r the correlation of the halves (log η, θ), the
+full-length reliability is Spearman and Brown's ρ = 2r / (1 + r); a negative r is not stepped up. With SD the
+spread of full-length estimates, the standard error of measurement is SD·√(1 − ρ).
 
 People whose estimate is infinite in a half (every choice a best one) are left out of r, and with them the
 most consistent people, so ρ of η says little where they are many. The rank correlation keeps them, in the
@@ -33,6 +34,7 @@ a bootstrap of participants.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -46,7 +48,7 @@ from fidm.cohort import Cohort
 from fidm.defaults import BOOTSTRAP
 from fidm.errors import DataError, count, one_of, remedy
 from fidm.experiments.recover import as_printed, label_of
-from fidm.experiments.shared import by_method, fit_learnable, groups_of
+from fidm.experiments.shared import Blocks, by_method, episode_ranks, fit_learnable, groups_of
 from fidm.fit.effort_alone import EffortFit, fit_effort
 from fidm.fit.fitted import Fit
 from fidm.fit.profile import FEWEST_FOR_SHARES, SENSITIVITY
@@ -58,7 +60,7 @@ from fidm.simulate.structure import counted_steps
 from fidm.stats import redraws
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
-from fidm.types import Flags, Floats, Progress
+from fidm.types import Flags, Floats, Integers, Progress
 
 MANY = 0.2
 """If a larger share of people is left out, a reader is told, and sentences rely on the model."""
@@ -71,6 +73,12 @@ TOO_LOW = 0.5
 
 LEAST_CHANGE, MOST_TIMES = 0.005, 100
 """Estimates that vary less hardly differ, and changes by larger factors are not written as numbers."""
+
+IN_TURN = ("segments", "episodes")
+"""Halves that follow from the order alone."""
+
+DEALT = ("first-last", "random")
+"""Halves of everybody's episodes."""
 
 RUN = 3
 """How many counted steps are dealt at a time where steps do not name their segment."""
@@ -226,7 +234,7 @@ def reliability(
     fit: EffortFit | None = None,
     learn_from: Cohort | None = None,
     channels: Sequence[Channel] | None = None,
-    halves: Literal["segments", "episodes"] | None = None,
+    halves: str | None = None,
     unit: Literal["person", "episode"] = "person",
     together: str | None = None,
     seed: int = 1,
@@ -248,9 +256,12 @@ def reliability(
         The training part; by default all of the cohort.
     channels : sequence of Channel, optional
         The effort channels that are learned where there is no fit; by default the paper's.
-    halves : {"segments", "episodes"}
-        What is dealt to the two halves in turn: segments with their steps, or whole episodes. By default
-        whole episodes if at least four of five people have several.
+    halves : str, optional
+        What is dealt to the two halves: ``"segments"`` with their steps in turn; or whole episodes:
+        ``"episodes"`` in turn (odd and even), ``"first-last"``, ``"random"`` (by the seed), or blocks in turn
+        (the first, third … against the second, fourth …), named by a column of the episodes, such as a
+        session, or by a rule such as ``"every 10"``. By default whole episodes in turn if at least four of
+        five people have several, or else segments. People with episodes in one half only are left out.
     unit : {"person", "episode"}
         Whose reliability: that of people; or that of single episodes, such as the dialogs of a person, each
         of which then has numbers of its own. People are still drawn whole for the intervals.
@@ -258,7 +269,7 @@ def reliability(
         A column of the participants: people with the same value, such as those who talk to each other, are
         drawn together for the intervals.
     seed : int
-        Of the bootstrap.
+        Of the bootstrap, and of random halves.
     bootstrap : int
         How many times people are drawn anew for the intervals.
     workers : int, optional
@@ -333,11 +344,13 @@ def reliability(
         labels = ", ".join(label_of(name) for name in alike)
         notes.append(f"no measurable individual differences, so nobody has an estimate: {labels}")
     settings = {"bootstrap": bootstrap, "learned": hash_values(learned_numbers(fit)), **protocol.unusual()}
+    if protocol.halves not in IN_TURN:
+        settings["dealt"] = hash_halves(whole, protocol.halves, seed)
     models = () if tasks is None else tasks.tasks
     return Reliability(
         record=Record.of("reliability", models, seed=seed, settings=settings, cohort=whole),
         parameters=fit.parameters,
-        table=pl.DataFrame(rows, infer_schema_length=None).fill_nan(None),
+        table=pl.DataFrame(rows, infer_schema_length=None).drop("alone").fill_nan(None),
         notes=(*notes, *_few([row for row in rows if row["parameter"] not in alike])),
         not_learned=failures,
     ).withheld()
@@ -347,7 +360,7 @@ def reliability(
 class _Protocol:
     """What is asked: the options of :func:`reliability`, described there, checked."""
 
-    halves: Literal["segments", "episodes"]
+    halves: str
     unit: Literal["person", "episode"]
     together: str | None
     seed: int
@@ -359,9 +372,8 @@ class _Protocol:
             raise DataError(
                 f"seed is {self.seed} and bootstrap {self.bootstrap}; they must be at least 0 and 20."
             )
-        one_of("halves", self.halves, ("segments", "episodes"))
         one_of("unit", self.unit, ("person", "episode"))
-        if self.halves == "episodes" and self.unit == "episode":
+        if self.halves != "segments" and self.unit == "episode":
             raise DataError("A single episode cannot be dealt to halves whole; deal segments.")
 
     def unusual(self) -> dict[str, str]:
@@ -409,7 +421,13 @@ def _check_people(
     if isinstance(fit, Fit) and task is None:
         raise DataError("This fit is of a task; give the task too.")
     several = np.diff(cohort.episode_offsets) > 1
-    if protocol.halves == "episodes" and not several.any():
+    if protocol.halves not in (*IN_TURN, *DEALT):
+        try:
+            Blocks.of(cohort, protocol.halves)
+        except DataError as error:
+            known = ", ".join(map(repr, (*IN_TURN, *DEALT)))
+            raise DataError(f"{error.message} Halves may also be {known}.") from None
+    if protocol.halves != "segments" and not several.any():
         raise DataError("Nobody has several episodes, so they cannot be dealt to halves; deal segments.")
     return several
 
@@ -434,15 +452,34 @@ class _Measuring:
 
     def halves(self, notes: list[str]) -> list[dict[str, Any]]:
         """The rows of split halves."""
-        if self.protocol.halves == "episodes":
-            odd, odd_segment = deal_episodes(self.cohort)
-            how = "split-half: odd against even episodes, whole"
-        else:
-            odd, odd_segment, how = deal_segments(self.tasks, self.cohort)
-        notes.append(how)
-        dealt = ((odd, odd_segment), (~odd, ~odd_segment))
-        first, second = (half_of(self.cohort, self.fit.channels, *half) for half in dealt)
-        return self._rows("split-half", (first, second, self.cohort), _split_half, self.group)
+        cohort, group, halves = self.cohort, self.group, self.protocol.halves
+        if halves == "segments":
+            odd, odd_segment, how = deal_segments(self.tasks, cohort)
+            notes.append(how)
+            dealt = ((odd, odd_segment), (~odd, ~odd_segment))
+            first, second = (half_of(cohort, self.fit.channels, *half) for half in dealt)
+            return self._rows("split-half", (first, second, cohort), _split_half, group)
+        half, how = episode_halves(cohort, halves, self.protocol.seed)
+        notes.append(f"split-half: {how}")
+        alone = _in_one_half(cohort, half)
+        if alone.any():
+            are = "is" if alone.sum() == 1 else "are"
+            have = "has" if alone.sum() == 1 else "have"
+            notes.append(
+                f"split-half: {_people(int(alone.sum()))} {have} episodes in one half only and {are} left out"
+            )
+        if halves not in IN_TURN:
+            half, kept = half[~alone[cohort.episode_owner()]], np.flatnonzero(~alone)
+            if not len(kept):
+                raise DataError(f"Nobody has episodes in both halves by {halves!r}.")
+            cohort, group = cohort[kept], None if group is None else group[kept]
+            alone = alone[kept]
+        first, second, both = (
+            half_of(cohort, self.fit.channels, *_of_episodes(cohort, chosen))
+            for chosen in (half == 0, half == 1, half >= 0)
+        )
+        whole = cohort if (half >= 0).all() else both
+        return self._rows("split-half", (first, second, whole), _split_half, group, alone)
 
     def retest(self, twice: Flags, notes: list[str]) -> list[dict[str, Any]]:
         """The rows of a retest of those who have two traces."""
@@ -463,8 +500,12 @@ class _Measuring:
         times: tuple[Cohort, ...],
         function: Callable[[Floats], Floats],
         group: NDArray[np.int64] | None,
+        once: Flags | None = None,
     ) -> list[dict[str, Any]]:
-        """One row per parameter, by maximum likelihood: two measurements and, of halves, the whole."""
+        """One row per parameter, by maximum likelihood: two measurements and, of halves, the whole.
+
+        ``once`` [P] are those of whom it is said already that they have one measurement.
+        """
         alone, drawn = by_method(self.fit, "mle"), (self.protocol.seed, self.protocol.bootstrap)
         profiles = [alone.profile(people, workers=self.protocol.workers) for people in times]
         rows = []
@@ -477,6 +518,7 @@ class _Measuring:
             columns = (first, *others) if len(others) == 2 else (first, *others, first)
             row = _measured(name, kind, columns, function, *drawn, group)
             row["without"] = int(observed[:, k].sum()) - row["n"]  # who was never observed is not left out
+            row["alone"] = 0 if once is None else int((observed[:, k] & once).sum())
             rows.append(row)
         return rows
 
@@ -546,10 +588,53 @@ def _filled_in(segment: NDArray[np.int32], offsets: NDArray[np.int64]) -> NDArra
 
 def deal_episodes(cohort: Cohort) -> tuple[Flags, Flags]:
     """Which steps and segments belong to odd episodes of their person."""
-    starts = np.repeat(cohort.episode_offsets[:-1], np.diff(cohort.episode_offsets))
-    is_first = (np.arange(cohort.n_episodes) - starts) % 2 == 0
-    steps = np.repeat(is_first, np.diff(cohort.step_offsets))
-    return steps, np.repeat(is_first, np.diff(cohort.segment_offsets))
+    return _of_episodes(cohort, episode_ranks(cohort)[0] % 2 == 0)
+
+
+def _of_episodes(cohort: Cohort, chosen: Flags) -> tuple[Flags, Flags]:
+    """Which steps and segments belong to these episodes."""
+    return np.repeat(chosen, np.diff(cohort.step_offsets)), np.repeat(chosen, np.diff(cohort.segment_offsets))
+
+
+def episode_halves(cohort: Cohort, halves: str, seed: int) -> tuple[Integers, str]:
+    """Return the half each episode is in, 0, 1, or -1 for neither, and how that was decided."""
+    rank, _ = episode_ranks(cohort)
+    if halves == "episodes":
+        return rank % 2, "odd against even episodes, whole"
+    if halves == "random":
+        sizes = np.diff(cohort.episode_offsets)
+        draws = [  # of everybody's own, so that the order of people changes nothing
+            np.random.default_rng([seed, zlib.crc32(name.encode())]).permutation(n)
+            for name, n in zip(cohort.ids, sizes, strict=True)
+        ]
+        return np.concatenate([np.zeros(0, np.int64), *draws]) % 2, f"random halves of episodes (seed {seed})"
+    if halves == "first-last":
+        return Blocks.of(
+            cohort, "halves"
+        ).of_episode, "the first against the last half of everybody's episodes"
+    blocks = Blocks.of(cohort, halves)
+    names = blocks.names
+    if len(names) < 2:
+        raise DataError(f"{halves} puts all episodes into one block; two halves are needed.")
+    dealt = np.where(blocks.of_episode < 0, -1, blocks.of_episode % 2)
+    lost = int((dealt < 0).sum())
+    how = (
+        f"{halves} {names[0]} against {names[1]}" if len(names) == 2 else f"blocks by {halves} dealt in turn"
+    )
+    return dealt, how + (f"; {count(lost, 'episode')} in no block" if lost else "")
+
+
+def hash_halves(cohort: Cohort, halves: str, seed: int) -> str:
+    """Return a hash of the half each episode is in."""
+    return hash_values(episode_halves(cohort, halves, seed)[0])
+
+
+def _in_one_half(cohort: Cohort, half: Integers) -> Flags:
+    """Whose episodes with any data are all in one half, [P]."""
+    has_any = (np.diff(cohort.step_offsets) > 0) | (np.diff(cohort.segment_offsets) > 0)
+    owner, n = cohort.episode_owner(), len(cohort)
+    first, second = (np.bincount(owner[has_any & (half == k)], minlength=n) for k in (0, 1))
+    return np.asarray((first == 0) | (second == 0))
 
 
 def half_of(cohort: Cohort, channels: tuple[Channel, ...], steps: Flags, segments: Flags) -> Cohort:
@@ -612,6 +697,7 @@ def _row(
         "kind": kind,
         "n": n,
         "without": without,
+        "alone": 0,
         "r": float(found[0]),
         "rank_r": rank_r,
         "reliability": float(found[1]),
@@ -684,13 +770,14 @@ def _few(rows: list[dict[str, Any]]) -> list[str]:
                 f"{row['kind']}: {have} a {label} in both {where}; "
                 f"{FEWEST_FOR_SHARES} are needed for a correlation"
             )
-        elif row["without"]:
+        elif row["without"] - row["alone"]:
             share = row["without"] / (row["n"] + row["without"])
             more = ", which is too many to rely on it; see the rank correlation" if share > MANY else ""
-            have, are = ("has", "is") if row["without"] == 1 else ("have", "are")
+            lost = row["without"] - row["alone"]
+            have, are = ("has", "is") if lost == 1 else ("have", "are")
             finite = "finite " if row["parameter"] == SENSITIVITY else ""
             said.append(
-                f"{row['kind']}: {_people(row['without'])} {have} no {finite}estimate of "
+                f"{row['kind']}: {_people(lost)} {have} no {finite}estimate of "
                 f"{label_of(row['parameter'])} in one of the {where} and {are} left out{more}"
             )
     return said

@@ -3,8 +3,7 @@ r"""Which account of people's choices predicts them best, and what the best one 
 Every action model (:mod:`fidm.action_models`) is judged on choices it did not learn from, in two ways:
 
 - *by people*: what people share is learned from the other folds of people; the score is the log-likelihood
-of all
-  a person chose, averaged over the people that this lets expect;
+  of all a person chose, averaged over the people that this lets expect;
 - *by trials*: from the same population and the person's other trials, the choices of each fold of trials are
   predicted. This asks whether a parameter of a person is worth estimating.
 
@@ -43,8 +42,8 @@ from fidm.fit.action_fit import (
     tabulate,
 )
 from fidm.fit.common import plain_algebra, valid_level
-from fidm.model.action_models import ActionModel, Chosen, World, list_chosen
-from fidm.record import Record, plain
+from fidm.model.action_models import ActionModel, Made, World, list_chosen
+from fidm.record import Record, hash_values, plain
 from fidm.registry import ACTION_MODELS
 from fidm.stats import deal, redraws
 from fidm.tasks.model import TaskModel
@@ -248,7 +247,7 @@ def compare_models(
         say(model.name, number, len(asked) + 1)
         seen = tabulate(model, made[model.remembers], trial_fold, trial_folds)
         scores[model.name] = _held_out(seen, fold)
-        fits[model.name] = fitted(seen, people.ids, level, notes=stated(model, world))
+        fits[model.name] = fitted(seen, made[model.remembers], people.ids, level, notes=stated(model, world))
         notes += [f"{model.name}: {said}" for said in fits[model.name].notes]
     names = list(scores)
     by_people = np.stack([scores[name][0] for name in names])[:, plays]
@@ -272,7 +271,7 @@ def compare_models(
     settings = {
         "models": [model.to_dict() for model in asked], "folds": folds, "trial_folds": trial_folds,
         "bootstrap": bootstrap, "replicates": replicates, "together": together, "inferred": inferred,
-        "level": level,
+        "level": level, "groups": hash_values(groups_of(cohort, together)),
     }  # fmt: skip
     return ModelComparison(
         record=Record.of("compare-models", tasks.tasks, seed=seed, settings=settings, cohort=cohort),
@@ -299,7 +298,8 @@ def _usable(
     names = [model.name for model in models]
     if len(names) < 2 or len(set(names)) < len(names):
         raise FitError(
-            f"Two or more models of different names are needed to compare; given: {listed(names) or 'none'}."
+            "Two or more models of different names are needed to compare; "
+            f"given: {', '.join(names) or 'none'}."
         )
     return tuple(models), {}
 
@@ -312,7 +312,7 @@ def _deal_people(group: Integers, plays: NDArray[np.bool_], folds: int, seed: in
     return np.where(plays, fold, -1)
 
 
-def _deal_trials(made: Chosen, folds: int, seed: int) -> Integers:
+def _deal_trials(made: Made, folds: int, seed: int) -> Integers:
     """The fold of every trial, spread evenly within each person."""
     order = np.random.default_rng([seed, 1]).permutation(made.n_trials)
     order = order[np.argsort(made.owner[order], kind="stable")]

@@ -8,6 +8,7 @@ with the reason why.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.cohort import Cohort
-from fidm.errors import DataError, FitError
+from fidm.errors import DataError, FitError, meant
 from fidm.fit.effort_alone import EffortFit
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit
@@ -280,3 +281,95 @@ def groups_of(people: Cohort, together: str | None) -> NDArray[np.int64]:
     values = people.participants[together].cast(pl.String)
     names = [f"={value}" if value is not None else f"?{j}" for j, value in enumerate(values)]
     return np.unique(np.array(names), return_inverse=True)[1].astype(np.int64)
+
+
+PARTS = {"halves": 2, "thirds": 3, "quarters": 4, "fifths": 5, "tenths": 10}
+"""Rules that deal each person's episodes, in their order, to so many equal blocks."""
+
+MOST_BLOCKS = 50
+"""More blocks than this are refused: single trials tell too little of η."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Blocks:
+    """The blocks that episodes belong to, in order.
+
+    Parameters
+    ----------
+    of_episode : int array [E]
+        The block of each episode; -1 for none.
+    names : tuple of str
+        What they are called.
+    at : float array [K]
+        Where they lie: the numbers of a column of numbers, or else 0, 1, 2 …
+    unit : str
+        What one more of ``at`` is.
+    """
+
+    of_episode: Integers
+    names: tuple[str, ...]
+    at: Floats
+    unit: str
+
+    @classmethod
+    def of(cls, cohort: Cohort, by: str) -> Blocks:
+        """Return the blocks that a column of the episodes names, or a rule: "every 10", "thirds"."""
+        every = re.fullmatch(r"every[ -]?(\d+)(?:[ -]episodes)?", by)
+        if by in cohort.episodes.columns:
+            found = _named_blocks(cohort, by)
+        elif by in PARTS or (every and int(every[1])):
+            rank, n = episode_ranks(cohort)
+            block = rank // int(every[1]) if every else rank * PARTS[by] // np.maximum(n, 1)
+            names = tuple(str(k + 1) for k in range(int(block.max(initial=-1)) + 1))
+            found = cls(block, names, np.arange(len(names), dtype=np.float64), "block")
+        else:
+            columns = [name for name in cohort.episodes.columns if name not in ("episode", "task")]
+            rules = f"'every 10' (episodes), {', '.join(map(repr, PARTS))}"
+            has = (
+                f"Episodes have {', '.join(map(repr, columns))}."
+                if columns
+                else "Episodes have no columns of their own."
+            )
+            raise DataError(
+                f"{by!r} is neither a column of the episodes nor a rule. {has} Rules: {rules}. "
+                f"{meant([by], [*columns, *PARTS])}".rstrip()
+            )
+        if len(found.names) > MOST_BLOCKS:
+            raise DataError(
+                f"{by} makes {len(found.names):,} blocks; at most {MOST_BLOCKS} are possible. Put several "
+                "episodes into a block: 'every 10', 'fifths', or a column with fewer values."
+            )
+        return found
+
+
+def episode_ranks(cohort: Cohort) -> tuple[Integers, Integers]:
+    """Return the place of each episode among its person's, from 0, and how many these are, [E] each."""
+    sizes = np.diff(cohort.episode_offsets)
+    return np.arange(cohort.n_episodes) - np.repeat(cohort.episode_offsets[:-1], sizes), np.repeat(
+        sizes, sizes
+    )
+
+
+def _named_blocks(cohort: Cohort, by: str) -> Blocks:
+    """The blocks of a column: numbers and dates in their order, texts as they follow each other in people."""
+    column = cohort.episodes[by]
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+    as_number = column.cast(pl.Float64, strict=False) if column.dtype == pl.String else None
+    if as_number is not None and as_number.null_count() == column.null_count():
+        column = as_number
+    is_number = column.dtype.is_numeric()
+    if is_number or column.dtype.is_temporal():
+        values = column.drop_nulls().unique().sort().to_list()
+    else:
+        column = column.cast(pl.String)
+        rank, n = episode_ranks(cohort)
+        order = pl.DataFrame({"value": column, "place": rank / np.maximum(n - 1, 1)}).drop_nulls()
+        values = order.group_by("value").agg(pl.mean("place")).sort("place", "value")["value"].to_list()
+    block = pl.Series(values, dtype=column.dtype)
+    places = pl.DataFrame({"value": block}).with_row_index("block")
+    own = pl.DataFrame({"value": column}).join(places, on="value", how="left", maintain_order="left")
+    of_episode = own["block"].cast(pl.Int64).fill_null(-1).to_numpy()
+    at = np.array(values, dtype=np.float64) if is_number else np.arange(len(values), dtype=np.float64)
+    names = tuple(f"{value:g}" if is_number else str(value) for value in values)
+    return Blocks(of_episode, names, at, by if is_number else "block")

@@ -1,7 +1,8 @@
 r"""Any model of choice: everybody's parameters, with what people share learned from them.
 
 The likelihood of every trial is found on a coarse grid of a person's parameters x (on their free scale), and
-again on nodes of the person's own, where it is high, a fraction of a standard deviation apart. Everything
+again on nodes of the person's own, where the person may be, a fraction of a posterior standard deviation
+apart; what people share is roughly known from the coarse grid. Everything
 else is a sum over these nodes, each with the mass that what people share has in its cell. People are normal
 in each parameter,
 
@@ -21,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -34,17 +35,26 @@ from fidm.fit.common import plain_algebra, valid_level
 from fidm.fit.plausible import log_sd_prior, sample
 from fidm.fit.population import FEWEST_PEOPLE
 from fidm.fit.profile import FEW_ACTIONS, STATUSES
-from fidm.model.action_models import ActionModel, Chosen, Parameter, World, list_chosen
+from fidm.model.action_models import ActionModel, Made, Parameter, World, list_chosen
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import TaskSet
 from fidm.types import Floats, Integers, Progress
 
-DEEP = 12.0
-"""Nodes whose log-posterior under a wide prior lies lower than the best by more are left out."""
+if TYPE_CHECKING:
+    import arviz
 
-CLOSE = (0.15, 0.35, 0.7)
-"""How many standard deviations of what somebody's choices tell nodes lie apart: of one, two or more
-parameters."""
+DEEP = 12.0
+"""Nodes whose log-posterior lies lower than the best by more are left out."""
+
+CLOSE = (0.2, 0.5, 0.8)
+"""How many standard deviations of somebody's posterior nodes lie apart: of one, two or more parameters
+without levels."""
+
+WIDER = 2.0
+"""What people share is known roughly when nodes are laid out; it may be so many times wider."""
+
+ROUGHLY = 20
+"""The rounds in which it is found."""
 
 MOST_NODES = 2_000
 """How many nodes a person has at most; otherwise they lie farther apart."""
@@ -114,7 +124,7 @@ class Tabulated:
         )  # fmt: skip
 
 
-def tabulate(model: ActionModel, made: Chosen, fold: Integers, folds: int) -> Tabulated:
+def tabulate(model: ActionModel, made: Made, fold: Integers, folds: int) -> Tabulated:
     """Return everybody's likelihood on nodes; ``fold`` is that of each trial, [T]."""
     parameters = model.parameters(made.world)
     _check_parameters(model, parameters)
@@ -129,7 +139,8 @@ def tabulate(model: ActionModel, made: Chosen, fold: Integers, folds: int) -> Ta
         values = {one.name: one.value(one.nodes[i]) for one, i in zip(parameters, index, strict=True)}
         found = model.log_likelihoods(made, values)
         coarse[index] = np.bincount(made.owner, found, minlength=people)
-    parts = [_own_nodes(model, parameters, made, j, coarse[..., j]) for j in range(people)]
+    people_like = _expected(parameters, coarse.reshape(-1, people)[:, made.n > 0])
+    parts = [_own_nodes(model, parameters, made, j, coarse[..., j], people_like) for j in range(people)]
     x, low, high = (np.concatenate([part[k] for part in parts]) for k in range(3))
     held = np.zeros((folds, len(x)))
     offsets = offsets_of([len(part[0]) for part in parts])
@@ -152,12 +163,37 @@ def _check_parameters(model: ActionModel, parameters: Sequence[Parameter]) -> No
             raise FitError(f"The nodes of {one.name} in {model.name} must rise by equal steps.")
 
 
+def _expected(parameters: Sequence[Parameter], coarse: Floats) -> Floats:
+    """Roughly what people share: mean, sd, and an sd that is wide enough if this is wrong, [3, D].
+
+    Counted in coarse nodes, as everything that lays out nodes; ``coarse`` is everybody's log-likelihood on
+    the coarse grid, [N, P]. It decides where likelihoods are looked at, and nothing else.
+    """
+    size = np.array([one.spacing for one in parameters])
+    spread = np.array([one.spread for one in parameters]) / size
+    middle = np.array([(one.middle - one.nodes[0]) for one in parameters]) / size
+    places = np.indices([len(one.nodes) for one in parameters]).reshape(len(parameters), len(coarse))
+    mean, sd = middle, np.hypot(np.array([one.reach for one in parameters]) / size, 2 * spread)
+    for _ in range(ROUGHLY if coarse.size else 0):
+        log_prior = -0.5 * (((places.T - mean) / sd) ** 2).sum(axis=1)
+        weight = special.softmax(coarse + log_prior[:, None], axis=0).mean(axis=1)
+        mean = places @ weight
+        sd = np.maximum(np.sqrt(places**2 @ weight - mean**2), 0.25)
+    return np.stack([mean, sd, WIDER * np.hypot(sd, spread)])
+
+
 def _own_nodes(
-    model: ActionModel, parameters: Sequence[Parameter], made: Chosen, j: int, table: Floats
+    model: ActionModel,
+    parameters: Sequence[Parameter],
+    made: Made,
+    j: int,
+    table: Floats,
+    people_like: Floats,
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """One person's nodes [n, D], the ends of their cells, and the log-likelihoods of trials there, [T, n].
 
-    ``table`` [N₁, …, N_D] is the person's log-likelihood on the coarse grid, which says where to look.
+    ``table`` [N₁, …, N_D] is the person's log-likelihood on the coarse grid, which says where to look, as
+    does ``people_like`` [3, D], what people share roughly.
     """
     if not parameters or made.n[j] == 0:
         one = np.zeros((len(parameters), 1))
@@ -167,7 +203,7 @@ def _own_nodes(
     found, own = table.reshape(-1), made.person(j)
     before = [np.inf] * len(parameters)
     for _ in range(ROUNDS):
-        axes = _axes(parameters, places, found)
+        axes = _axes(parameters, places, _likely(people_like, places, found))
         places = np.stack([one.reshape(-1) for one in np.meshgrid(*axes, indexing="ij")])
         held = _exactly(model, parameters, own, places)
         found = held.sum(axis=0)
@@ -175,8 +211,7 @@ def _own_nodes(
         if all(step > 0.7 * earlier for step, earlier in zip(steps, before, strict=True)):
             break
         before = steps
-    wide = found + _wide(parameters, places)
-    kept = wide > wide.max() - DEEP
+    kept = (_likely(people_like, places, found) > -DEEP).any(axis=0)
     return *_cells(parameters, places[:, kept], axes), held[:, kept]
 
 
@@ -195,7 +230,7 @@ def _cells(
     return x, low, high
 
 
-def _exactly(model: ActionModel, parameters: Sequence[Parameter], own: Chosen, places: Floats) -> Floats:
+def _exactly(model: ActionModel, parameters: Sequence[Parameter], own: Made, places: Floats) -> Floats:
     """The log-likelihood of a person's trials at places [D, n] counted in coarse nodes, [T, n]."""
     n, size = places.shape[1], len(own.seen.pair)
     found = np.empty((n, own.n_trials))
@@ -211,36 +246,36 @@ def _exactly(model: ActionModel, parameters: Sequence[Parameter], own: Chosen, p
     return found.T
 
 
-def _wide(parameters: Sequence[Parameter], places: Floats) -> Floats:
-    """The logarithm of a wide prior at places counted in nodes, [n]."""
-    x = [one.nodes[0] + one.spacing * place for one, place in zip(parameters, places, strict=True)]
-    sds = [math.hypot(one.reach, 2 * one.spread) for one in parameters]
-    away = [(own - one.middle) / sd for own, one, sd in zip(x, parameters, sds, strict=True)]
-    return np.asarray(-0.5 * np.square(away).sum(axis=0))
+def _likely(people_like: Floats, places: Floats, log_likelihood: Floats) -> Floats:
+    """Log-posteriors at places [D, n], the best being 0, if people are as expected, and if wider, [2, n]."""
+    mean, *sds = people_like
+    away = np.stack([(((places.T - mean) / sd) ** 2).sum(axis=1) for sd in sds])
+    found = log_likelihood - 0.5 * away
+    return np.asarray(found - found.max(axis=1, keepdims=True))
 
 
-def _axes(parameters: Sequence[Parameter], places: Floats, log_likelihood: Floats) -> list[Floats]:
+def _axes(parameters: Sequence[Parameter], places: Floats, likely: Floats) -> list[Floats]:
     """Where a person's nodes should lie along each parameter, counted in coarse nodes.
 
-    ``places`` [D, n] is where the likelihood [n] is known.
+    ``places`` [D, n] is where the log-posteriors [2, n] are known.
     """
-    wide = log_likelihood + _wide(parameters, places)
-    weight = np.exp(wide - wide.max())
-    weight /= weight.sum()
-    inside = places[:, wide > wide.max() - DEEP]
-    close = CLOSE[min(len(parameters), len(CLOSE)) - 1]
+    weight = special.softmax(likely, axis=1)
+    inside = places[:, (likely > -DEEP).any(axis=0)]
+    continuous = sum(not one.is_discrete for one in parameters)
+    close = CLOSE[min(max(continuous, 1), len(CLOSE)) - 1]
     apart, steps = [], []
     for place in places:
         known = np.unique(place)
         apart.append(float(known[1] - known[0]) if len(known) > 1 else 1.0)
-        sd = math.sqrt(float(weight @ (place - weight @ place) ** 2))
+        sd = math.sqrt(float((weight @ place**2 - (weight @ place) ** 2).clip(0).min()))
         steps.append(close * max(sd, 0.3 * apart[-1]))
+    fewest = math.prod(len(one.nodes) if one.is_discrete else 2 for one in parameters)
     while True:
         axes = [
             _axis(one, float(used.min()) - more, float(used.max()) + more, step)
             for one, used, more, step in zip(parameters, inside, apart, steps, strict=True)
         ]
-        if math.prod(map(len, axes)) <= MOST_NODES:
+        if math.prod(map(len, axes)) <= max(MOST_NODES, fewest):
             return axes
         steps = [1.1 * step for step in steps]
 
@@ -257,7 +292,7 @@ def _axis(one: Parameter, first: float, last: float, step: float) -> Floats:
 # ---------------------------------------------------------------------- what people share
 
 
-class Learning:
+class Sharing:
     """The posterior of what people share: mean and log sd of every parameter, in turn."""
 
     def __init__(self, tabulated: Tabulated) -> None:
@@ -265,15 +300,19 @@ class Learning:
         self.parameters = tabulated.parameters
         self.base = tabulated.log_likelihood
         self.owner = np.repeat(np.arange(len(tabulated)), np.diff(tabulated.offsets))
-        # Along each parameter many nodes share their cell: its ends, and which one each node is in.
-        ends = np.stack([tabulated.low, tabulated.high])
-        self.cells = [np.unique(own, axis=1, return_inverse=True) for own in np.moveaxis(ends, 2, 0)]
+        # Along each parameter many nodes of a person share their cell: its ends, and which one each is in.
+        self.cells = [self._cells(k) for k in range(len(self.parameters))]
+
+    def _cells(self, k: int) -> tuple[Floats, Integers]:
+        """The ends of every cell along a parameter, [2, C], and which one each node is in, [T]."""
+        _, one, which = np.unique(self.owner + 1j * self.seen.x[:, k], return_index=True, return_inverse=True)
+        return np.stack([self.seen.low[one, k], self.seen.high[one, k]]), which.reshape(-1)
 
     def log_prior(self, free: Floats) -> Floats:
         """Return the logarithm of the mass of every node's cell under a population, [T]."""
         found = np.zeros(len(self.seen.x))
         for k, (_, which) in enumerate(self.cells):
-            found += self._mass(k, free)[0][which.reshape(-1)]
+            found += self._mass(k, free)[0][which]
         return found
 
     def _mass(self, k: int, free: Floats) -> tuple[Floats, Floats, Floats]:
@@ -290,7 +329,7 @@ class Learning:
         ``share`` is each node's share of its person's posterior, [T].
         """
         log_mass, *ends = self._mass(k, free)
-        weight = np.bincount(self.cells[k][1].reshape(-1), share, minlength=len(log_mass))
+        weight = np.bincount(self.cells[k][1], share, minlength=len(log_mass))
         used = weight > 0
         density = [weight[used] * np.exp(-0.5 * end[used] ** 2 - log_mass[used]) / ROOT for end in ends]
         low, high = (np.where(np.isfinite(end[used]), end[used], 0.0) for end in ends)
@@ -399,7 +438,7 @@ class Populations:
 
     def log_predictive(self, seen: Tabulated) -> Floats:
         """Return the log-likelihood of people who were not learned from, [P]."""
-        learning = Learning(seen)
+        learning = Sharing(seen)
         found = np.stack([learning.log_evidence(free) for free in self.points])
         return np.asarray(special.logsumexp(found, axis=0, b=self.weight[:, None]))
 
@@ -408,7 +447,7 @@ class Populations:
 
         0 where a person has no choice in a fold.
         """
-        learning, total = Learning(seen), seen.log_likelihood
+        learning, total = Sharing(seen), seen.log_likelihood
         log_weight = np.log(self.weight)[:, None]
         whole = special.logsumexp(
             log_weight + np.stack([learning.log_evidence(free) for free in self.points]), axis=0
@@ -421,7 +460,7 @@ class Populations:
 
     def posterior(self, seen: Tabulated) -> Floats:
         """Return each node's share of its person's posterior, averaged over plausible populations, [T]."""
-        learning = Learning(seen)
+        learning = Sharing(seen)
         found = np.zeros(len(seen.x))
         for free, weight in zip(self.points, self.weight, strict=True):
             found += weight * learning._sums(learning.log_prior(free) + learning.base)[1]
@@ -457,6 +496,8 @@ class ActionFit:
         Who they are.
     level : float
         The level of intervals.
+    made : Made
+        What they chose.
     notes : tuple of str
         What is to be known of it.
     """
@@ -470,6 +511,7 @@ class ActionFit:
     weight: Floats
     ids: pl.Series
     level: float
+    made: Made
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, parameter: str) -> Floats:
@@ -491,6 +533,41 @@ class ActionFit:
             one.name: np.asarray(one.value(self.seen.x[picked, k]))
             for k, one in enumerate(self.seen.parameters)
         }
+
+    def to_inference_data(self, *, draws: int = 1_000, seed: int) -> arviz.InferenceData:
+        """Return draws of everybody's parameters with the log-likelihood of every trial, for ArviZ.
+
+        ``arviz.loo`` of it is the leave-one-trial-out score by Pareto-smoothed importance sampling, given
+        what people share. :func:`fidm.compare_models` needs no such approximation: it integrates.
+
+        Parameters
+        ----------
+        draws : int
+            How many draws.
+        seed : int
+            The same seed gives the same draws.
+        """
+        try:
+            import arviz
+        except ModuleNotFoundError:
+            raise FitError("ArviZ is not installed. Install it: pip install 'fidm[arviz]'.") from None
+        drawn = self.draws(draws, np.random.default_rng([seed, 6]))
+        log_likelihood = np.empty((draws, self.made.n_trials))
+        for j in range(len(self.seen)):
+            if self.made.n[j]:
+                own = self.made.person(j)
+                size = len(own.seen.pair)
+                values = {name: np.repeat(value[:, j], size) for name, value in drawn.items()}
+                found = self.model.log_likelihoods(own.copies(draws), values)
+                log_likelihood[:, self.made.owner == j] = found.reshape(draws, -1)
+        trials = [f"{self.ids[int(j)]}/{k}" for k, j in enumerate(self.made.owner)]
+        found_data: arviz.InferenceData = arviz.from_dict(
+            posterior={name: value[None] for name, value in drawn.items()},
+            log_likelihood={"choices": log_likelihood[None]},
+            coords={"participant": self.ids.to_list(), "trial": trials},
+            dims={**{name: ["participant"] for name in drawn}, "choices": ["trial"]},
+        )
+        return found_data
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain values."""
@@ -558,7 +635,7 @@ def fit_action_model(
     require_people(made)
     seen = tabulate(model, made, np.zeros(made.n_trials, dtype=np.int64), 1)
     say(f"population: {model.name}", 1, 2)
-    return fitted(seen, cohort.ids, level, notes=stated(model, known))
+    return fitted(seen, made, cohort.ids, level, notes=stated(model, known))
 
 
 def require_usable(model: ActionModel, tasks: TaskSet) -> None:
@@ -572,7 +649,7 @@ def require_usable(model: ActionModel, tasks: TaskSet) -> None:
         raise FitError(f"The action model {model.name} cannot be used: {why}")
 
 
-def require_people(made: Chosen) -> None:
+def require_people(made: Made) -> None:
     """Raise where too few people chose anything."""
     people = int((made.n > 0).sum())
     if people < FEWEST_PEOPLE:
@@ -590,10 +667,12 @@ def stated(model: ActionModel, world: World) -> tuple[str, ...]:
 
 def learn_shared(seen: Tabulated) -> Populations:
     """Return what these people share, as far as they tell."""
-    return Learning(seen).populations()
+    return Sharing(seen).populations()
 
 
-def fitted(seen: Tabulated, ids: pl.Series, level: float, *, notes: tuple[str, ...] = ()) -> ActionFit:
+def fitted(
+    seen: Tabulated, made: Made, ids: pl.Series, level: float, *, notes: tuple[str, ...] = ()
+) -> ActionFit:
     """Learn what people share, and estimate everybody."""
     shared = learn_shared(seen)
     weight = shared.posterior(seen)
@@ -601,12 +680,13 @@ def fitted(seen: Tabulated, ids: pl.Series, level: float, *, notes: tuple[str, .
         model=seen.model,
         table=_people_table(seen, shared, weight, ids, level),
         population=_population_table(seen.parameters, shared),
-        log_likelihood=float(Learning(seen).log_evidence(shared.mode).sum()),
+        log_likelihood=float(Sharing(seen).log_evidence(shared.mode).sum()),
         seen=seen,
         shared=shared,
         weight=weight,
         ids=ids,
         level=level,
+        made=made,
         notes=notes,
     )
 

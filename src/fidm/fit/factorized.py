@@ -319,6 +319,8 @@ class Model:
             return self.channels, ()
         paper, columns = paper_channels(), cohort.segments.columns
         found = tuple(channel for channel in paper if channel.column in columns)
+        if not cohort.n_segments:  # nothing was said, so nothing is missing
+            return found, ()
         return found, tuple(channel.name for channel in paper if channel.column not in columns)
 
     def _lay_out(

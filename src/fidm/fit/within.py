@@ -15,7 +15,8 @@ placed at its mode and then at its mean, scaled to its covariance. Its gradient 
 of the complete-data gradient (Fisher's identity). The hyperpriors of both sds are those of
 :mod:`fidm.fit.plausible`; the correlation of a and b has a density proportional to 1 − r².
 
-With one contrast people may change differently, unless the likelihood is no higher for it; then, and with
+With one contrast, or along a line that is given (the order of the blocks, where each has a mean of its own),
+people may change differently, unless the likelihood is no higher for it; then, and with
 several contrasts, b = 0. Leaving b out whenever it is not clearly there would be wrong: where people change
 differently and did less in one condition, γ of log η is then biased, and its intervals hold it too seldom.
 That people differ in their change is only *said* where it is clear (:data:`CLEARLY`). Standard errors are
@@ -28,7 +29,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -114,6 +115,16 @@ class Changed(Regressed):
     n_paired : int
         How many people were observed under several conditions; as of paired differences, the degrees of
         freedom of tests are these less the number of changes.
+    fixed, fixed_covariance : float array [F], [F, F]
+        The numbers that are the same for all: the mean in the middle of the conditions, the changes times
+        ``scale`` [C], and what else a channel needs; and their covariance.
+    middle : float array [C]
+        The conditions' mean.
+    own, own_covariance : float array [P, 2] and [P, 2, 2], or None
+        Everybody's level in the middle and their change times ``scale``, m + a and γ + b, under the best
+        model with b, and what is not known of them; None with several contrasts.
+    lapse : float
+        The lapse rate, of log η.
     """
 
     slope_sd: float = 0.0
@@ -121,11 +132,36 @@ class Changed(Regressed):
     correlation: float = math.nan
     gain: float = math.nan
     n_paired: int = 0
+    fixed: Floats = field(default_factory=lambda: np.zeros(0))
+    fixed_covariance: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    middle: Floats = field(default_factory=lambda: np.zeros(0))
+    scale: Floats = field(default_factory=lambda: np.zeros(0))
+    own: Floats | None = None
+    own_covariance: Floats | None = None
+    lapse: float = math.nan
 
     @property
     def differs(self) -> bool:
         """Whether people clearly differ in their change."""
         return self.gain > CLEARLY
+
+    def means(self, known: Floats) -> tuple[Floats, Floats]:
+        """Return the mean of log η under conditions [K, C], and their standard errors."""
+        weights = np.column_stack([np.ones(len(known)), (known - self.middle) / self.scale])
+        some = slice(0, weights.shape[1])
+        variance = np.einsum("kc,cd,kd->k", weights, self.fixed_covariance[some, some], weights)
+        return weights @ self.fixed[some], np.sqrt(variance)
+
+    def lines(self, person: Integers, known: Floats) -> tuple[Floats, Floats]:
+        """Return log η on people's own lines at one contrast's values [K], and its standard errors.
+
+        ``person`` [K] counts those who were observed, in their order.
+        """
+        assert self.own is not None  # noqa: S101
+        assert self.own_covariance is not None  # noqa: S101
+        at = np.column_stack([np.ones(len(known)), (known - self.middle[0]) / self.scale[0]])
+        variance = np.einsum("ki,kij,kj->k", at, self.own_covariance[person], at)
+        return (self.own[person] * at).sum(axis=1), np.sqrt(variance)
 
     def together(self) -> float:
         """Return the p-value of all changes together: Hotelling's test with the errors by person."""
@@ -136,7 +172,14 @@ class Changed(Regressed):
 
 
 def sensitivity_within(
-    choices: Choices, owner: Integers, known: Floats, *, lapse: float | None = 0.0, workers: int = 1
+    choices: Choices,
+    owner: Integers,
+    known: Floats,
+    *,
+    line: Floats | None = None,
+    by_people: bool = False,
+    lapse: float | None = 0.0,
+    workers: int = 1,
 ) -> Changed:
     """Learn how log η changes within people.
 
@@ -148,20 +191,25 @@ def sensitivity_within(
         The person each episode belongs to; episodes of a person stand side by side.
     known : float array [U, C]
         Its condition: a number, or one indicator per condition but the reference.
+    line : float array [U], optional
+        Along what people may change differently, where there are several contrasts.
+    by_people : bool
+        Whether standard errors are those of the sandwich alone. Along several blocks of similar size it holds
+        its level, and the model's own, which the hyperpriors of the sds widen, are too large.
     lapse : float or None
         The lapse rate; None estimates it, with episodes as people.
     workers : int
         Threads; changes no number.
     """
     told = np.diff(choices.person_offsets) > 0
-    people = _People.of(owner[told], known[told])
+    people = _People.of(owner[told], known[told], None if line is None else line[told])
     some = thinned(choices.take(told), MOST_CHOICES)
     learned, rate = learn_slopes(replace(some, known=people.z), lapse=lapse, workers=workers)
     first, width = learned.best, people.z.shape[1]
     units = _Choosing.of(some, people.z, rate, workers)
-    search = _Search(SENSITIVITY, units, people, plausible.SENSITIVITY_SCALE)
+    search = _Search(SENSITIVITY, units, people, plausible.SENSITIVITY_SCALE, by_people)
     begin = np.array([first[0], *first[len(first) - width :]])
-    found = search.changed(begin, float(first[1]), slice(1, 1 + width))
+    found = replace(search.changed(begin, float(first[1]), slice(1, 1 + width)), lapse=rate)
     if len(first) == 2 + width:
         return found
     said = "some people may choose at random, which changes within people do not allow for."
@@ -207,10 +255,12 @@ class _People:
     offsets: Integers
     z: Floats
     scale: Floats
+    middle: Floats
     n_paired: int
+    line: Floats | None  # what b multiplies, [U], centred and divided by its range as z; None where b is 0
 
     @classmethod
-    def of(cls, owner: Integers, known: Floats) -> _People:
+    def of(cls, owner: Integers, known: Floats, line: Floats | None = None) -> _People:
         """Lay out the units that tell anything; conditions are divided by their range."""
         begins = np.flatnonzero(np.diff(owner, prepend=-1))
         if len(np.unique(owner)) < len(begins):
@@ -226,14 +276,20 @@ class _People:
             )
         scale = np.ptp(known, axis=0)
         middle = np.array([math.fsum(column) / len(column) for column in known.T])
-        return cls(offsets, (known - middle) / scale, scale, int(paired.any(axis=0).sum()))
+        z = (known - middle) / scale
+        if line is not None:
+            line = (line - math.fsum(line) / len(line)) / np.ptp(line)
+        elif z.shape[1] == 1:
+            line = z[:, 0]
+        return cls(offsets, z, scale, middle, int(paired.any(axis=0).sum()), line)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def own(self, width: int) -> Floats:
         """What each unit takes of (a, b), [U, D]."""
-        return np.column_stack([np.ones(len(self.z)), self.z])[:, :width]
+        ones = np.ones((len(self.z), 1))
+        return ones if width == 1 or self.line is None else np.column_stack([ones, self.line])
 
     def sums(self, values: Floats) -> Floats:
         """Sum over the units of each person, along the first axis."""
@@ -408,11 +464,17 @@ class _Observing:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Posterior:
-    """Everybody's log marginal likelihood [P], its slopes [P, F], and the posterior sd of a [P]."""
+    """Everybody's log marginal likelihood [P], its slopes [P, F], and mean and covariance of (a, b)."""
 
     value: Floats
     slopes: Floats
-    sd: Floats
+    mean: Floats  # [P, D]
+    covariance: Floats  # [P, D, D]
+
+    @property
+    def sd(self) -> Floats:
+        """The posterior sd of a, [P]."""
+        return np.sqrt(self.covariance[:, 0, 0])
 
 
 def _integrated(units: _Units, people: _People, free: Floats, width: int) -> _Posterior:
@@ -452,7 +514,8 @@ def _integrated(units: _Units, people: _People, free: Floats, width: int) -> _Po
     return _Posterior(
         top + np.log(total * volume),
         np.column_stack([slopes, _spread_slopes(second, r)]),
-        np.sqrt(covariance[:, 0, 0]),
+        mean,
+        covariance,
     )
 
 
@@ -521,10 +584,11 @@ class _Best:
     def log_likelihood(self) -> float:
         return math.fsum(self.posterior.value)
 
-    def covariance(self, factor: float) -> Floats:
-        """A factor times the sandwich by person, or the model's own covariance where that is larger."""
+    def covariance(self, factor: float, *, by_people: bool) -> Floats:
+        """A factor times the sandwich by person, or else the model's own covariance where that is larger."""
         bread = np.asarray(linalg.pinv(self.curvature), dtype=np.float64)
-        return no_less(factor * bread @ outer_product(self.posterior.slopes) @ bread.T, -bread)
+        sandwich = factor * bread @ outer_product(self.posterior.slopes) @ bread.T
+        return sandwich if by_people else no_less(sandwich, -bread)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -535,21 +599,26 @@ class _Search:
     units: _Units
     people: _People
     scale: float
+    by_people: bool = False
 
     def changed(self, fixed: Floats, log_sd: float, own: slice) -> Changed:
         """Return the changes, which stand at ``own`` among the fixed numbers; the search begins at these."""
         log_sd = min(max(log_sd, math.log(SMALLEST_SD) + 1), math.log(LARGEST_SD) - 1)
         best, width, gain = self.maximise(np.append(fixed, log_sd), 1), 1, math.nan
-        if own.stop - own.start == 1:
+        wider = None
+        if self.people.line is not None:
             wider = self.maximise(np.array([*best.free, math.log(FIRST_SD), 0.0]), 2)
             gain = 2 * (wider.log_likelihood - best.log_likelihood)
             best, width = (wider, 2) if gain > 0 else (best, 1)
         fixed, sd, r = _parts(best.free, width)
-        paired = self.people.n_paired
-        covariance = best.covariance(paired / (paired - (own.stop - own.start)))
-        errors, scale = np.sqrt(np.diag(covariance)), self.people.scale
+        paired, scale = self.people.n_paired, self.people.scale
+        spent = 1 if self.people.line is not None else len(scale)
+        fixed_too = 1 if self.by_people else 0  # the mean is learned, too
+        covariance = best.covariance(paired / (paired - spent - fixed_too), by_people=self.by_people)
+        errors = np.sqrt(np.diag(covariance))
         log_sd_se = float(errors[len(fixed)])
         low = sd[0] * math.exp(-1.96 * log_sd_se)
+        lines = self.own_lines(wider, own.start, covariance)
         return Changed(
             self.parameter,
             fixed[own] / scale,
@@ -560,13 +629,36 @@ class _Search:
             best.log_likelihood,
             len(self.people),
             len(best.free),
-            float(max(paired - len(scale), 1)),
+            float(max(paired - spent, 1)),
             slope_sd=float(sd[1] / scale[0]) if width == 2 else 0.0,
             log_slope_sd_se=float(errors[len(fixed) + 1]) if width == 2 else math.nan,
             correlation=r if width == 2 else math.nan,
             gain=gain,
             n_paired=paired,
+            fixed=fixed,
+            fixed_covariance=covariance[: len(fixed), : len(fixed)],
+            middle=self.people.middle,
+            scale=scale,
+            own=lines[0],
+            own_covariance=lines[1],
         )
+
+    def own_lines(
+        self, best: _Best | None, place: int, covariance: Floats
+    ) -> tuple[Floats, Floats] | tuple[None, None]:
+        """Everybody's level and change, with a covariance that holds doubt about their means, too.
+
+        A person of whom little is known is as everybody: what moves the mean of all moves theirs by V Σ⁻¹,
+        where V is the posterior covariance of (a, b) and Σ that of the population.
+        """
+        if best is None or len(self.people.scale) > 1:
+            return None, None
+        fixed, sd, r = _parts(best.free, 2)
+        shared, some = covariance[np.ix_([0, place], [0, place])], best.posterior
+        pull = linalg.inv(np.array([[1.0, r], [r, 1.0]]) * np.outer(sd, sd))
+        drawn = some.covariance @ pull
+        total = some.covariance + drawn @ shared @ np.swapaxes(drawn, 1, 2)
+        return fixed[[0, place]] + some.mean, total
 
     def gradients(self, width: int) -> Gradients:
         """Everybody's log marginal likelihood and its slopes, as a function of the free numbers."""

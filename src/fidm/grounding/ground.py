@@ -295,23 +295,26 @@ def ground(
     for language in sorted(set(spoken)):
         reader.vocabulary(language)
     say = on_progress or (lambda doing, done, of: None)
-    dialogs: list[GroundedDialog] = []
+    found: list[tuple[GroundedDialog, Path]] = []
 
     about = getattr(grounder, "about", None)
 
-    def one(item: Transcript) -> GroundedDialog:
-        return ground_dialog(item, grounder if about is None else about(item.participant), reader)
+    def one(item: Transcript) -> tuple[GroundedDialog, Path]:
+        dialog = ground_dialog(item, grounder if about is None else about(item.participant), reader)
+        path = follow_path(dialog, terrain, chosen.weighing)
+        return replace(dialog, places=None), path  # where the figure may stand is large, and used by now
 
     say("grounding", 0, len(items))
     if workers <= 1:
         for item in items:
-            dialogs.append(one(item))
-            say("grounding", len(dialogs), len(items))
+            found.append(one(item))
+            say("grounding", len(found), len(items))
     else:
         with ThreadPoolExecutor(workers) as pool:
-            for dialog in pool.map(one, items):
-                dialogs.append(dialog)
-                say("grounding", len(dialogs), len(items))
+            for made in pool.map(one, items):
+                found.append(made)
+                say("grounding", len(found), len(items))
+    dialogs, paths = [dialog for dialog, _ in found], [path for _, path in found]
     if is_mixed:
         dialogs = [
             dialog if shows_pauses(dialog.transcript.format) else dialog.without_pauses()
@@ -330,7 +333,7 @@ def ground(
         "language": chosen.language,
         "context_turns": chosen.context_turns,
     }
-    return assemble(dialogs, terrain, chosen, provenance)
+    return assemble(dialogs, terrain, chosen, provenance, paths=paths)
 
 
 def check_letters(items: Sequence[Transcript], language: str = "") -> None:
@@ -366,13 +369,20 @@ def _digest(items: Sequence[Transcript]) -> str:
 
 
 def assemble(
-    dialogs: Sequence[GroundedDialog], terrain: Terrain, settings: Settings, provenance: Mapping[str, Any]
+    dialogs: Sequence[GroundedDialog],
+    terrain: Terrain,
+    settings: Settings,
+    provenance: Mapping[str, Any],
+    *,
+    paths: Sequence[Path] | None = None,
 ) -> Grounded:
-    """Put grounded dialogs together: the cohort, the tables, the checks."""
+    """Put grounded dialogs together: the cohort, the tables, the checks; ``paths`` if they are known."""
+    if paths is None:
+        paths = [follow_path(dialog, terrain, settings.weighing) for dialog in dialogs]
     order = list(dict.fromkeys(dialog.transcript.participant for dialog in dialogs))
     place = {name: i for i, name in enumerate(order)}
-    dialogs = sorted(dialogs, key=lambda dialog: place[dialog.transcript.participant])
-    paths = [follow_path(dialog, terrain, settings.weighing) for dialog in dialogs]
+    both = sorted(zip(dialogs, paths, strict=True), key=lambda one: place[one[0].transcript.participant])
+    dialogs, paths = [dialog for dialog, _ in both], [path for _, path in both]
     cohort = _cohort(dialogs, paths, terrain.task.name, provenance)
     return Grounded(
         cohort=cohort,
@@ -380,7 +390,7 @@ def assemble(
         moves=_move_table(dialogs, paths, terrain),
         checks=trace_checks(terrain.task, cohort, dialogs),
         provenance=provenance,
-        dialogs=tuple(replace(dialog, places=None) for dialog in dialogs),  # it is large, and used by now
+        dialogs=tuple(replace(dialog, places=None) for dialog in dialogs),
         terrain=terrain,
         settings=settings,
     )

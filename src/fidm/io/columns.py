@@ -120,12 +120,21 @@ def named_codes(
     book = pl.DataFrame(
         codes, schema={"_task": pl.String, "_name": pl.String, "_code": pl.Int64}, orient="row"
     )
+    twice = book.filter(pl.struct("_task", "_name").is_duplicated()).unique(["_task", "_name"])
+    book = book.unique(["_task", "_name"], keep="none", maintain_order=True)
     named = table.with_columns(_name=text).join(
         book, on=["_task", "_name"], how="left", maintain_order="left"
     )
     named = named.with_columns(pl.coalesce("_code", as_number).alias(column))
     lost = pl.col(column).is_null() & pl.col("_name").is_not_null()
-    _say_unknown_names(found, source, named.filter(lost), column, book)
+    if twice.height:
+        same = named.join(twice.select("_task", "_name"), on=["_task", "_name"], how="semi")
+        what = f"Several {'actions' if column == 'action' else 'states'} of the task have this name."
+        say(found, source, same, pl.col(column).is_null(), what, "Give their numbers, or other names.")
+        named_once = named.join(twice.select("_task", "_name"), on=["_task", "_name"], how="anti")
+        _say_unknown_names(found, source, named_once.filter(lost), column, book)
+    else:
+        _say_unknown_names(found, source, named.filter(lost), column, book)
     return named.drop("_name", "_code")
 
 

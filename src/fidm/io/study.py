@@ -33,7 +33,8 @@ from fidm.io.columns import COLUMN as EXCLUDED
 from fidm.io.columns import excluded_people, natural, refusal, without
 from fidm.io.sheets import SUFFIXES, read_table, table_columns
 from fidm.io.tables import Tasks, build, tables_of
-from fidm.tasks.compile import load_task
+from fidm.tasks.compile import load_task, load_tasks
+from fidm.tasks.kept import require_keepable, save_tasks, split_name
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
 from fidm.tasks.stack import TaskSet
@@ -47,6 +48,9 @@ GIVEN = ("participants", "episodes")
 
 GROUNDED = "grounding/provenance.json"
 """The file that says that the tables were made from dialogs."""
+
+KEPT = "tasks/tasks.parquet"
+"""The file in which tasks are kept that are given as such and not as files."""
 
 PEOPLE_PER_PART = 50_000
 
@@ -74,7 +78,11 @@ def read_cohort(
 
 
 def write_cohort(
-    cohort: Cohort, folder: str | Path, *, tasks: Sequence[str | Path] = (), overwrite: bool = False
+    cohort: Cohort,
+    folder: str | Path,
+    *,
+    tasks: Sequence[str | Path | TaskModel] = (),
+    overwrite: bool = False,
 ) -> None:
     """Write a cohort as a study folder of Parquet files; whole or not at all.
 
@@ -84,8 +92,9 @@ def write_cohort(
         What to write.
     folder : path
         Where to; must not exist, or be empty, unless ``overwrite`` is set.
-    tasks : sequence of str or path
-        Names of built-in tasks or paths of task files. Files are copied into the study.
+    tasks : sequence of str, path or TaskModel
+        Names of built-in tasks, paths of task files, or tasks made from arrays, pairs or code. Files are
+        copied into the study; tasks are kept in ``tasks/tasks.parquet`` (:func:`fidm.save_tasks`).
     overwrite : bool
         Replace the tables of an existing study; other files in the folder stay.
     """
@@ -139,10 +148,12 @@ class Study:
 
     def load_tasks(self) -> tuple[TaskModel, ...]:
         """Return the tasks that ``study.toml`` names."""
-        found = []
-        for name in self.task_names:
-            found.append(load_task(name if name in builtin_tasks() else self.folder / name))
-        return tuple(found)
+        known = builtin_tasks()
+        return tuple(
+            task
+            for name in self.task_names
+            for task in load_tasks(name if name in known else self.folder / name)
+        )
 
     def participants(self) -> pl.DataFrame:
         """Return who takes part in the study, all parts together; those who are excluded do not."""
@@ -350,24 +361,39 @@ class StudyWriter:
         self,
         folder: str | Path,
         *,
-        tasks: Sequence[str | Path] = (),
+        tasks: Sequence[str | Path | TaskModel] = (),
         overwrite: bool = False,
         gone: Sequence[str] = (),
         kept: Sequence[str] = (),
     ) -> None:
         self.folder = Path(folder)
         self.overwrite, self.gone, self.kept = overwrite, tuple(gone), tuple(kept)
-        odd = [task for task in tasks if not isinstance(task, str | Path)]
-        if odd or isinstance(tasks, str):
-            raise DataError("tasks must be a list of built-in names or of paths of task files.")
-        self._tasks = [str(task) if str(task) in builtin_tasks() else Path(task) for task in tasks]
+        is_one = isinstance(tasks, str | TaskModel)
+        if is_one or not all(isinstance(task, str | Path | TaskModel) for task in tasks):
+            raise DataError(
+                "tasks must be a list of built-in names, of paths of task files, or of TaskModels."
+            )
+        tasks = [
+            load_task(task) if not isinstance(task, TaskModel) and split_name(task)[1] else task
+            for task in tasks
+        ]
+        self._made = [task for task in tasks if isinstance(task, TaskModel)]
+        if self._made:
+            require_keepable(TaskSet.of(self._made).tasks, source=str(self.folder))
+        known = builtin_tasks()
+        self._tasks = [
+            KEPT if isinstance(task, TaskModel) else str(task) if str(task) in known else Path(task)
+            for task in tasks
+        ]
         lost = [task for task in self._tasks if isinstance(task, Path) and not task.is_file()]
         files = [task.name for task in self._tasks if isinstance(task, Path)]
+        files += [Path(KEPT).name] if self._made else []
         if len(set(files)) < len(files):
             raise DataError("Two task files have the same name, so one would replace the other. Rename one.")
         if lost:
-            known = ", ".join(builtin_tasks())
-            raise DataError(f"There is no task file {str(lost[0])!r}, and no such built-in task ({known}).")
+            raise DataError(
+                f"There is no task file {str(lost[0])!r}, and no such built-in task ({', '.join(known)})."
+            )
         self._n_parts = 0
         self._place: Path | None = None
 
@@ -417,6 +443,9 @@ class StudyWriter:
                 names.append(f"tasks/{task.name}")
             else:
                 names.append(task)
+        if self._made:
+            save_tasks(place / KEPT, self._made)
+        names = list(dict.fromkeys(names))
         listed = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
         manifest = read_manifest(self.folder)
         if names and manifest.tasks == tuple(names):  # with the comments and the table of participants in it

@@ -3,7 +3,8 @@
 The tables, their columns and their meaning are documented in ``docs/reference/study-format.md``:
 
 - ``participants``: ``participant``, any covariates, and optionally ``excluded`` (a reason: left out);
-- ``episodes``: ``participant``, ``episode``, ``task`` and optionally ``end_state``;
+- ``episodes``: ``participant``, ``episode``, ``task`` (may be left out where there is one) and optionally
+  ``end_state`` and what is known of an episode: its block, condition, date;
 - ``steps``: ``participant``, ``episode``, ``step``, ``state``, ``action``, and optionally ``weight``,
   ``segment``, ``inferred``;
 - ``segments``: ``participant``, ``episode``, ``segment``, ``n_moves``, observations and design columns.
@@ -89,7 +90,8 @@ def make_cohort(
         Who they are; made from the steps if left out. Whoever has a reason in the column ``excluded`` is
         left out with all their rows.
     episodes : DataFrame, optional
-        Which task each episode belongs to; may be left out where there is one task.
+        Which task each episode belongs to, and any columns about it, such as its block; may be left out where
+        there is one task.
     segments : DataFrame, optional
         What they said; may be left out where choices alone are studied.
     tasks : TaskModel, or several, optional
@@ -268,6 +270,9 @@ def _episodes(
     tables: Mapping[str, pl.DataFrame], people: pl.DataFrame, tasks: TaskSet | None, found: list[pl.DataFrame]
 ) -> pl.DataFrame:
     given = tables.get("episodes")
+    one = tasks is None or len(tasks.tasks) == 1
+    if given is not None and "task" not in given.columns and one:
+        given = given.with_columns(task=pl.lit(UNNAMED if tasks is None else tasks.names[0]))
     if given is None:
         if tasks is not None and len(tasks.tasks) > 1:
             raise DataError(

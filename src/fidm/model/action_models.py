@@ -4,21 +4,19 @@ An *action model* gives the probability of every legal action in a state to a pe
 The paper's is softmax(η·Q). Its rivals explain the same low η otherwise: somebody plans few steps ahead,
 values the present, repeats what they did, goes for one goal at a time, or does not attend.
 
-================  =====================================  =====================================================
-kind              parameters of a person                 what they choose by
-================  =====================================  =====================================================
-``softmax``       η                                      η·Q, the soft values of the task
-``lapse``         η, rate                                the same, but at random at this rate
-``stickiness``    η, repeat (and step back)              η·Q, plus a bonus for the action they did last, and
-for
-                                                         going back to where they came from
-``discounting``   η, γ                                   η·Q of the task with a discount of their own
-``depth``         η, steps                               η·Q, values backed up over so many steps only
-``goal``          η                                      η·Q of one goal at a time: the nearest, or one they
-chose ``believes``      η                                      η·Q of another task than the one they act in
-``random``        none                                   nothing: all legal actions are as probable
-``mixture``       those of two models, share             at each choice, one model or the other
-================  =====================================  =====================================================
+===============  ==========================  ==========================================================
+kind             parameters of a person      what they choose by
+===============  ==========================  ==========================================================
+``softmax``      η                           η·Q, the soft values of the task
+``lapse``        η, rate                     the same, but at random at this rate
+``stickiness``   η, repeat, step back        η·Q, a bonus for what they did last or for going back
+``discounting``  η, γ                        η·Q of the task with a discount of their own
+``depth``        η, steps                    η·Q, values backed up over so many steps only
+``goal``         η                           η·Q of one goal at a time, the nearest or one they chose
+``believes``     η                           η·Q of another task than the one they act in
+``random``       none                        nothing: all legal actions are as probable
+``mixture``      those of two models, share  at each choice, one model or the other
+===============  ==========================  ==========================================================
 
 A model of one's own is one small class below :class:`ActionModel`; :func:`fidm.testing.check_action_model`
 tests it. Parameters live on a *free scale* from −∞ to ∞ (log η, the logit of a rate, −log(1 − γ)), on which
@@ -42,12 +40,12 @@ from scipy.sparse import csgraph
 from fidm.cohort import Cohort, offsets_of
 from fidm.errors import FitError, TaskError, one_of
 from fidm.model.action import effective_weight, sensitivity_grid
-from fidm.tasks.beliefs import Believes, name_beliefs, own_values, seen_values
+from fidm.tasks.beliefs import Believes, describe, name_beliefs, own_values, seen_values
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import rows_at
 from fidm.tasks.solve import backup_pairs, soft_maximum, solve
 from fidm.tasks.stack import TaskSet, follow
-from fidm.types import Flags, Floats, Integers
+from fidm.types import Flags, Floats, Integers, Values
 
 Scale = Literal["log", "logit", "discount", "plain", "levels"]
 """How the value of a parameter follows from its free number x: eˣ, 1/(1 + e⁻ˣ), 1 − e⁻ˣ, x; or x is the
@@ -201,6 +199,17 @@ class World:
         return np.concatenate(found)
 
     @cached_property
+    def achieves(self) -> Flags:
+        """Whether every stacked pair achieves a goal, [K]."""
+        return np.concatenate([task.goal for task in self.tasks.tasks]) >= 0
+
+    @cached_property
+    def goes_on(self) -> Integers:
+        """Where an episode goes on from every stacked row, phases opened as the task does, [rows]."""
+        parts = zip(self.tasks.tasks, self.tasks.state_base.tolist(), strict=True)
+        return np.concatenate([base + task.handover.astype(np.int64) for task, base in parts])
+
+    @cached_property
     def leads_to(self) -> Integers:
         """The most probable row that every stacked pair leads to, phases opened as the task does, [K]."""
         found = []
@@ -209,8 +218,8 @@ class World:
             if not task.is_deterministic:
                 pair = np.repeat(np.arange(task.n_pairs), np.diff(task.successor_offsets))
                 best = np.lexsort((-task.probability, pair))[best]
-            found.append(base + task.handover[task.successor[best]])
-        return np.concatenate(found)
+            found.append(base + task.successor[best].astype(np.int64))
+        return np.asarray(self.goes_on[np.concatenate(found)])
 
     def led(self, pair: Integers, rng: np.random.Generator) -> Integers:
         """Return the rows that stacked pairs lead to, drawn where there are several, [n]."""
@@ -224,8 +233,8 @@ class World:
             up_to = np.cumsum(model.probability[links])
             draws = np.concatenate([[0.0], up_to])[begins[:-1]] + rng.random(len(here))
             place = np.minimum(np.searchsorted(up_to, draws, side="right"), begins[1:] - 1)
-            found[here] = self.tasks.state_base[number] + model.handover[model.successor[links[place]]]
-        return found
+            found[here] = self.tasks.state_base[number] + model.successor[links[place]]
+        return self.goes_on[found]
 
     def situations(self, row: Integers, action: Integers, came_from: Integers) -> Situations:
         """Lay out situations: the row, the action before, and the row in which that was taken, [D] each."""
@@ -243,7 +252,7 @@ class World:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
+class Made:
     """What people chose, in as few different situations as there are.
 
     A *trial* is what is held out together: an episode, or a quarter of somebody's steps who has only one.
@@ -271,7 +280,7 @@ class Chosen:
         found = np.bincount(self.trial, self.weight * log_p[self.which], minlength=self.n_trials)
         return np.asarray(found, dtype=np.float64)
 
-    def person(self, j: int) -> Chosen:
+    def person(self, j: int) -> Made:
         """Return the choices of one person."""
         trials = np.flatnonzero(self.owner == j)
         own = np.flatnonzero((self.trial >= trials[0]) & (self.trial <= trials[-1]))
@@ -287,7 +296,7 @@ class Chosen:
             stretch=np.unique(self.stretch[own], return_inverse=True)[1].reshape(-1),
         )  # fmt: skip
 
-    def copies(self, n: int) -> Chosen:
+    def copies(self, n: int) -> Made:
         """Return the same choices n times, one after the other, as if so many people had made them."""
 
         def shifted(values: Integers, by: int) -> Integers:
@@ -313,7 +322,7 @@ PARTS = 4
 """Into how many parts the only episode of somebody is cut."""
 
 
-def list_chosen(world: World, cohort: Cohort, *, inferred: float = 0.0, remembers: bool = True) -> Chosen:
+def list_chosen(world: World, cohort: Cohort, *, inferred: float = 0.0, remembers: bool = True) -> Made:
     """Lay out the choices of a cohort that follow the rules and count.
 
     ``remembers`` says whether situations differ by what was done before; where no model asks for it, there
@@ -342,7 +351,7 @@ def list_chosen(world: World, cohort: Cohort, *, inferred: float = 0.0, remember
     trial, owner = _trials(episode, owner_of, len(cohort))
     n = np.bincount(owner_of, minlength=len(cohort))
     stretch = _stretches(world, followed.pair, step, episode)
-    return Chosen(world, seen, options, owner, n, which.reshape(-1), trial, stretch, weight)
+    return Made(world, seen, options, owner, n, which.reshape(-1), trial, stretch, weight)
 
 
 def _trials(episode: Integers, owner: Integers, people: int) -> tuple[Integers, Integers]:
@@ -358,8 +367,7 @@ def _trials(episode: Integers, owner: Integers, people: int) -> tuple[Integers, 
 
 def _stretches(world: World, pair: NDArray[np.int32], step: Integers, episode: Integers) -> Integers:
     """The stretch each choice belongs to: from one goal achieved to the next, within an episode."""
-    goal = np.concatenate([task.goal for task in world.tasks.tasks])
-    achieved = (pair >= 0) & (goal[np.maximum(pair, 0)] >= 0)
+    achieved = (pair >= 0) & world.achieves[np.maximum(pair, 0)]
     before: Integers = np.cumsum(achieved) - achieved
     return np.unique(np.stack([episode, before[step]]), axis=1, return_inverse=True)[1].reshape(-1)
 
@@ -431,15 +439,15 @@ class ActionModel(ABC):
         """Return the log-probability of every option, [K]."""
         return log_softmax(np.asarray(self.utilities(world, seen, values), dtype=np.float64), seen.offsets)
 
-    def log_likelihoods(self, made: Chosen, values: Given) -> Floats:
+    def log_likelihoods(self, made: Made, values: Given) -> Floats:
         """Return the log-likelihood of every trial, [T], of people with these values."""
         return made.summed(self.log_probabilities(made.world, made.seen, values)[made.option])
 
     def carry(self, world: World, row: Integers, memory: Integers, rng: np.random.Generator) -> Integers:
         """Return what each of several people has in mind in these rows, [n], for models in which that lasts.
 
-        ``memory`` is what it was before, -1 where nothing was. :meth:`log_probabilities` is given it as the
-        value ``"memory"``.
+        ``memory`` is what it was before, -1 where nothing was or a goal has just been achieved.
+        :meth:`log_probabilities` is given it as the value ``"memory"``.
         """
         return memory
 
@@ -768,7 +776,7 @@ class GoalAtATime(ActionModel):
             q = np.where(goal >= 0, tables[goal, seen.pair], world.q[seen.pair])
         return np.asarray(values["action_sensitivity"] * q)
 
-    def log_likelihoods(self, made: Chosen, values: Given) -> Floats:
+    def log_likelihoods(self, made: Made, values: Given) -> Floats:
         if self.goal == "nearest":
             return super().log_likelihoods(made, values)
         world, n = made.world, len(_goal_tables(made.world)[0])
@@ -794,9 +802,8 @@ class GoalAtATime(ActionModel):
         if self.goal == "nearest":
             return memory
         is_open = _goal_tables(world)[1][:, row]
-        kept = (memory >= 0) & is_open[np.maximum(memory, 0), np.arange(len(row))]
         drawn = np.argmax(np.where(is_open, rng.random(is_open.shape), -1.0), axis=0)
-        return np.where(kept, memory, np.where(is_open.any(axis=0), drawn, NOTHING))
+        return np.where(memory >= 0, memory, np.where(is_open.any(axis=0), drawn, NOTHING))
 
     def to_dict(self) -> dict[str, Any]:
         return {**super().to_dict(), "goal": self.goal}
@@ -868,6 +875,10 @@ class BelievesTask(ActionModel):
 
     kind = "believes"
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.task, TaskModel | Values | Mapping):
+            object.__setattr__(self, "task", tuple(self.task))
+
     @property
     def name(self) -> str:
         return self.called
@@ -884,10 +895,19 @@ class BelievesTask(ActionModel):
             seen, _ = seen_values(world.tasks, None, name_beliefs(world.tasks, self.task))
             return world.tasks.values(seen)
 
-        return np.asarray(world.kept(id(self), make))
+        return np.asarray(world.kept(self, make))
 
     def parameters(self, world: World) -> tuple[Parameter, ...]:
         return (world.sensitivity(self._values(world)),)
+
+    def to_dict(self) -> dict[str, Any]:
+        given = self.task
+        if isinstance(given, TaskModel | Values):
+            named = [(self.called, given)]
+        else:
+            named = list(given.items()) if isinstance(given, Mapping) else [(one.name, one) for one in given]
+        hashes = {name: describe(name, one).sha256 for name, one in named}
+        return {**super().to_dict(), "believes": hashes}
 
     def utilities(self, world: World, seen: Situations, values: Given) -> Floats:
         return np.asarray(values["action_sensitivity"] * self._values(world)[seen.pair])
@@ -927,13 +947,18 @@ class Mixture(ActionModel):
 
     def _named(self, world: World) -> dict[str, Parameter]:
         """The parameters of the second by the names they have there."""
-        taken = {one.name for one in self.first.parameters(world)}
-        return {
-            one.name: replace(one, name=f"second_{one.name}", label=f"{one.label} (second)")
-            if one.name in taken
-            else one
-            for one in self.second.parameters(world)
-        }
+
+        def make() -> dict[str, Parameter]:
+            taken = {one.name for one in self.first.parameters(world)}
+            return {
+                one.name: replace(one, name=f"second_{one.name}", label=f"{one.label} (second)")
+                if one.name in taken
+                else one
+                for one in self.second.parameters(world)
+            }
+
+        found: dict[str, Parameter] = world.kept(("named", self), make)
+        return found
 
     def parameters(self, world: World) -> tuple[Parameter, ...]:
         share = Parameter("share", f"share of {self.second.name}", RATES, "logit", middle=-1.5, spread=1.0)

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fidm.errors import TaskError
 from fidm.grounding.route.replay import places_in_reach
 from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
+from fidm.tasks.sketch import Sketch
 
 WALL, FLOOR, SHELF, TARGET = "wfst"
 """What a cell is, as a letter."""
@@ -27,10 +27,13 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
     ``labels`` where names stand. ``doors`` (row, column, rows and columns a step goes), ``prices`` (row,
     column, how far from a plain step's, 0 to 1) and ``hidden`` (row, column) are there where the map has any.
 
+    Of a task with coordinates there are ``cells``, its places by their number, which lie anywhere; ``links``
+    between them, ``start`` and ``ends``; and no ``kinds``, ``neighbour`` and ``places``.
+
     Parameters
     ----------
     task : TaskModel
-        A task that was drawn as a map.
+        A task that was drawn as a map, or whose states have coordinates.
 
     Examples
     --------
@@ -40,7 +43,7 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
     (True, True)
     """
     if task.grid is None:
-        raise TaskError(f"{task.name} was not drawn as a map, so there is no map to show.")
+        return _sketch_scene(task)
     spec, grid = task.grid.spec, task.grid.grid
     rows, columns = grid.shape
     kind = {spec.map.wall: WALL}
@@ -89,6 +92,39 @@ def _ground(states: GridStates) -> dict[str, Any]:
     if states.spec.costs:
         found["prices"] = states.prices()
     return found
+
+
+MOST_NAMED = 60
+"""In a sketch of more places than this, places have no names."""
+
+
+def _sketch_scene(task: TaskModel) -> dict[str, Any]:
+    """The places of a task with coordinates, and the ways between them."""
+    sketch = Sketch.of(task)
+    cells = sketch.at[:, ::-1].round(3).tolist()
+    named = [i for i, name in enumerate(sketch.labels) if name and len(cells) <= MOST_NAMED]
+    return {
+        "name": task.name,
+        "title": task.name,
+        "rows": round(float(sketch.at[:, 1].max()) + 1, 3),
+        "columns": round(float(sketch.at[:, 0].max()) + 1, 3),
+        "labels": [
+            {
+                "name": sketch.labels[i],
+                "words": sketch.labels[i],
+                "row": cells[i][0],
+                "column": cells[i][1],
+                "on_floor": True,
+                "cells": [],
+            }
+            for i in named
+        ],
+        "cells": cells,
+        "links": sketch.links.tolist(),
+        "start": sketch.start,
+        "ends": sketch.ends.tolist(),
+        "actions": list(task.actions),
+    }
 
 
 ASSETS = ("base.css", "map.js")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from fidm import lazy_names
 
 if TYPE_CHECKING:
+    from fidm.plot.action_models import model_calibration, model_checks, model_differences
     from fidm.plot.classification import calibration_curve, classification_bars, roc_curves
     from fidm.plot.evidence import (
         action_evidence,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from fidm.plot.experiments import (
         family_differences,
         forest,
+        learning_curve,
         matched_auc,
         quantile_plot,
         rank_differences,
@@ -53,8 +55,12 @@ __all__ = [
     "figure_one",
     "figure_svg",
     "forest",
+    "learning_curve",
     "localization",
     "matched_auc",
+    "model_calibration",
+    "model_checks",
+    "model_differences",
     "person_evidence",
     "person_profile",
     "quantile_plot",
@@ -73,6 +79,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "fidm.plot.action_models": ["model_calibration", "model_checks", "model_differences"],
     "fidm.plot.classification": ["calibration_curve", "classification_bars", "roc_curves"],
     "fidm.plot.evidence": [
         "action_evidence",
@@ -86,6 +93,7 @@ _HOMES = {
     "fidm.plot.experiments": [
         "family_differences",
         "forest",
+        "learning_curve",
         "matched_auc",
         "quantile_plot",
         "rank_differences",

@@ -28,7 +28,7 @@ from fidm.errors import DataError
 from fidm.evidence.evidence import IN_DOUBT, Evidence
 from fidm.evidence.localization import SCORES, Localization
 from fidm.fit.profile import number_text
-from fidm.plot.maps import bumps_of, draw_map, lanes
+from fidm.plot.maps import bumps_of, draw_map, lanes, spots_of
 from fidm.plot.style import (
     INK,
     LESS_HATCH,
@@ -40,7 +40,6 @@ from fidm.plot.style import (
     plain,
     plain_ticks,
 )
-from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
 from fidm.types import Floats
 
@@ -85,7 +84,7 @@ def action_evidence(
         raise DataError(f"n_marked is {n_marked}; it must be between 0 and {len(LETTERS)}.")
     if task is None and len(evidence.tasks.tasks) == 1:
         task = evidence.tasks.tasks[0]
-    has_map = task is not None and task.grid is not None
+    has_map = task is not None and task.has_places
     own = [own_steps(evidence, name, episode) for name in people]
     top = max(highest(steps) for steps in own)
     figure = Figure(figsize=(12.0, 4.2 * len(people)) if has_map else (7.0, 2.8 * len(people)))
@@ -126,7 +125,7 @@ def unexpected_steps(
     Parameters
     ----------
     task : TaskModel
-        A task that was drawn as a map.
+        A task that was drawn as a map, or whose states have coordinates.
     evidence : Evidence
         What was found.
     participant : str
@@ -141,22 +140,22 @@ def unexpected_steps(
         Where to draw; a new figure by default.
     """
     steps = own_steps(evidence, participant, episode)
-    if task.grid is None:
+    if not task.has_places:
         raise DataError(f"{task.name} was not drawn as a map. Draw the steps with unexpected_row.")
     ax = draw_map(task, ax=ax)
-    cells = [task.grid.cell(state) for state in steps["state"].to_list()]
-    shown = np.array([cell is not None for cell in cells])
-    at = np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2)
+    spots = spots_of(task, steps["state"].to_numpy())
+    shown = ~np.isnan(spots[:, 0])
+    at = spots[shown]
     steps = steps.filter(pl.Series(shown))
     counts = counted(steps)
     top = highest(steps) if top is None else top
     scale = shades(top)
     colours = np.asarray(scale.to_rgba(_finite(steps, top)))
-    passed = _with_end(task.grid, steps, at)
+    passed = _with_end(task, steps, at)
     ((begin, end),) = lanes([passed])
     moved = np.flatnonzero(np.abs(np.diff(passed, axis=0)).sum(axis=1) > 0)
     _draw_ways(begin, end, colours[moved], counts[moved], ax)
-    if task.grid.has_bumps:
+    if task.grid is not None and task.grid.has_bumps:
         rows, bars = bumps_of(task.grid, steps["state"].to_numpy(), steps["action"].cast(pl.String).to_list())
         ink = np.where(counts[rows, None], colours[rows], to_rgba(UNCOUNTED))
         ax.add_collection(LineCollection(list(bars), colors="#555555", linewidths=4.4, zorder=5))
@@ -300,9 +299,14 @@ def _infinite(steps: pl.DataFrame) -> NDArray[np.bool_]:
     return np.asarray(np.isposinf(steps["unexpectedness"].to_numpy()))
 
 
-def _with_end(grid: GridStates, steps: pl.DataFrame, at: Floats) -> Floats:
+def _with_end(task: TaskModel, steps: pl.DataFrame, at: Floats) -> Floats:
     """The places passed, and the one the last step led to if it was a movement."""
-    last = steps["action"][-1] if steps.height else None
+    last, grid = steps["action"][-1] if steps.height else None, task.grid
+    if grid is None:
+        if last is None or not steps["is_move"][-1]:
+            return at
+        pair = task.pair(int(steps["state"][-1]), last)
+        return np.append(at, spots_of(task, task.successor[task.successor_offsets[[pair]]]), axis=0)
     cell = grid.after(steps["state"][-1], last) if steps.height else -1
     if cell < 0:
         return at
@@ -504,7 +508,7 @@ def evidence_figure(
     own = keys.filter((pl.col("participant") == participant) & pl.col("episode").is_in(walked))
     for row in own.iter_rows(named=True):
         task = tasks[0] if len(tasks) == 1 else by_name[row["task"]]
-        if task.grid is not None:
+        if task.has_places:
             return person_evidence(evidence, participant, task=task, episode=row["episode"])
     return person_evidence(evidence, participant)
 
@@ -532,7 +536,7 @@ def person_evidence(
     n = max(1, len(channels))
     figure = Figure(figsize=(13, max(5.2, 1.15 * n)), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1.25, 1), squeeze=False)[0]
-    if task is not None and task.grid is not None:
+    if task is not None and task.has_places:
         unexpected_steps(task, evidence, participant, episode=episode, ax=left.subplots())
     else:
         unexpected_row(evidence, participant, ax=left.subplots())
@@ -571,7 +575,7 @@ def localization(result: Localization, *, paper: Mapping[str, Mapping[str, float
     """
     figure = Figure(figsize=(13, 3.8), layout="constrained")
     panels = (("auc", "AUC within a person", 0.5), ("enrichment", "enrichment in the top tenth", 1.0))
-    anchors = list(NAMES)
+    anchors = [anchor for anchor in NAMES if anchor in result.anchors]
     for ax, (number, title, chance) in zip(figure.subplots(1, 2), panels, strict=True):
         for i, score in enumerate(SCORES):
             rows = {row["anchor"]: row for row in result.table.iter_rows(named=True) if row["score"] == score}

@@ -11,18 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from fidm.channels import channel_words, parameter_words
 from fidm.experiments.calibrate import Calibration, band
 from fidm.experiments.comparison import Comparison
 from fidm.experiments.families import Families
+from fidm.experiments.learning import Learning
 from fidm.experiments.matched import FEATURES, MATCHED, PLAIN, Matched
 from fidm.experiments.recover import Recovery, as_printed, label_of
 from fidm.experiments.reliability import Reliability
 from fidm.experiments.select import PAPER_CHOICE, Point, Selection
 from fidm.fit.profile import SENSITIVITY
-from fidm.plot.style import INK, LOOKS, QUIET, new_axes, plain_ticks, quieten
+from fidm.plot.style import INK, LOOKS, QUIET, new_axes, plain, plain_ticks, quieten
 from fidm.present.numbers import METHODS
 from fidm.types import Floats
 
@@ -173,6 +174,52 @@ def reliability(result: Reliability, *, ax: Axes | None = None) -> Axes:
     ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=len(kinds))
     return ax
 
+
+MOST_CURVES = 60
+"""Curves of more people are not drawn one by one."""
+
+
+def learning_curve(result: Learning, *, ax: Axes | None = None) -> Axes:
+    """Draw η over blocks: everybody's own line, and the group's mean with its interval.
+
+    Where there are too few people for lines, everybody's single blocks are joined instead.
+
+    Parameters
+    ----------
+    result : Learning
+        What :func:`fidm.study.learning` gives.
+    ax : Axes, optional
+        Where to draw; a new figure by default.
+    """
+    ax = ax or new_axes(5.4, 3.6)
+    value = "line" if result.trend.height else "action_sensitivity"
+    own = result.people.filter(pl.col(value).is_finite() & (pl.col(value) > 0))
+    curves = own.partition_by("participant", maintain_order=True)
+    for curve in curves if len(curves) <= MOST_CURVES else ():
+        ax.plot(curve["at"], curve[value], ".-", color=QUIET, lw=0.7, ms=2, alpha=0.55, zorder=1)
+    group, look = result.group.drop_nulls("action_sensitivity"), LOOKS[0]
+    ax.vlines(group["at"], group["low"], group["high"], color=look.colour, linewidth=1.6, zorder=3)
+    ax.plot(
+        group["at"], group["action_sensitivity"], f"{look.marker}-", color=look.colour, ms=5.5, lw=1.6,
+        label=f"all people, {result.level:.0%} interval", zorder=4,
+    )  # fmt: skip
+    ax.set_yscale("log")
+    ticks = FuncFormatter(lambda value, _: f"{value:g}")
+    ax.yaxis.set_major_formatter(ticks)
+    ax.yaxis.set_minor_formatter(NullFormatter())
+    ax.set_ylabel("action sensitivity η")
+    ax.set_xlabel(f"block ({result.by})" if result.unit == "block" else result.by)
+    plain(ax.xaxis.label)
+    if result.group.height <= MOST_NAMES:
+        plain_ticks(ax.xaxis, result.group["at"].to_list(), result.group["block"].to_list())
+    if group.height:
+        ax.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    quieten(ax)
+    return ax
+
+
+MOST_NAMES = 12
+"""More blocks than these are not named one by one."""
 
 WIDEST_LEGEND = 60
 """How many characters of a legend stand in one line."""

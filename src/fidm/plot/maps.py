@@ -1,4 +1,8 @@
-"""Maps: the drawing of a task, the value of being somewhere, and the ways people took."""
+"""Maps: the drawing of a task, the value of being somewhere, and the ways people took.
+
+A task that was not drawn as a map, but whose states have coordinates, is shown as a sketch: a dot for each
+place and a line for each way between two of them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
@@ -16,9 +21,10 @@ from numpy.typing import NDArray
 from fidm.errors import TaskError
 from fidm.plot.profiles import FittedText
 from fidm.plot.style import INK, LOOKS, Look, figure_of, ink_on, new_axes, plain, plain_legend
-from fidm.tasks.behaviour import worth_of_cells
+from fidm.tasks.behaviour import check_own, worth_of_cells
 from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
+from fidm.tasks.sketch import Sketch
 from fidm.types import Trace, Values
 
 WALL, FLOOR, SHELF, TARGET = "#d9d9d9", "#ffffff", "#efe6d5", "#f7d08a"
@@ -32,6 +38,9 @@ VALUE_MAP = "cividis"
 LINE_WIDTH = 10
 """How wide a line of a section's name may be, in Latin letters; a Chinese character is two of them."""
 
+MOST_NAMED = 60
+"""In a sketch of more places than this, places have no names."""
+
 FIRST_LANE, LAST_LANE, LANE_GAP = 0.06, 0.44, 0.08
 """Where ways lie beside the middle of a cell, in cells; the gap is smaller where many are needed."""
 
@@ -42,14 +51,19 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     Cells with a price of their own are blue, the more so the farther it is from that of a plain step; one-way
     doors have an arrow, hidden cells are hatched.
 
+    Of a task with coordinates, draw its places and the ways between them. The start is framed, the ends are
+    squares, and places have their names where there are few.
+
     Parameters
     ----------
     task : TaskModel
-        A task that was drawn as a map.
+        A task that was drawn as a map, or whose states have coordinates.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    states = _grid(task)
+    if task.grid is None:
+        return _draw_sketch(Sketch.of(task), ax)
+    states = task.grid
     spec, grid = states.spec, states.grid
     rows, columns = grid.shape
     ax = ax or new_axes(0.5 * columns, 0.5 * rows)
@@ -110,25 +124,20 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
     Parameters
     ----------
     task : TaskModel
-        A task that was drawn as a map.
+        A task that was drawn as a map, or whose states have coordinates.
     traces : Trace or sequence of Trace
         One or several walks; each gets a colour and stands in the legend by its label.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
     walks = [traces] if isinstance(traces, Trace) else list(traces)
-    states = _grid(task)
     for trace in walks:
-        if trace.task != task.name or trace.state.max() > states.end:
+        if trace.task != task.name or trace.state.max() >= task.n_states:
             raise TaskError(f"The walk of {trace.label!r} is on {trace.task!r}, not on {task.name!r}.")
     ax = draw_map(task, ax=ax)
     handles = []
-    passed = []
-    for trace in walks:
-        cells = states.way_of(
-            trace.state.tolist(), [task.actions[action] for action in trace.action.tolist()]
-        )
-        passed.append(np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2))
+    passed = [_passed(task, trace) for trace in walks]
+    spots = [spots_of(task, trace.state) for trace in walks]
     apart = min(0.42, 0.84 / max(len(walks) - 1, 1))  # the numbers of all stay in their cell
     for i, (trace, (begin, end)) in enumerate(zip(walks, lanes(passed), strict=True)):
         look = LOOKS[i % len(LOOKS)]
@@ -136,7 +145,7 @@ def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None 
             _draw_way(begin, end, look, ax)
         _draw_bumps(task, trace, look, ax)
         aside = np.array([apart * (i - (len(walks) - 1) / 2), 0.0])
-        _number_actions(task, trace, passed[i] + aside, look, ax)
+        _number_actions(task, trace, spots[i] + aside, look, ax)
         handles.append(Line2D([], [], color=look.colour, linewidth=2, linestyle=look.line))
     legend = ax.legend(
         handles, [str(i) for i in range(len(walks))], loc="upper center", bbox_to_anchor=(0.5, -0.01),
@@ -163,25 +172,28 @@ def value_field(
     Parameters
     ----------
     task, values
-        The task and its values.
+        The task and its values. Of a task with coordinates, the value of the first state at each place is
+        shown; with a horizon that is the one with the most steps to go.
     completed : sequence of str
-        The targets already completed.
+        The targets already completed, in a task that was drawn as a map.
     phase : str, optional
         The active phase; the first by default.
     ax : Axes, optional
         Where to draw; a new figure by default.
     """
-    states = _grid(task)
+    check_own(task, values)
+    if task.grid is None:
+        if completed or phase is not None:
+            raise TaskError(f"{task.name} was not drawn as a map: it has no targets and no phases to name.")
+        return _value_sketch(task, values, ax)
+    states = task.grid
     grid = states.grid
     worth = worth_of_cells(task, values, completed, phase)
     ax = draw_map(task, ax=ax)
     field = np.full(grid.shape, np.nan)
     field[grid.row, grid.column] = worth
     image = ax.imshow(field, cmap=VALUE_MAP, interpolation="none", zorder=2)
-    bar = figure_of(ax).colorbar(image, ax=ax, fraction=0.035, pad=0.02)
-    bar.set_label("value of standing here", fontsize=8)
-    bar.ax.tick_params(labelsize=7)
-    bar.outline.set_visible(False)
+    _value_bar(image, ax)
     active = phase or states.spec.phases[0].name
     named = [completed] if isinstance(completed, str) else completed
     done = ", ".join(named).replace("_", " ") or "nothing yet"
@@ -189,10 +201,62 @@ def value_field(
     return ax
 
 
-def _grid(task: TaskModel) -> GridStates:
+def _value_bar(image: ScalarMappable, ax: Axes) -> None:
+    bar = figure_of(ax).colorbar(image, ax=ax, fraction=0.035, pad=0.02)
+    bar.set_label("value of standing here", fontsize=8)
+    bar.ax.tick_params(labelsize=7)
+    bar.outline.set_visible(False)
+
+
+def spots_of(task: TaskModel, states: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Return where states lie on the map of a task, x and y, [n, 2]; NaN where a state has no place."""
     if task.grid is None:
-        raise TaskError(f"{task.name} was not drawn as a map, so there is no map to show.")
-    return task.grid
+        return Sketch.of(task).spots(states)
+    cells = [task.grid.cell(state) for state in states.tolist()]
+    nowhere = (np.nan, np.nan)
+    return np.array([cell[::-1] if cell else nowhere for cell in cells], dtype=np.float64).reshape(-1, 2)
+
+
+def _draw_sketch(sketch: Sketch, ax: Axes | None) -> Axes:
+    """The places of a task with coordinates, and the ways between them."""
+    width, height = np.ptp(sketch.at, axis=0) + 1.2
+    ax = ax or new_axes(float(np.clip(0.6 * width, 2.4, 12.0)), float(np.clip(0.6 * height, 2.4, 9.0)))
+    ax.add_collection(LineCollection(list(sketch.at[sketch.links]), colors="#cccccc", linewidths=1, zorder=1))
+    is_end = np.isin(np.arange(len(sketch.at)), sketch.ends)
+    for which, marker, face in ((~is_end, "o", FLOOR), (is_end, "s", TARGET)):
+        x, y = sketch.at[which].T
+        ax.scatter(x, y, s=46, marker=marker, c=face, edgecolors="#999999", lw=0.8, zorder=2)
+    if sketch.start >= 0:
+        x, y = sketch.at[sketch.start]
+        ax.scatter(x, y, s=120, marker="o", facecolors="none", edgecolors=FRAME, lw=1.2, zorder=2)
+    if len(sketch.at) <= MOST_NAMED:
+        for (left, top), name in zip(sketch.at.tolist(), sketch.labels, strict=True):
+            text = FittedText(
+                ax, left + 0.24, top + 0.2, _wrapped(name), room=(0.46, 0.3), size=6, colour=INK, zorder=8
+            )
+            plain(text)
+    ax.set_xlim(-0.6, width - 0.6)
+    ax.set_ylim(height - 0.6, -0.6)
+    ax.set_aspect("equal")
+    ax.tick_params(which="both", length=0, labelbottom=False, labelleft=False)
+    for spine in ax.spines.values():
+        spine.set_color("#bbbbbb")
+    return ax
+
+
+def _value_sketch(task: TaskModel, values: Values, ax: Axes | None) -> Axes:
+    """The value of the first state at each place of a task with coordinates, but not at its ends."""
+    sketch = Sketch.of(task)
+    ax = _draw_sketch(sketch, ax)
+    known, first = np.unique(sketch.place, return_index=True)
+    states = first[known >= 0]
+    goes_on = ~task.terminal[states]  # where nothing can be done any more nothing is to be had
+    x, y = sketch.at[goes_on].T
+    worth = values.v[states[goes_on]]
+    dots = ax.scatter(x, y, s=110, c=worth, cmap=VALUE_MAP, edgecolors="#555555", lw=0.5, zorder=3)
+    _value_bar(dots, ax)
+    plain(ax.set_title(task.name, fontsize=8))
+    return ax
 
 
 def lanes(ways: Sequence[NDArray[np.float64]]) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
@@ -261,6 +325,16 @@ def _draw_way(begin: NDArray[np.float64], end: NDArray[np.float64], look: Look, 
         ax.plot(*place, look.marker, color=look.colour, ms=size, mec="white", mew=0.7, zorder=6)
 
 
+def _passed(task: TaskModel, trace: Trace) -> NDArray[np.float64]:
+    """Where a walk passed, x and y, the place included that its last step led to, [n, 2]."""
+    if task.grid is None:
+        spots = spots_of(task, trace.state)
+        return spots[~np.isnan(spots[:, 0])]
+    names = [task.actions[action] for action in trace.action.tolist()]
+    cells = task.grid.way_of(trace.state.tolist(), names)
+    return np.array([cell[::-1] for cell in cells if cell], dtype=np.float64).reshape(-1, 2)
+
+
 def bumps_of(
     states: GridStates, passed: NDArray[np.integer], names: Sequence[str | None]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -281,20 +355,27 @@ def bumps_of(
 
 
 def _draw_bumps(task: TaskModel, trace: Trace, look: Look, ax: Axes) -> None:
-    states = _grid(task)
-    if states.has_bumps:
+    states = task.grid
+    if states is not None and states.has_bumps:
         _, bars = bumps_of(states, trace.state, [task.actions[action] for action in trace.action.tolist()])
         ax.add_collection(LineCollection(list(bars), colors=[look.colour], linewidths=2.6, zorder=5))
 
 
-def _number_actions(task: TaskModel, trace: Trace, passed: NDArray[np.float64], look: Look, ax: Axes) -> None:
+def _number_actions(task: TaskModel, trace: Trace, spots: NDArray[np.float64], look: Look, ax: Axes) -> None:
     """Number what was done on the way (buying, paying) in the order it was done, cell by cell."""
     done: dict[tuple[float, float], list[str]] = {}
-    number, moves = 0, _grid(task).grid.moves
+    number = 0
     for i, action in enumerate(trace.action.tolist()):
-        if task.actions[action] not in moves:
+        is_way = (
+            task.actions[action] in task.grid.grid.moves
+            if task.grid is not None
+            else action >= 0 and task.is_move[task.pair(int(trace.state[i]), action)]
+        )
+        if not is_way:
             number += 1
-            x, y = passed[min(i, len(passed) - 1)].tolist()
+            x, y = spots[i].tolist()
+            if np.isnan(x):
+                continue
             done.setdefault((x, y), []).append(str(number))
     behind = {"boxstyle": look.box, "facecolor": look.colour, "edgecolor": "white", "lw": 0.5}
     for (x, y), numbers in done.items():

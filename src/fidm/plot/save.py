@@ -22,6 +22,8 @@ FIGURES = {
     "calibrate": "fidm.plot.experiments:rank_differences",
     "classify": "fidm.plot.classification:classification_figures",
     "compare": "fidm.plot.experiments:forest",
+    "compare-models": "fidm.plot.action_models:model_figures",
+    "learning": "fidm.plot.experiments:learning_curve",
     "localize": "fidm.plot.evidence:localization",
     "matched": "fidm.plot.experiments:matched_auc",
     "recover": "fidm.plot.experiments:recovery",

@@ -1,4 +1,6 @@
-"""What experiments show in the terminal: recover, calibrate, matched, select, reliability, compare, twins."""
+"""What experiments show in the terminal: recover, calibrate, matched, select, reliability, learning,
+compare, twins.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from rich.console import Console
 from rich.text import Text
 
 from fidm.errors import count, listed
-from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization
+from fidm.evidence.localization import FEWEST, SAID, Localization
 from fidm.experiments.calibrate import Calibration
 from fidm.experiments.comparison import HOW_TO_READ, Comparison
+from fidm.experiments.learning import Learning
 from fidm.experiments.matched import FEATURES, Matched
 from fidm.experiments.paper import LOCALIZATION, MATCHED_LARGEST_DIFFERENCE, RECOVERY_DIAGONAL
 from fidm.experiments.recover import Recovery, as_printed, label_of
@@ -298,6 +302,65 @@ def show_reliability(found: Reliability, console: Console) -> None:
         warn(console, f"{name} is left out: {why}")
 
 
+MOST_SLOPES = 30
+"""Slopes of more people stand in the table alone."""
+
+
+def show_learning(found: Learning, console: Console) -> None:
+    """Print η by block, its trend, and everybody's own."""
+    level = f"{found.level:.0%}"
+    rows = [
+        [row["block"], f"{row['n_people']:,}", f"{row['n_choices']:,}",
+         _one(row, "action_sensitivity", ".3g"), _ends(row, "low", "high", ".3g")]
+        for row in found.group.iter_rows(named=True)
+    ]  # fmt: skip
+    console.print(table_of(["block", "people", "choices", "η", level], rows, left=1))
+    state(console, *say_trend(found))
+    known = found.slopes.drop_nulls("slope").with_columns(factor=pl.col("slope").exp())
+    if 0 < known.height <= MOST_SLOPES:
+        rows = [
+            [row["participant"], f"{row['n_blocks']:,}", f"{row['n']:,}", f"× {row['factor']:.2f}",
+             f"{math.exp(row['low']):.2f} to {math.exp(row['high']):.2f}"]
+            for row in known.iter_rows(named=True)
+        ]  # fmt: skip
+        console.print(
+            table_of(["participant", "blocks", "choices", f"η per {found.unit}", level], rows, left=1)
+        )
+    warn(console, *found.notes)
+    note(
+        console,
+        "η: the mean of all people on the scale of log η, from choices, not from estimates of single people; "
+        "its intervals hold how much people differ, so judge the change by the trend",
+        "slopes of single people are drawn towards the mean slope, the more the fewer choices they rest on",
+        "everybody's η in each block, and on their own line: learning-people.csv",
+    )
+
+
+def say_trend(found: Learning) -> list[str]:
+    """Return how η changes over blocks, as sentences; none where that cannot be told."""
+    if not found.trend.height:
+        return []
+    row, per = found.trend.row(0, named=True), found.unit
+    ends = f"{found.level:.0%} interval {row['factor_low']:.2f} to {row['factor_high']:.2f}"
+    said = [
+        f"Per {per} η changes by a factor of {row['factor']:.2f} ({ends}, p {_equals(row['p'])}; "
+        f"{count(row['n_paired'], 'person', 'people')} with several blocks)."
+    ]
+    if row["differs"]:
+        said.append(f"People clearly differ in how they change: the sd of slopes is {row['slope_sd']:.2f}.")
+    return said
+
+
+def _equals(p: float) -> str:
+    said = probability(p)
+    return said.replace("<", "< ") if said.startswith("<") else f"= {said}"
+
+
+def _ends(row: Mapping[str, Any], low: str, high: str, form: str) -> str:
+    """An interval; a dash where there is none."""
+    return DASH if row[low] is None else f"{row[low]:{form}} to {row[high]:{form}}"
+
+
 def show_comparison(found: Comparison, console: Console) -> None:
     """Print how groups differ, and by how much."""
     people = found.groups.iter_rows(named=True)
@@ -414,7 +477,7 @@ RATES = (
 def show_localization(found: Localization, level: float, console: Console) -> None:
     """Print how well unexpectedness points at detours and at targets passed by."""
     header = ["", "this study", "Q gap alone", "paper"]
-    for anchor, among in DENOMINATORS.items():
+    for anchor, among in found.anchors.items():
         row, control = found.row(anchor), found.row(anchor, "q_gap")
         paper = LOCALIZATION.get(anchor, {})
         console.print(f"\n[bold]{SAID[anchor]}[/], among {among}", soft_wrap=True)

@@ -109,8 +109,7 @@ def show_evidence(
 ) -> None:
     """Print everybody's evidence, or one person's with the words behind it, and where the fit comes from."""
     console.print(
-        f"[bold]Evidence for {count(len(found.participants), 'participant')}[/]: "
-        f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}",
+        f"[bold]Evidence for {count(len(found.participants), 'participant')}[/]: {how_much(found)}",
         soft_wrap=True,
     )
     note(console, f"what people share was {source}")
@@ -121,9 +120,16 @@ def show_evidence(
         why = say_lacking(profile, fit, cohort, behind, participant)
         show_person(found, behind, participant, top, console, estimates, why)
         note(console, *say_shrunk(fit, cohort, participant))
-    if not found.channels:
+    if not found.channels and found.segments.height:
         warn(console, "No segment has an observation of effort, so there is evidence from actions only.")
     warn(console, *behind.warnings)
+
+
+def how_much(found: Evidence) -> str:
+    """Return how much evidence there is: of choices and segments, or of choices alone."""
+    if not found.segments.height:
+        return count(found.actions.height, "choice")
+    return f"{count(found.actions.height, 'action')}, {count(found.segments.height, 'segment')}"
 
 
 def show_everybody(found: Evidence, behind: Behind, top: int, console: Console) -> None:
@@ -140,18 +146,20 @@ def show_everybody(found: Evidence, behind: Behind, top: int, console: Console) 
     rows = worse_actions(found, top)
     if rows.height:
         console.print("\n[bold]Most unexpected actions[/] that were not a best one")
-        header = ["participant", "episode", "step", "segment", "action", "best", "p", "−log p"]
+        spoken = ["segment"] if found.segments.height else []
+        header = ["participant", "episode", "step", *spoken, "action", "best", "p", "−log p"]
         cells = [
-            [row["participant"], row["episode"], str(row["step"]), row["segment"] or "–", *_action_cells(row)]
+            [row["participant"], row["episode"], str(row["step"]), *(row[name] or "–" for name in spoken),
+             *_action_cells(row)]
             for row in rows.iter_rows(named=True)
-        ]
-        console.print(_fitted(table_of(header, cells, left=6), wraps=("best",)))
+        ]  # fmt: skip
+        console.print(_fitted(table_of(header, cells, left=len(header) - 2), wraps=("best",)))
     elif counted.height:
         note(console, NO_WORSE)
     note(
         console,
         "p is the probability of the action under the person's own fitted policy, −log p its unexpectedness",
-        RESIDUALS,
+        *([RESIDUALS] if found.channels else []),
         "paper: it shows such evidence for four people (figures 5 and 6) and gives no numbers of it",
     )
 
@@ -178,11 +186,18 @@ def show_person(
         cells = []
         for one in rows.iter_rows(named=True):
             words = [] if behind.words is None else [_short(behind.words.of_action(one))]
-            cells.append(
-                [one["episode"], str(one["step"]), one["segment"] or "–", *_action_cells(one), *words]
-            )
-        header = ["episode", "step", "segment", "action", "best", "p", "−log p", *said]
-        console.print(_fitted(table_of(header, cells, left=5), wraps=("best", *said)))
+            spoken = [one["segment"] or "–"] if found.segments.height else []
+            cells.append([one["episode"], str(one["step"]), *spoken, *_action_cells(one), *words])
+        header = [
+            "episode",
+            "step",
+            *(["segment"] if found.segments.height else []),
+            "action",
+            "best",
+            "p",
+            "−log p",
+        ]
+        console.print(_fitted(table_of([*header, *said], cells, left=len(header) - 2), wraps=("best", *said)))
     elif row["n_actions"]:
         note(console, NO_WORSE)
     for reason in dict.fromkeys(why.values()):

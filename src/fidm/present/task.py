@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from fidm.errors import count
 from fidm.fit.profile import error_text
 from fidm.tasks.check import Finding, Level, TaskCheck
 from fidm.tasks.grid import GridStates
-from fidm.tasks.spec import TaskSpec
+from fidm.tasks.model import TaskModel
 from fidm.tasks.together import TaskSetCheck
-from fidm.types import Floats
+from fidm.types import Floats, Values
 
 MARKS = {"problem": ("✗", "bold red"), "warning": ("!", "yellow"), "note": ("·", "dim")}
 
@@ -61,12 +62,59 @@ def show_check(result: TaskCheck, console: Console) -> None:
         console.print(_setting_table(result))
 
 
+MOST_STATES = 60
+"""So many states of a task without a map are shown."""
+
+
+def show_kept(tasks: Sequence[TaskModel], console: Console) -> None:
+    """Print what a file of tasks holds, a row each."""
+    table = _table("task", "states", "actions", "choices", "steps", "x, y", "fingerprint")
+    table.columns[6].no_wrap = True
+    for task in tasks:
+        table.add_row(
+            Text(task.name), f"{task.n_states:,}", f"{task.n_actions:,}", f"{task.n_pairs:,}",
+            "–" if task.horizon is None else f"{task.horizon:,}",
+            "–" if task.coordinates is None else "yes", task.fingerprint[:12],
+        )  # fmt: skip
+    console.print(Text(count(len(tasks), "task"), "bold"))
+    console.print(table)
+
+
+def show_states(task: TaskModel, values: Values, console: Console) -> None:
+    """Print the states of a task without a map: what each is worth, and where its actions lead."""
+    console.print(Text(task.name, "bold"))
+    table = _table("state", "value", "actions and where they lead, the best first")
+    table.columns[2].justify = "left"
+    for state in range(min(task.n_states, MOST_STATES)):
+        pairs = np.arange(int(task.offsets[state]), int(task.offsets[state + 1]))
+        pairs = pairs[np.argsort(-values.q[state, task.action[pairs]], kind="stable")]
+        ways = [f"{task.actions[int(task.action[k])]} → {_leads_to(task, k)}" for k in pairs.tolist()]
+        table.add_row(
+            Text(task.describe(state)), f"{values.v[state]:.3f}", Text("; ".join(ways) or "the end")
+        )
+    console.print(table)
+    more = task.n_states - MOST_STATES
+    said = f"The start is {task.describe(task.start)}." + (f" {more:,} more states." if more > 0 else "")
+    console.print(Text(said, "dim"))
+
+
+def _leads_to(task: TaskModel, pair: int) -> str:
+    """Where an action leads, with probabilities where that is uncertain."""
+    links = range(int(task.successor_offsets[pair]), int(task.successor_offsets[pair + 1]))
+    if len(links) == 1:
+        return task.describe(int(task.successor[links[0]]))
+    return ", ".join(f"{task.describe(int(task.successor[k]))} {task.probability[k]:.0%}" for k in links)
+
+
 def say_best_agent(result: TaskCheck) -> str:
     """Return whether goals can be reached, whether the best agent finishes, and in how many actions."""
     if result.fewest_actions is None:
         return "There is no end that acting can reach."
     if not result.best_finishes:
         return f"The best agent never finishes; {result.fewest_actions} actions would do."
+    if not any(not goal.implied for goal in result.goals):
+        best = f"The best agent finishes in {result.best_actions:.0f} actions"
+        return f"{best}; the fewest possible are {result.fewest_actions}."
     return (
         f"{_goals_reachable(result)}The best agent finishes in {result.best_actions:.0f} actions; "
         f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."
@@ -196,7 +244,6 @@ SHADES = ("#00204d", "#2f4470", "#575c6d", "#7c7b78", "#a69c75", "#d3c164", "#ff
 
 
 def show_map(
-    spec: TaskSpec,
     grid: GridStates,
     worth: Floats,
     console: Console,
@@ -205,6 +252,7 @@ def show_map(
     phase: str | None,
 ) -> None:
     """Print a task's map with the value of standing in each cell, some targets completed already."""
+    spec = grid.spec
     console.print(Text(spec.title, "bold"))
     console.print(Text(spec.description.strip().replace("\n", " "), "dim"))
     console.print()

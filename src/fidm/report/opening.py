@@ -142,6 +142,11 @@ class Known:
     # it beside the same estimates; None where it did not.
     other_way: pl.DataFrame | None = None
 
+    @property
+    def has_speech(self) -> bool:
+        """Whether anything is known of what people said; if not, episodes are trials of choices."""
+        return bool(self.cohort.n_segments) or self.behind.words is not None
+
     def why_not(self, row: int, k: int) -> str:
         """Return why nothing was observed of a person (row) in a parameter (k), where there is a reason."""
         column = self.fit.channels[k - 1].column if k else None

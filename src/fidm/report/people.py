@@ -66,7 +66,7 @@ class Tables:
         keys = known.cohort.episode_keys()
         single = known.tasks[0] if len(known.tasks) == 1 else None
         task = [single or by_name[name] for name in keys["task"].to_list()]
-        drawn = [one.name for one in known.tasks if one.grid is not None]
+        drawn = [one.name for one in known.tasks if one.has_places]
         actions = known.behind.actions.with_columns(**_cells(cohort, task))
         blank = [name for name in STEPS if name not in actions.columns]
         said = known.behind.words
@@ -138,9 +138,13 @@ def _cells(cohort: Cohort, task: Sequence[TaskModel]) -> dict[str, NDArray[np.in
     cell, after = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     kinds = list({id(one): one for one in task}.values())
     for one in kinds:
-        if one.grid is None:
+        if not one.has_places:
             continue
         mine = np.array([other is one for other in task])[of_step]
+        if one.grid is None:
+            own = np.flatnonzero(mine)
+            cell[own], after[own] = _places(one, cohort, own, following[own])
+            continue
         size, end = one.grid.grid.n_cells, one.grid.end
         for found, state in ((cell, cohort.state.astype(np.int64)), (after, following)):
             found[mine] = np.where((state[mine] >= 0) & (state[mine] < end), state[mine] % size, -1)
@@ -150,6 +154,18 @@ def _cells(cohort: Cohort, task: Sequence[TaskModel]) -> dict[str, NDArray[np.in
             there = one.grid.after(int(cohort.state[i]), name)
             after[i] = cell[i] if there < 0 and following[i] < 0 else there
     return {"cell": cell, "next_cell": after}
+
+
+def _places(
+    task: TaskModel, cohort: Cohort, steps: NDArray[np.int64], following: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The place of steps in a task with coordinates, and the one each led to."""
+    place, state, action = task.place, cohort.state[steps], cohort.action[steps]
+    there = following.copy()
+    for i in np.flatnonzero((following < 0) & (action >= 0)).tolist():  # nobody recorded the end
+        first, last = task.successor_offsets[task.pair(int(state[i]), int(action[i])) :][:2].tolist()
+        there[i] = task.successor[first] if last - first == 1 else -1
+    return place[state], np.where(there >= 0, place[there], -1)
 
 
 def episode_part(known: Known, tables: Tables, e: int, number: int) -> dict[str, Any]:
@@ -246,7 +262,7 @@ def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[st
         channels.append({"name": name, "words": said.name, "unit": said.unit or None, "yes_no": yes_no})
     tops = known.found.counted["unexpectedness"].filter(known.found.counted["unexpectedness"].is_finite())
     return {
-        "scenes": [map_scene(task) for task in known.tasks if task.grid is not None],
+        "scenes": [map_scene(task) for task in known.tasks if task.has_places],
         "channels": channels,
         "parameters": _spreads(known.profile),
         "level": known.profile.level,
@@ -258,6 +274,7 @@ def shared_part(known: Known, *, chosen: Sequence[str] | None = None) -> dict[st
         "label": None if known.label is None else words.column_words(known.label),
         "statuses": dict(words.GROUNDED),
         "has_words": known.behind.words is not None,
+        "has_speech": known.has_speech,
         "deidentified": known.is_deidentified,
         "people": _listed(known, chosen),
     }

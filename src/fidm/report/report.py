@@ -35,6 +35,7 @@ from fidm.report.sections_model import (
     classification_section,
     groups_section,
     localisation_section,
+    models_section,
     parameters_section,
     reliability_section,
 )
@@ -56,14 +57,17 @@ def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
     asked, is_deidentified = opened.asked, opened.known.is_deidentified
     settings = {name: getattr(asked, name) for name in RECORDED}
     settings["participants"] = "all" if asked.participants is None else len(chosen)
+    has_words = opened.known.has_speech or opened.provenance
+    has_maps = any(task.has_places for task in opened.known.tasks)
     sections = [
         overview(opened),
         task_section(opened),
-        grounding_section(opened),
+        *([grounding_section(opened)] if has_words else []),
         parameters_section(opened),
+        models_section(opened),
         reliability_section(opened),
         groups_section(opened),
-        localisation_section(opened),
+        *([localisation_section(opened)] if has_words or has_maps else []),
         classification_section(opened),
         method_section(opened, settings=settings),
     ]

@@ -1,4 +1,4 @@
-"""The sections about what was found: parameters, reliability, groups, localisation, classification."""
+"""The sections about what was found: parameters, choices, reliability, groups, places, classes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,27 @@ from fidm.classify.result import Classification, in_words
 from fidm.errors import FidmError, count, listed
 from fidm.evidence.localization import DENOMINATORS, FEWEST, SAID, Localization, localize
 from fidm.experiments.comparison import Comparison
+from fidm.experiments.criticism import LEVEL
 from fidm.experiments.paper import LOCALIZATION
 from fidm.experiments.reliability import TOO_LOW, reliability
+from fidm.experiments.rivals import ModelComparison
 from fidm.fit.inferred import say_way
 from fidm.fit.profile import SENSITIVITY, STATUSES, Profile, fewest, number_text
 from fidm.fit.regression import variables
 from fidm.fit.sensitivity import NO_LAPSE
 from fidm.plot.classification import calibration_curve, curve_panels
+from fidm.present.choices import (
+    check_texts,
+    choice_notes,
+    choice_sentences,
+    level_text,
+    model_words,
+    quoted,
+    say_filled_in,
+    say_models_not_run,
+    shared_parameters,
+    statistic_words,
+)
 from fidm.present.experiments import together
 from fidm.present.findings import (
     PAPERS_PEOPLE,
@@ -108,9 +122,10 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     summary = profile.summary()
     has_prior = profile.method == "eb" and np.isfinite(fit.prior.sd)
     one_prior = has_prior and not any(known.label in variables(own.formula) for own in fit.regress.values())
+    offsets = " and an effort offset θ per channel of speech (0: as much as the moves explain)"
     said = [
-        "Every person has an action sensitivity η (how strongly value steers what they do) and an effort "
-        "offset θ per channel of speech (0: as much as the moves explain). Estimated by "
+        "Every person has an action sensitivity η (how strongly value steers what they do)"
+        f"{offsets if known.has_speech else ''}. Estimated by "
         f"{METHODS[profile.method]}, with {profile.level * 100:g} % intervals; what people share was "
         f"{opened.source}.",
         *_learned_from(opened),
@@ -129,11 +144,11 @@ def parameters_section(opened: Opened) -> dict[str, Any]:
     both = np.isfinite(profile.estimate) & np.isfinite(profile.estimate[:, :1])
     known_of = [name for name, own in zip(profile.parameters, both.T, strict=True) if own.any()]
     channel = next((name for name in ("duration", *profile.parameters[1:]) if name in known_of), None)
-    if channel is None:
+    if channel is None and known.has_speech:
         said.append(
             "Nobody has a finite estimate of both action and effort, so there is no figure of the two."
         )
-    else:
+    elif channel is not None:
         label = known.label
         groups = None if label is None else known.cohort.participants[label].cast(pl.String)
         figures.append(
@@ -300,6 +315,136 @@ def _people_table(opened: Opened) -> dict[str, Any]:
         brackets=f"{profile.level * 100:g} % intervals",
         note=note,
     )
+
+
+# ---------------------------------------------------------------------- the model of choice
+
+
+def models_section(opened: Opened) -> dict[str, Any]:
+    """Return which model of choice was used, what it was compared with, and what it fails to describe."""
+    title, fit, found = "Choice model", opened.known.fit, opened.study.find_model_comparison()
+    lapses = "without lapses"
+    if fit.lapse > 0:
+        is_averaged = not np.isnan(fit.prior.no_lapse)
+        how = "averaged over the plausible rates, most probably" if is_averaged else "a rate of"
+        lapses = f"with lapses, {how} {percent_text(fit.lapse)}"
+    used = f"Choices are modelled as softmax(η·Q), {lapses}."
+    if found is None:
+        return section(
+            "models",
+            title,
+            [
+                f"{used} No comparison with other accounts of choice is kept with these data. Make one (fidm "
+                "compare-models STUDY), then the report again."
+            ],
+        )
+    others = [quoted(found, str(name)) for name in found.models["model"] if name != found.reference]
+    said = [
+        f"{used} Compared with {quoted(found, found.reference)} on held-out choices: {listed(others)}.",
+        *choice_sentences(found),
+        *say_filled_in(opened.known.cohort),
+        *say_models_not_run(found),
+        *map(sentence, choice_notes(found)),
+    ]
+    return section("models", title, said, tables=_choice_tables(found), figures=_choice_figures(found))
+
+
+def _choice_tables(found: ModelComparison) -> list[dict[str, Any]]:
+    """The models with their differences, what people share, and what was checked."""
+    ways = [f"{way}_{end}" for way in ("people", "trials") for end in ("difference", "low", "high")]
+    level = f"{level_text(found)} intervals, people drawn again {found.record.settings['bootstrap']:,} times"
+    tables = [
+        table(
+            "choice-models",
+            "Accounts of choice compared",
+            [text_column("account"), text_column("model"), column("parameters"),
+             column("choice", "probability of a choice", unit=PERCENT),
+             *with_interval("people", "more probable, per cent"),
+             *with_interval("trials", "of known people, per cent"),
+             column("best", "people best predicted"),
+             column("protected", "most frequent with probability", unit=PERCENT)],
+            (
+                (model_words(found, row["model"]), row["model"], row["parameters"],
+                 float(np.exp(row["by_people"])), *(100 * float(np.expm1(row[name])) for name in ways),
+                 row["best"], row["protected"])
+                for row in found.models.iter_rows(named=True)
+            ),
+            brackets=level,
+            note=f"More probable: what people chose, against {quoted(found, found.reference)}, choice by "
+            "choice on (geometric) average. Of known people: held-out trials, predicted from the person's "
+            "others.",
+        ),
+        table(
+            "choice-shared",
+            "What people share under each account",
+            [text_column("account"), text_column("parameter"), text_column("typical", "typical person"),
+             text_column("range", "95 % of people")],
+            ((model_words(found, one.model), one.label, one.typical, one.between)
+             for one in shared_parameters(found)),
+        ),
+        table(
+            "choice-checks",
+            "What people did, and would do",
+            [text_column("account"), text_column("statistic"), text_column("observed"),
+             text_column("expected"), text_column("band", f"{100 * LEVEL:g} % of simulated means"),
+             column("p"), column("people")],
+            (
+                (model_words(found, row["model"]), statistic_words(row["statistic"]), *check_texts(row),
+                 row["p"], row["people"])
+                for row in found.criticism.checks.iter_rows(named=True)
+            ),
+        ),
+        table(
+            "choice-calibration",
+            "Predicted probabilities of options",
+            [text_column("account"), column("predicted", unit=PERCENT),
+             *with_interval("observed", "chosen", low="low", high="high", unit=PERCENT),
+             column("n", "options")],
+            (
+                (model_words(found, row["model"]), row["predicted"], row["observed"], row["low"], row["high"],
+                 row["n"])
+                for row in found.criticism.calibration.iter_rows(named=True)
+            ),
+            brackets="95 % intervals",
+        ),
+    ]  # fmt: skip
+    return [one for one in tables if one["rows"]]
+
+
+def _choice_figures(found: ModelComparison) -> list[dict[str, Any]]:
+    """Differences, what was checked, and calibration."""
+    figures = [
+        figure(
+            "choice-differences",
+            "How well each account predicts held-out choices",
+            plot.model_differences(found),
+            alt="A dot per account and way of holding out, with its interval; 0 is the reference.",
+            table="choice-models",
+        )
+    ]
+    if found.criticism.checks.height:
+        figures.append(
+            figure(
+                "choice-checks-figure",
+                "What people did beside simulated choices",
+                plot.model_checks(found),
+                alt="A row per statistic: a diamond for what was observed, a bar for the range of simulated "
+                "choices under the best account and the reference.",
+                table="choice-checks",
+            )
+        )
+    if found.criticism.calibration.height:
+        figures.append(
+            figure(
+                "choice-calibration-figure",
+                "Calibration of predicted choices",
+                plot.model_calibration(found),
+                alt="How often options were chosen against their predicted probability; a good model lies on "
+                "the diagonal.",
+                table="choice-calibration",
+            )
+        )
+    return figures
 
 
 # ---------------------------------------------------------------------- reliability

@@ -42,6 +42,7 @@ from fidm.tasks.behaviour import worth_of_cells
 from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import DIAGONALS, MOVES
 from fidm.tasks.model import TaskModel
+from fidm.tasks.sketch import Sketch
 from fidm.tasks.solve import solve
 from fidm.types import Omission, Values, kept_omissions, omission
 
@@ -172,11 +173,7 @@ DIAGONAL_COMPASS = "NE is up right, SE is down right, SW is down left and NW is 
 def overview(opened: Opened) -> dict[str, Any]:
     """Return who is in the study and who is not."""
     known, cohort = opened.known, opened.known.cohort
-    said = [
-        f"{count(len(cohort), 'participant')} with {count(cohort.n_episodes, 'episode')}, "
-        f"{count(cohort.n_steps, 'step')} and {count(cohort.n_segments, 'segment')} of speech; "
-        f"{'task' if len(known.tasks) == 1 else 'tasks'}: {', '.join(task.name for task in known.tasks)}."
-    ]
+    said = [f"{_what_they_did(opened)}; {_named_tasks([task.name for task in known.tasks])}."]
     if opened.is_simulated:
         said.append(
             "These people are simulated, and made to resemble the paper's: agreement with it is partly "
@@ -190,9 +187,10 @@ def overview(opened: Opened) -> dict[str, Any]:
             [text_column("what"), column("n", "number")],
             [
                 ("participants in this report", len(cohort)),
-                ("episodes", cohort.n_episodes),
-                ("steps", cohort.n_steps),
-                ("segments", cohort.n_segments),
+                *([("tasks", len(known.tasks))] if len(known.tasks) > MOST_TASKS else []),
+                ("episodes" if known.has_speech else "trials", cohort.n_episodes),
+                ("steps" if known.has_speech else "choices", cohort.n_steps),
+                *([("segments", cohort.n_segments)] if known.has_speech else []),
             ],
         )
     ]
@@ -213,6 +211,29 @@ def overview(opened: Opened) -> dict[str, Any]:
         ]  # fmt: skip
         tables.append(table("left-out", "Left out, and why", columns, omissions))
     return section("overview", "Overview", said, tables=tables)
+
+
+def _what_they_did(opened: Opened) -> str:
+    """How much there is of people: of speech, or of choices alone."""
+    cohort = opened.known.cohort
+    who = count(len(cohort), "participant")
+    if not opened.known.has_speech:
+        return f"{who} with {count(cohort.n_episodes, 'trial')} and {count(cohort.n_steps, 'choice')}"
+    return (
+        f"{who} with {count(cohort.n_episodes, 'episode')}, {count(cohort.n_steps, 'step')} and "
+        f"{count(cohort.n_segments, 'segment')} of speech"
+    )
+
+
+MOST_TASKS = 4
+"""Of more tasks what holds for all is said once, and the rest is in tables of all."""
+
+
+def _named_tasks(names: Sequence[str]) -> str:
+    """Tasks by their names; where there are many, how many and which are the first and the last."""
+    if len(names) <= MOST_TASKS:
+        return f"{'task' if len(names) == 1 else 'tasks'}: {', '.join(names)}"
+    return f"{len(names)} tasks: {names[0]}, {names[1]}, … {names[-1]}"
 
 
 def _omissions(opened: Opened) -> list[Omission]:
@@ -272,37 +293,139 @@ def _groups(opened: Opened) -> dict[str, Any] | None:
 
 
 def task_section(opened: Opened) -> dict[str, Any]:
-    """Return what the check says of every task, with its map and its values."""
-    said: list[str] = []
-    tables, figures = [], []
-    for i, task in enumerate(opened.known.tasks):
+    """Return what the check says of every task, with its map and its values.
+
+    Of more than :data:`MOST_TASKS` tasks there is a row each, what holds for several is said once, and the
+    first few are drawn.
+    """
+    known, tables, figures = opened.known, [], []
+    checked: list[tuple[TaskModel, TaskCheck]] = []
+    many, drawn = len(known.tasks) > MOST_TASKS, 0
+    for i, task in enumerate(known.tasks):
         if opened.asked.on_progress:
-            opened.asked.on_progress("checking tasks", i, len(opened.known.tasks))
+            opened.asked.on_progress("checking tasks", i, len(known.tasks))
         found = check_task(task, vary=False)
-        said += _task_words(task, found)
-        tables += _task_tables(task, found, i)
+        if _in_many_trials(opened, task):
+            sure = tuple(one for one in found.findings if one.code != "little_information")
+            found = replace(found, findings=sure)
+        checked.append((task, found))
+        if not many:
+            tables += _task_tables(task, found, i)
+        if not task.has_places or (many and drawn == MOST_DRAWN):
+            continue
+        drawn += 1
         values = solve(task)
         if task.grid is not None:
-            figures.append(
-                figure(
-                    f"map-{i}",
-                    f"The map of {task.name}",
-                    draw_map(task),
-                    alt=f"Map of the task {task.name} with its walls, shelves, start and end.",
-                    table=f"places-{i}",
-                )
+            tables += [_place_table(task, i)] if many else []
+            figures.append(_map_figure(task, i))
+        figures.append(_value_figure(task, values, i))
+        tables.append(_value_table(task, values, i))
+    said = _said_once(checked) if many else [text for one in checked for text in _task_words(*one)]
+    title = "Task" if len(checked) == 1 else "Tasks"
+    first = [_row_each(checked), *_all_tasks(checked)] if many else []
+    return section("task", title, said, tables=[*first, *tables], figures=figures)
+
+
+def _in_many_trials(opened: Opened, task: TaskModel) -> bool:
+    """Whether most people did several episodes, so that what a single one tells does not matter."""
+    cohort = opened.known.cohort
+    return bool(len(cohort)) and float(np.median(np.diff(cohort.episode_offsets))) > 2 and task.grid is None
+
+
+def _said_once(checked: Sequence[tuple[TaskModel, TaskCheck]]) -> list[str]:
+    """What is to be said of tasks; what holds for several of them once."""
+    of_text: dict[str, list[str]] = {}
+    for task, found in checked:
+        for text in _task_words(task, found):
+            plain = text.removeprefix(f"{task.name}: ").replace("The task can", "They can")
+            of_text.setdefault(plain, []).append(task.name)
+    said = []
+    for text, names in of_text.items():
+        every = len(names) == len(checked)
+        who = f"All {len(checked)} tasks" if every else _few_tasks(names)
+        said.append(text if text == COMPASS and every else f"{who}: {text}")
+    return said
+
+
+def _few_tasks(names: Sequence[str]) -> str:
+    return ", ".join(names) if len(names) <= MOST_TASKS else f"{len(names)} tasks ({names[0]}, … {names[-1]})"
+
+
+def _all_tasks(checked: Sequence[tuple[TaskModel, TaskCheck]]) -> list[dict[str, Any]]:
+    """What the check found, and how much goals are worth, of all tasks in a table each."""
+    of_finding: dict[tuple[str, str], list[str]] = {}
+    goals = []
+    for task, found in checked:
+        for one in found.findings:
+            text = in_one_way(f"{one.says} {one.advice}".strip())
+            of_finding.setdefault((one.level, text), []).append(task.name)
+        named = _place_names(task)
+        goals += [
+            (task.name, place_words(goal.goal, named), goal.typical, goal.worst, goal.incomplete)
+            for goal in found.goals
+            if not np.isnan([goal.typical, goal.worst, goal.incomplete]).all()
+        ]
+    rows = [
+        (level, "all" if len(names) == len(checked) else _few_tasks(names), text)
+        for (level, text), names in of_finding.items()
+    ]
+    tables = [
+        table(
+            "findings",
+            "What the checks found",
+            [text_column("level"), text_column("tasks"), text_column("finding")],
+            rows or [("–", "all", "Nothing to be said against them.")],
+        )
+    ]
+    if goals:
+        tables.append(
+            table(
+                "goals",
+                "By how much each goal is worth more than walking on",
+                [text_column("task"), text_column("goal"), column("typical"), column("worst", "at worst"),
+                 column("incomplete", "earlier goals missing")],
+                goals,
+                note="In units of reward.",
             )
-            figures.append(
-                figure(
-                    f"value-{i}",
-                    f"What places are worth at the start of {task.name}",
-                    value_field(task, values),
-                    alt=f"Map of {task.name}; darker or lighter cells are worth more at the start.",
-                    table=f"values-{i}",
-                )
-            )
-            tables.append(_value_table(task, values, i))
-    return section("task", "Task", said, tables=tables, figures=figures)
+        )  # fmt: skip
+    return tables
+
+
+def _map_figure(task: TaskModel, i: int) -> dict[str, Any]:
+    return figure(
+        f"map-{i}",
+        f"The map of {task.name}",
+        draw_map(task),
+        alt=f"Map of the task {task.name} with its walls, shelves, start and end.",
+        table=f"places-{i}",
+    )
+
+
+def _value_figure(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
+    return figure(
+        f"value-{i}",
+        f"What places are worth at the start of {task.name}",
+        value_field(task, values),
+        alt=f"Map of {task.name}; darker or lighter cells are worth more at the start.",
+        table=f"values-{i}",
+    )
+
+
+MOST_DRAWN = 3
+"""Of more than :data:`MOST_TASKS` tasks, so many are drawn."""
+
+
+def _row_each(checked: Sequence[tuple[TaskModel, TaskCheck]]) -> dict[str, Any]:
+    """A row per task: whether it can be used, and how large it is."""
+    rows = [
+        (one.task, "yes" if one.usable else "no", one.n_states, one.n_actions, one.n_pairs,
+         one.fewest_actions, one.gamma, one.tau)
+        for _, one in checked
+    ]  # fmt: skip
+    columns = [text_column("task"), text_column("usable"), column("states"), column("actions"),
+               column("choices", "legal choices"), column("fewest", "fewest actions to the end"),
+               column("gamma"), column("tau")]  # fmt: skip
+    return table("tasks", "Tasks", columns, rows)
 
 
 def _task_words(task: TaskModel, found: TaskCheck) -> list[str]:
@@ -340,22 +463,23 @@ def _task_tables(task: TaskModel, found: TaskCheck, i: int) -> list[dict[str, An
             note="In units of reward.",
         ),
     ]  # fmt: skip
-    if task.grid is not None:
-        grid = task.grid.grid
-        places = []
-        for symbol, said in {**task.grid.spec.place_names, **task.grid.spec.ground_names}.items():
-            rows_of, columns_of = (grid.symbol == symbol).nonzero()
-            places.append((said, len(rows_of), int(rows_of.min()) + 1, int(columns_of.min()) + 1))
-        tables.append(
-            table(
-                f"places-{i}",
-                f"Places of {task.name}",
-                [text_column("place"), column("cells"), column("row", "first row"),
-                 column("column", "first column")],
-                places,
-            )
-        )  # fmt: skip
-    return tables
+    return tables if task.grid is None else [*tables, _place_table(task, i)]
+
+
+def _place_table(task: TaskModel, i: int) -> dict[str, Any]:
+    """Where the places of a task are."""
+    assert task.grid is not None  # noqa: S101
+    grid = task.grid.grid
+    places = []
+    for symbol, said in {**task.grid.spec.place_names, **task.grid.spec.ground_names}.items():
+        rows_of, columns_of = (grid.symbol == symbol).nonzero()
+        places.append((said, len(rows_of), int(rows_of.min()) + 1, int(columns_of.min()) + 1))
+    return table(
+        f"places-{i}",
+        f"Places of {task.name}",
+        [text_column("place"), column("cells"), column("row", "first row"), column("column", "first column")],
+        places,
+    )
 
 
 def _place_names(task: TaskModel) -> dict[str, str]:
@@ -366,8 +490,22 @@ def _place_names(task: TaskModel) -> dict[str, str]:
 
 
 def _value_table(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
-    """What each cell is worth at the start."""
-    assert task.grid is not None  # noqa: S101
+    """What each cell, or each place of a task with coordinates, is worth at the start."""
+    if task.grid is None:
+        sketch = Sketch.of(task)
+        known, first = np.unique(sketch.place, return_index=True)
+        places = [
+            (task.describe(state), *task.coordinates[state].tolist(), float(values.v[state]))
+            for state in first[known >= 0].tolist()
+            if task.coordinates is not None
+        ]
+        return table(
+            f"values-{i}",
+            f"What standing in each place of {task.name} is worth at the start",
+            [text_column("place"), column("x"), column("y"), column("value")],
+            places,
+            note="In units of reward, in the first state at each place.",
+        )
     grid, worth = task.grid.grid, worth_of_cells(task, values)
     known = ~np.isnan(worth)
     cells = zip(
@@ -540,6 +678,13 @@ METHODS = (
 )
 
 
+OF_TRIALS = (
+    "Estimates describe how a person chose in these tasks on that day. They depend on the tasks and on the "
+    "people they are compared with."
+)
+"""What estimates are of, where nobody spoke."""
+
+
 def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notes on methods, and all that is needed to make the report again."""
     record = opened.known.found.record
@@ -560,11 +705,12 @@ def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, 
         how = {key: how[key] for key in SHAREABLE if key in how}
     if how:
         tables.append(table("grounding-provenance", "How words became moves", _COLUMNS, _flat(how)))
+    has_speech = opened.known.has_speech
     said = [
         METHODS[0],
         _counting_words(opened),
         "" if opened.grounded is None else EFFORT_COUNTS,
-        *METHODS[1:],
+        *(METHODS[1:] if has_speech else [OF_TRIALS]),
         f"What people share was {opened.source.rstrip('.')}.",
     ]
     return section("method", "Methods and provenance", said, tables=tables)
@@ -573,6 +719,11 @@ def method_section(opened: Opened, *, settings: Mapping[str, Any]) -> dict[str, 
 def _counting_words(opened: Opened) -> str:
     """Which actions count, as this fit and this grounding have it."""
     inferred, doubtful = opened.known.fit.inferred, doubtful_weight(opened.provenance)
+    if not opened.known.has_speech and not opened.known.found.actions["inferred"].any():
+        return (
+            "Actions that the task leaves out do not count in action sensitivity; such steps are hatched. A "
+            "choice with one option counts, though it says nothing about η."
+        )
     weights = {"that a planner filled in": inferred}
     if doubtful is not None:
         after = (

@@ -26,6 +26,7 @@ class Walks:
     episode: Integers  # [n]: the number of the episode
     row: Integers  # [n]
     pair: Integers  # [n]
+    to: Integers  # [n]: the row each step led to
     end: Integers  # [E]: the row after the last step
     n_episodes: int
 
@@ -56,16 +57,16 @@ def walk_together(
         noisy = log_p + rng.gumbel(size=len(log_p))
         best = np.repeat(np.maximum.reduceat(noisy, seen.offsets[:-1]), size)
         pair = seen.pair[noisy == best]
-        taken.append((running, row[running].copy(), pair))
         came_from[running], action[running] = row[running], world.tasks.action[pair]
+        memory[running[world.achieves[pair]]] = NOTHING
         row[running] = world.led(pair, rng)
+        taken.append((running, came_from[running], pair, row[running]))
         step += 1
         running = running[open_to[row[running]] & (most[running] > step)]
-    episode, rows, pairs = (
-        np.concatenate([np.zeros(0, dtype=np.int64), *(part[k] for part in taken)]) for k in range(3)
-    )
-    order = np.argsort(episode, kind="stable")
-    return Walks(episode[order], rows[order], pairs[order], row, n)
+    steps = [np.concatenate([np.zeros(0, dtype=np.int64), *(part[k] for part in taken)]) for k in range(4)]
+    order = np.argsort(steps[0], kind="stable")
+    episode, rows, pairs, to = (one[order] for one in steps)
+    return Walks(episode, rows, pairs, to, row, n)
 
 
 def simulate_choices(

@@ -219,13 +219,8 @@ def find(
 
 
 def move_cost(task: TaskModel) -> float | None:
-    """Return what a plain movement pays; None where the task has no such movements."""
-    plain = np.flatnonzero(task.pays_move_cost)
-    if task.move_extra is None or not len(plain):
-        return float(task.reward[plain[0]]) if len(plain) else None
-    besides = task.move_extra[plain]
-    first = int(np.argmin(besides != 0))  # one that does nothing but move, if there is any
-    return float(task.reward[plain[first]] - besides[first])
+    """Return what a movement pays; None where the task has no movements."""
+    return task.move_cost
 
 
 def wander_bonus(task: TaskModel) -> float:

@@ -21,6 +21,7 @@ from scipy import sparse
 from fidm.errors import TaskError
 from fidm.tasks.grid import Grid, GridStates
 from fidm.tasks.hidden import Hidden, with_hidden
+from fidm.tasks.kept import names_kept, pick_task, read_tasks, split_name
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import MAX_STATES
 from fidm.tasks.spec import TaskSpec, read_task
@@ -32,7 +33,8 @@ class TaskRules(Protocol):
     """Any object that can say where a task starts, what is legal, what follows and what it pays.
 
     States and actions are hashable values of the author's choice. :func:`compile_task` enumerates
-    the states that can be reached; :func:`fidm.testing.check_task` tests such an object.
+    the states that can be reached; :func:`fidm.testing.check_task` tests such an object. An object may also
+    have a method ``coordinates(state)``, which returns x and y of a state in a drawing, or None.
     """
 
     def start(self) -> Hashable:
@@ -113,7 +115,27 @@ def compile_rules(
         name=name,
         actions=[str(action) for action in code],
         states=[str(state) for state in number],
+        coordinates=_coordinates(rules, list(number), name),
     )
+
+
+def _coordinates(rules: TaskRules, states: list[Hashable], name: str) -> list[tuple[float, float]] | None:
+    """Where states are, if the object says it: ``coordinates(state)`` returns x and y, or None."""
+    say = getattr(rules, "coordinates", None)
+    if not callable(say):
+        return None
+    found = []
+    for state in states:
+        at = say(state)
+        what = f"{name}: coordinates({state!r})"
+        if at is None:
+            found.append((np.nan, np.nan))
+            continue
+        numbers = _listed(at, what, "pair of x and y")
+        if len(numbers) != 2:
+            raise TaskError(f"{what} is no pair of x and y.")
+        found.append((_number(numbers[0], what), _number(numbers[1], what)))
+    return found
 
 
 def _require_hashable(thing: object, what: str) -> None:
@@ -123,11 +145,11 @@ def _require_hashable(thing: object, what: str) -> None:
         raise TaskError(f"{what} that is not hashable. Use tuples, not lists.") from None
 
 
-def _listed(things: Any, what: str) -> list[Any]:
+def _listed(things: Any, what: str, expected: str = "list of actions") -> list[Any]:
     try:
         return list(things)
     except TypeError:
-        raise TaskError(f"{what} is no list of actions.") from None
+        raise TaskError(f"{what} is no {expected}.") from None
 
 
 def _number(value: Any, what: str) -> float:
@@ -162,6 +184,9 @@ class Outcome(NamedTuple):
 def load_task(source: str | Path) -> TaskModel:
     """Load a task by the name of a built-in one or by the path of its TOML file.
 
+    ``FILE.parquet#NAME`` is a task of a file of tasks (:func:`fidm.save_tasks`); a file that holds one task
+    needs no name.
+
     Examples
     --------
     >>> import fidm
@@ -169,11 +194,26 @@ def load_task(source: str | Path) -> TaskModel:
     >>> task.legal(task.start)
     ('W',)
     """
+    if names_kept(source):
+        return pick_task(source)
     spec = read_task(source)
     try:
         return compile_task(spec)
     except TaskError as error:
         raise TaskError(error.message, source=str(source), problems=error.problems) from None
+
+
+def load_tasks(source: str | Path) -> tuple[TaskModel, ...]:
+    """Load all tasks of a file of tasks; or the one that :func:`load_task` loads.
+
+    Examples
+    --------
+    >>> import fidm
+    >>> [task.name for task in fidm.load_tasks("errands")]
+    ['errands']
+    """
+    file, name = split_name(source)
+    return read_tasks(file) if names_kept(source) and not name else (load_task(source),)
 
 
 def compile_task(

@@ -24,7 +24,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fidm.errors import Problem, TaskError
-from fidm.tasks.pairs import MAX_STATES, Pairs, pairs_of_rows, pairs_of_tables
+from fidm.tasks.pairs import (
+    MAX_STATES,
+    Pairs,
+    check_coordinates,
+    find_moves,
+    number_places,
+    pairs_of_rows,
+    pairs_of_tables,
+)
 from fidm.types import Normaliser, read_only
 
 if TYPE_CHECKING:
@@ -33,6 +41,9 @@ if TYPE_CHECKING:
 
 MIN_TAU = 1e-9
 """Temperatures below this are refused; use ``normaliser="max"`` instead."""
+
+MAX_NAMED = 1_000_000
+"""More states than this lose their names when the steps to go join them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -89,6 +100,9 @@ class TaskModel:
     move_extra : float array [K] or None
         What a movement pays besides the task's move cost, such as the target it arrives at; NaN where it pays
         a price of its own instead (a costly cell). None where every movement pays the move cost alone.
+    coordinates : float array [S, 2] or None
+        Where each state is in a drawing, in any unit: x from left to right and y from top to bottom, as on a
+        screen. NaN where a state has no place. States of the same coordinates are at the same place.
     """
 
     name: str
@@ -113,6 +127,7 @@ class TaskModel:
     horizon: int | None = None
     also_starts: tuple[int, ...] = ()
     move_extra: NDArray[np.float64] | None = None
+    coordinates: NDArray[np.float64] | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         _check_numbers(self.gamma, self.tau, self.normaliser)
@@ -125,6 +140,9 @@ class TaskModel:
                 raise TaskError(f"start is {start}, but the task has {self.n_states} states.")
         if self.states and len(self.states) != self.n_states:
             raise TaskError(f"{len(self.states)} state names for {self.n_states} states.")
+        if self.coordinates is not None:
+            at = check_coordinates(self.coordinates, self.n_states)
+            object.__setattr__(self, "coordinates", read_only(at))
 
     # ------------------------------------------------------------------ ways to make one
 
@@ -142,6 +160,7 @@ class TaskModel:
         name: str = "task",
         actions: Sequence[str] = (),
         states: Sequence[str] = (),
+        coordinates: ArrayLike | None = None,
     ) -> TaskModel:
         """Make a deterministic task from two tables.
 
@@ -158,6 +177,10 @@ class TaskModel:
             End every episode after so many steps; the steps to go become part of the state.
         actions, states : sequence of str, optional
             Names; numbers are used where none are given.
+        coordinates : float array [S, 2], optional
+            Where each state is in a drawing: x from left to right, y from top to bottom; NaN where a state
+            has no place. What surely leads to another place is then a movement, so that maps, routes, detours
+            and other move costs are to be had.
 
         Examples
         --------
@@ -171,7 +194,7 @@ class TaskModel:
         [0.8, 1.0, 0.0]
         """
         pairs = pairs_of_tables(next_state, reward, actions)
-        model = cls._plain(pairs, gamma, tau, normaliser, start, name, states)
+        model = cls._plain(pairs, gamma, tau, normaliser, start, name, states, coordinates)
         return model if horizon is None else model.with_horizon(horizon)
 
     @classmethod
@@ -190,6 +213,7 @@ class TaskModel:
         name: str = "task",
         actions: Sequence[str] = (),
         states: Sequence[str] = (),
+        coordinates: ArrayLike | None = None,
     ) -> TaskModel:
         """Make a task whose actions may have several outcomes, from its state-action pairs.
 
@@ -201,7 +225,7 @@ class TaskModel:
             What each pair pays (expected, where it depends on the outcome).
         transition : sparse matrix or array [K, S]
             Row k holds the probabilities of the states pair k leads to.
-        gamma, tau, normaliser, start, horizon, name, actions, states
+        gamma, tau, normaliser, start, horizon, name, actions, states, coordinates
             As in :meth:`from_arrays`.
 
         Examples
@@ -216,7 +240,7 @@ class TaskModel:
         [-1.2, 0.0, -1.0, 0.0, 0.0]
         """
         pairs = pairs_of_rows(state, action, reward, transition, actions)
-        model = cls._plain(pairs, gamma, tau, normaliser, start, name, states)
+        model = cls._plain(pairs, gamma, tau, normaliser, start, name, states, coordinates)
         return model if horizon is None else model.with_horizon(horizon)
 
     @classmethod
@@ -229,9 +253,11 @@ class TaskModel:
         start: int,
         name: str,
         states: Sequence[str],
+        coordinates: ArrayLike | None,
     ) -> TaskModel:
         """A task without goals, phases or map."""
         n_states, n_pairs = len(pairs.offsets) - 1, len(pairs.action)
+        at = None if coordinates is None else check_coordinates(coordinates, n_states)
         return cls(
             name=name,
             **{one.name: getattr(pairs, one.name) for one in fields(pairs)},
@@ -241,10 +267,11 @@ class TaskModel:
             start=start,
             goals=(),
             goal=np.full(n_pairs, -1, dtype=np.int16),
-            is_move=np.zeros(n_pairs, dtype=np.bool_),
+            is_move=np.zeros(n_pairs, dtype=np.bool_) if at is None else find_moves(pairs, at),
             counted=np.ones(n_states, dtype=np.bool_),
             handover=np.arange(n_states, dtype=np.int32),
             states=tuple(states),
+            coordinates=at,
         )
 
     # ------------------------------------------------------------------ variations
@@ -259,16 +286,20 @@ class TaskModel:
     ) -> TaskModel:
         """Return the same task with another discount, temperature, move cost or normaliser.
 
-        The move cost is what plain movements pay; movements with a price of their own keep it.
+        The move cost (:attr:`move_cost`) is what plain movements pay. One that pays more or less than that,
+        such as a movement that reaches a prize, keeps the difference; one with a price of its own keeps it.
         """
-        reward = self.reward
+        reward, usual = self.reward, self.move_cost
         if move_cost is not None:
-            if not self.pays_move_cost.any():
+            if usual is None:
                 raise TaskError(f"{self.name} has no movements, so it has no move cost to change.")
             if not np.isfinite(move_cost):
                 raise TaskError(f"move_cost is {move_cost}; it must be a finite number.")
-            besides = 0.0 if self.move_extra is None else self.move_extra
-            reward = np.where(self.pays_move_cost, float(move_cost) + besides, self.reward)
+            if self.move_extra is not None:
+                paid = float(move_cost) + self.move_extra
+            else:
+                paid = np.where(reward == usual, float(move_cost), reward + (float(move_cost) - usual))
+            reward = np.where(self.pays_move_cost, paid, reward)
         return replace(
             self,
             reward=reward,
@@ -297,6 +328,7 @@ class TaskModel:
         successor = self.successor[None, :] + (step[:, None] + 1) * n_states
         successor[-1] = total - 1
         handover = self.handover[None, :] + step[:, None] * n_states
+        at, nowhere = self.coordinates, np.full((1, 2), np.nan)
         return replace(
             self,
             offsets=np.append(_repeat_offsets(self.offsets, horizon), n_pairs * horizon),
@@ -309,11 +341,19 @@ class TaskModel:
             is_move=np.tile(self.is_move, horizon),
             counted=np.append(np.tile(self.counted, horizon), True),
             handover=np.append(handover.astype(np.int32).reshape(-1), np.int32(total - 1)),
-            states=(),
+            states=self._names_to_go(horizon) if total <= MAX_NAMED else (),
             grid=None,
             horizon=int(horizon),
             move_extra=None if self.move_extra is None else np.tile(self.move_extra, horizon),
+            coordinates=None if at is None else np.concatenate([np.tile(at, (horizon, 1)), nowhere]),
         )
+
+    def _names_to_go(self, horizon: int) -> tuple[str, ...]:
+        """The names of states with so many steps to go, where states have names."""
+        if not self.states:
+            return ()
+        steps = [f" with {_steps_to_go(k)}" for k in range(horizon, 0, -1)]
+        return (*(name + to_go for to_go in steps for name in self.states), TIME_OUT)
 
     # ------------------------------------------------------------------ looking inside
 
@@ -359,6 +399,40 @@ class TaskModel:
         if self.horizon is not None and ends[:-1].any():
             ends[-1] = False
         return ends
+
+    @property
+    def move_cost(self) -> float | None:
+        """What plain movements pay; None in a task without such movements."""
+        plain = np.flatnonzero(self.pays_move_cost)
+        paid = self.reward[plain]
+        if not len(plain):
+            return None
+        if self.move_extra is not None:
+            besides = self.move_extra[plain]
+            first = int(np.argmin(besides != 0))  # one that does nothing but move, if there is any
+            return float(paid[first] - besides[first])
+        if (paid == paid[0]).all():
+            return float(paid[0])
+        different, times = np.unique(paid, return_counts=True)
+        return float(different[np.argmax(times)])
+
+    @property
+    def has_places(self) -> bool:
+        """Whether states are somewhere: the task was drawn as a map, or its states have coordinates."""
+        return self.grid is not None or self.coordinates is not None
+
+    @property
+    def place(self) -> NDArray[np.int64]:
+        """The number of the place of each state, [S]; -1 where it has none.
+
+        In a drawn task places are the cells of its map, else the different coordinates.
+        """
+        if self.grid is not None:
+            state = np.arange(self.n_states)
+            return np.where(state < self.grid.end, state % self.grid.grid.n_cells, -1)
+        if self.coordinates is not None:
+            return number_places(self.coordinates)
+        return np.full(self.n_states, -1, dtype=np.int64)
 
     @property
     def is_deterministic(self) -> bool:
@@ -420,10 +494,9 @@ class TaskModel:
         if self.horizon is None:
             return f"state {state}"
         if state == self.n_states - 1:
-            return "time has run out"
+            return TIME_OUT
         step, base = divmod(state, (self.n_states - 1) // self.horizon)
-        to_go = self.horizon - step
-        return f"state {base} with {to_go} step{'s' * (to_go > 1)} to go"
+        return f"state {base} with {_steps_to_go(self.horizon - step)}"
 
     def _require(self, state: int) -> None:
         if not 0 <= state < self.n_states:
@@ -448,9 +521,14 @@ class TaskModel:
                 array = getattr(self, name)
                 digest.update(f"{name}{array.dtype.str}{array.shape}".encode())
                 digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).data)
+            if self.coordinates is not None:  # which states share a place, not where that is drawn
+                digest.update(b"place" + self.place.astype("<i8").tobytes())
             _FINGERPRINTS[self] = digest.hexdigest()
         return _FINGERPRINTS[self]
 
+
+TIME_OUT = "time has run out"
+"""What the last state of a task with a horizon is called."""
 
 _FINGERPRINTS: WeakKeyDictionary[TaskModel, str] = WeakKeyDictionary()
 """The fingerprints of tasks that were asked for theirs; nothing of a task can change."""
@@ -479,6 +557,10 @@ def _check_numbers(gamma: float, tau: float, normaliser: str) -> None:
         problems.append(Problem(f"is {normaliser!r}; it must be 'sum', 'mean' or 'max'.", "normaliser"))
     if problems:
         raise TaskError("These settings cannot be used.", problems=problems)
+
+
+def _steps_to_go(n: int) -> str:
+    return f"{n} step{'s' * (n > 1)} to go"
 
 
 def _repeat_offsets(offsets: NDArray[np.int64], times: int) -> NDArray[np.int64]:

@@ -187,6 +187,40 @@ def _action_names(names: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(names)
 
 
+def check_coordinates(coordinates: ArrayLike, n_states: int) -> NDArray[np.float64]:
+    """Return where states are, [S, 2], two finite numbers, or NaN twice where there is no place."""
+    at = _numbers(coordinates, "coordinates")
+    if at.shape != (n_states, 2):
+        raise TaskError(
+            f"coordinates has shape {at.shape}; x and y of each of the {n_states} states are needed, "
+            f"({n_states}, 2)."
+        )
+    _refuse(
+        np.argwhere(np.isinf(at).any(axis=1) | (np.isnan(at[:, 0]) != np.isnan(at[:, 1]))),
+        "Each state has two finite coordinates, or NaN twice where it has no place.",
+        lambda s: (f"coordinates[{s}]", f"is {at[s, 0]:g}, {at[s, 1]:g}."),
+    )
+    return at
+
+
+def number_places(coordinates: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Number the different coordinates in the order of their first states, [S]; -1 where there are none."""
+    place = np.full(len(coordinates), -1, dtype=np.int64)
+    known = np.flatnonzero(~np.isnan(coordinates[:, 0]))
+    at = coordinates[known, 0] + 1j * coordinates[known, 1]
+    _, first, own = np.unique(at, return_index=True, return_inverse=True)
+    place[known] = np.argsort(np.argsort(first))[own]
+    return place
+
+
+def find_moves(pairs: Pairs, coordinates: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which pairs surely lead from one place to another, [K]."""
+    place, sizes = number_places(coordinates), np.diff(pairs.successor_offsets)
+    here = place[np.repeat(np.arange(len(place)), np.diff(pairs.offsets))]
+    there = place[pairs.successor[pairs.successor_offsets[:-1]]]
+    return np.asarray((sizes == 1) & (here >= 0) & (there >= 0) & (here != there))
+
+
 def rows_at(
     offsets: NDArray[np.int64], chosen: NDArray[np.integer[Any]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

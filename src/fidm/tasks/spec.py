@@ -282,6 +282,11 @@ def read_task(source: str | Path) -> TaskSpec:
     if not str(source).strip():
         raise TaskError(f"A task needs a name or a path. Built in: {', '.join(builtin_tasks())}.")
     path = Path(source)
+    if ".parquet" in path.suffix.casefold():
+        what = (
+            "is a file of tasks without maps. Here the TOML file of a task that was drawn as a map is needed."
+        )
+        raise TaskError(what, source=str(source))
     try:
         size = path.stat().st_size
         if not path.is_file():

@@ -7,6 +7,7 @@ Whatever is fitted afterwards sees one long list of rows and never asks which ta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -63,7 +64,7 @@ class TaskSet:
         if not found:
             raise TaskError("A model needs at least one task.")
         names = [task.name for task in found]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, n in Counter(names).items() if n > 1)
         if twice:
             raise TaskError(
                 f"Several tasks are called {twice[0]!r}; episodes name their task, so each needs its own."

@@ -7,6 +7,7 @@ from collections import deque
 import numpy as np
 import polars as pl
 import pytest
+from mazes import maze
 from scipy import stats
 
 import fidm
@@ -237,6 +238,141 @@ def test_tasks_without_a_map_are_refused():
     cohort = fidm.simulate_cohort(task, 4, seed=1)
     with pytest.raises(fidm.TaskError, match="not drawn"):
         anchors(task, cohort)
+
+
+# ---------------------------------------------------------------------- tasks with coordinates
+
+
+def icy(number):
+    """A maze in which going right may slip, and whose start is also reached by a jump on the spot."""
+    task = maze(number, size=3, states=())
+    rows = np.zeros((task.n_pairs, task.n_states))
+    rows[np.arange(task.n_pairs), task.successor] = 1.0
+    slips = task.action == 2
+    rows[slips] *= 0.75
+    rows[slips, task.pair_state[slips]] += 0.25
+    return fidm.TaskModel.from_pairs(
+        task.pair_state, task.action, task.reward, rows, gamma=task.gamma, tau=task.tau, name=f"icy_{number}",
+        actions=task.actions, coordinates=task.coordinates,
+    )  # fmt: skip
+
+
+def locked():
+    """A corridor whose last door opens once the key at the other end was fetched."""
+    at = [0, 1, 2, 3]  # key, start, door, end
+    target = np.full((7, 2), -1)  # 0 to 2 without the key, 3 to 5 with it, 6 the end
+    target[:3] = [[-1, 1], [3, 2], [1, -1]]
+    target[3:6] = [[-1, 4], [3, 5], [4, 6]]
+    place = [at[0], at[1], at[2], at[0], at[1], at[2], at[3]]
+    return fidm.TaskModel.from_arrays(
+        target, np.full((7, 2), -0.1), gamma=0.9, tau=0.05, start=1, name="locked", actions=["left", "right"],
+        coordinates=[(x, 0) for x in place],
+    )  # fmt: skip
+
+
+def test_a_slow_loop_finds_the_same_detours_in_tasks_with_coordinates():
+    tasks = [maze(1), maze(2, horizon=14), icy(3), locked()]
+    cohort = fidm.simulate_cohort(tasks, 10, seed=2, wrong_moves=0.3, max_steps=40)
+    table = anchors(tasks, cohort)
+    slow = []
+    for e, name in enumerate(cohort.episodes["task"].to_list()):
+        task = next(task for task in tasks if task.name == name)
+        low, high = cohort.step_offsets[e : e + 2].tolist()
+        states = [*cohort.state[low:high].tolist(), int(cohort.end_state[e])]
+        slow += slow_detours(task, states, cohort.action[low:high].tolist())
+    assert table["route_divergence"].to_list() == slow
+    assert table["opportunity"].null_count() == table["bypass"].null_count() == table.height
+    for name in ("maze_001", "maze_002", "icy_3", "locked"):
+        own = table.filter(
+            pl.Series(np.repeat(cohort.episodes["task"] == name, np.diff(cohort.step_offsets)))
+        )
+        assert own["route_divergence"].sum() > 0
+
+
+def slow_detours(task, states, actions):
+    """The route divergence of every step of an episode, by searching forward from each state."""
+    at = task.coordinates
+
+    def ends(state):
+        return not task.legal(state) and not (task.horizon and state == task.n_states - 1)
+
+    def place(state):
+        return None if np.isnan(at[state, 0]) else tuple(at[state])
+
+    def moves(i):
+        pair = task.pair(states[i], actions[i])
+        sure = task.successor_offsets[pair + 1] - task.successor_offsets[pair] == 1
+        return sure and None not in (a := place(states[i]), b := place(states[i + 1])) and a != b
+
+    found = []
+    for i in range(len(actions)):
+        done = next((k for k in range(i, len(actions)) if ends(states[k + 1])), None)
+        if done is None or not moves(i):
+            found.append(None)
+            continue
+        goal = place(states[done + 1]) if moves(done) else place(states[done])
+        far = [actions_to(task, state, lambda s, goal=goal: place(s) == goal) for state in states[i : i + 2]]
+        found.append(far[1] > far[0])
+    return found
+
+
+def actions_to(task, begin, is_there):
+    """The fewest actions from a state to one that is there."""
+    queue, seen = deque([(begin, 0)]), {begin}
+    while queue:
+        state, far = queue.popleft()
+        if is_there(state):
+            return far
+        for pair in range(task.offsets[state], task.offsets[state + 1]):
+            for near in task.successor[task.successor_offsets[pair] : task.successor_offsets[pair + 1]]:
+                if int(near) not in seen:
+                    seen.add(int(near))
+                    queue.append((int(near), far + 1))
+    return np.inf
+
+
+def test_fetching_a_key_is_no_detour():
+    task = locked()
+    steps = pl.DataFrame(
+        {
+            "participant": "A",
+            "step": range(1, 7),
+            "action": ["right", "left", "left", "right", "right", "right"],
+        }
+    )
+    table = anchors(task, fidm.make_cohort(steps=steps, tasks=task))
+    # to the closed door and back, then for the key and to the end
+    assert table["route_divergence"].to_list() == [True, False, False, False, False, False]
+    assert table["completes"].to_list() == [False] * 5 + [True]
+
+
+def test_without_a_map_bypasses_are_left_out_and_beside_one_they_are_of_the_map_alone():
+    mazes = [maze(i) for i in range(3)]
+    cohort = fidm.simulate_cohort(mazes, 12, seed=1, wrong_moves=0.2)
+    result = localize(find_evidence(fidm.Model(mazes).fit(cohort), cohort), cohort, bootstrap=20)
+    assert set(result.table["anchor"]) == {"route_divergence"}
+    assert result.row("route_divergence")["n_people"] == 12
+    assert list(result.anchors) == ["route_divergence"]
+    assert len(result.sentences()) == 1
+    assert "maze_000, maze_001, maze_002 were not drawn as a map" in result.notes[-1]
+    with pytest.raises(fidm.DataError, match="no anchor 'bypass'"):
+        result.row("bypass")
+    both = [maze(1), fidm.load_task("errands")]
+    cohort = fidm.simulate_cohort(both, 12, seed=1, wrong_moves=0.2)
+    mixed = localize(find_evidence(fidm.Model(both).fit(cohort), cohort), cohort, bootstrap=20)
+    assert list(mixed.anchors) == list(DENOMINATORS)
+    is_errand = np.repeat(cohort.episodes["task"] == "errands", np.diff(cohort.step_offsets))
+    assert mixed.row("bypass_of_moves")["n_steps"] <= is_errand.sum()
+
+
+def test_a_task_nobody_ends_has_nothing_to_turn_away_from():
+    ring = fidm.TaskModel.from_arrays(
+        [[1, 2], [2, 0], [0, 1]], [[0, 1], [1, 0], [0, 0]], gamma=0.9, tau=0.5, horizon=6, name="ring",
+        coordinates=[(0, 0), (1, 0), (0, 1)],
+    )  # fmt: skip
+    cohort = fidm.simulate_cohort(ring, 6, seed=1)
+    with pytest.raises(fidm.DataError, match="Nobody reached an end"):
+        localize(find_evidence(fidm.Model(ring).fit(cohort, method="mle"), cohort), cohort)
 
 
 # ---------------------------------------------------------------------- localization

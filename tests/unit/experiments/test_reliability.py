@@ -18,6 +18,7 @@ from fidm.experiments.reliability import (
     _split_half,
     _usual_halves,
     deal_segments,
+    episode_halves,
     half_of,
     reliability,
     why_no_change,
@@ -272,7 +273,9 @@ def test_a_handful_of_retests_does_not_outweigh_everybodys_halves(found):
 def test_whole_episodes_can_be_dealt_to_halves(task, cohort):
     with pytest.raises(DataError, match="several episodes"):
         reliability(task, cohort, halves="episodes")
-    with pytest.raises(DataError, match="'segments' or 'episodes'"):
+    with pytest.raises(
+        DataError, match=r"neither a column of the episodes nor a rule.*may also be 'segments'"
+    ):
         reliability(task, cohort, halves="weeks")
     # four episodes each, made of twenty people's at a time; the last person has one
     offsets = np.append(np.arange(0, 80, 4), [79, 80])
@@ -289,6 +292,8 @@ def test_whole_episodes_can_be_dealt_to_halves(task, cohort):
     assert found.record.settings["halves"] == "episodes"
     halves = found.row("duration")
     assert (halves["n"], halves["without"]) == (20, 1)
+    assert "split-half: 1 person has episodes in one half only and is left out" in found.notes
+    assert not any("no estimate" in note for note in found.notes)  # said once
     assert found.row("duration", "retest") is None  # trials of one sitting
     usual = reliability(task, several, fit=fit, bootstrap=20)
     assert usual.table.equals(found.table)
@@ -459,3 +464,62 @@ def test_doubt_about_what_people_share_is_not_doubt_about_their_differences(task
     settled = replace(fit, populations=settled, prior=replace(fit.prior, plausible=None))
     found, known = (one.profile(cohort).summary().table["reliability"].to_list() for one in (fit, settled))
     assert found == known
+
+
+def trials(task, n=16, *, each=8, max_steps=8):
+    """People with several short episodes, of which the first half is called morning."""
+    parts = fidm.simulate_cohort(task, n * each, seed=3, max_steps=max_steps)
+    names = [str(i + 1) for i in range(each)] * n
+    return replace(
+        parts,
+        participants=parts.participants[:n],
+        episodes=parts.episodes.with_columns(
+            episode=pl.Series(names),
+            day=pl.Series((["morning"] * (each // 2) + ["evening"] * (each // 2)) * n),
+        ),
+        episode_offsets=np.arange(0, n * each + 1, each),
+    )
+
+
+def test_halves_of_episodes_by_a_rule_or_a_column(task):
+    people = trials(task)
+    halves = {
+        how: episode_halves(people, how, 1)[0]
+        for how in ("episodes", "first-last", "random", "day", "every 2")
+    }
+    assert halves["episodes"][:8].tolist() == [0, 1] * 4
+    assert halves["first-last"][:8].tolist() == [0] * 4 + [1] * 4
+    assert halves["day"].tolist() == halves["first-last"].tolist()  # the morning comes first
+    assert halves["every 2"][:8].tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
+    sums = np.add.reduceat(halves["random"], people.episode_offsets[:-1])
+    assert (sums == 4).all()
+    assert not np.array_equal(halves["random"], episode_halves(people, "random", 2)[0])
+    turned = people[np.arange(len(people))[::-1]]
+    assert episode_halves(turned, "random", 1)[0][-8:].tolist() == halves["random"][:8].tolist()
+    fit = Model(task, channels=()).fit(people)
+    tables = {how: reliability(task, people, fit=fit, halves=how, bootstrap=20) for how in halves}
+    assert tables["day"].table.equals(tables["first-last"].table)
+    assert "split-half: day morning against evening" in tables["day"].notes
+    assert tables["day"].row("action_sensitivity")["n"] <= 16
+    for how in ("day", "random"):
+        assert tables[how].record.settings["halves"] == how
+        assert len(tables[how].record.settings["dealt"]) == 16
+
+
+def test_people_with_episodes_in_one_half_are_left_out_and_said_once(task):
+    people = trials(task)
+    late = people.episodes.with_columns(
+        day=pl.when(pl.int_range(pl.len()) < 24).then(pl.lit("morning")).otherwise(pl.col("day"))
+    )
+    late = late.with_columns(day=pl.when(pl.int_range(pl.len()) == 100).then(None).otherwise(pl.col("day")))
+    found = reliability(task, replace(people, episodes=late), halves="day", bootstrap=20)
+    row = found.row("duration")
+    assert row["n"] + row["without"] == 13
+    said = [note for note in found.notes if "one half only" in note]
+    assert said == ["split-half: 3 people have episodes in one half only and are left out"]
+    assert any("1 episode in no block" in note for note in found.notes)
+    with pytest.raises(DataError, match="both halves by 'half'"):
+        alone = people.episodes.with_columns(half=pl.Series(np.repeat(["a", "b"], 64)))
+        reliability(task, replace(people, episodes=alone), halves="half", bootstrap=20)
+    with pytest.raises(DataError, match="one block"):
+        reliability(task, replace(people, episodes=people.episodes.with_columns(x=1)), halves="x")

@@ -53,7 +53,7 @@ def two_ways(good):
 def test_closed_form_of_two_options():
     """With two options a value apart, η̂ is the log odds of choosing the better one."""
     values, chosen = two_ways([True] * 30 + [False] * 10)
-    row = fidm.fit_choices(values, chosen).row(0, named=True)
+    row = fidm.fit_choices(values, chosen).table.row(0, named=True)
     assert row["action_sensitivity"] == pytest.approx(math.log(3), rel=1e-12)
     assert row["se"] == pytest.approx(1 / math.sqrt(40 * 0.75 * 0.25), rel=1e-5)
     assert row["status"] == "ok"
@@ -61,7 +61,7 @@ def test_closed_form_of_two_options():
 
 def test_no_better_than_chance_is_zero_with_an_upper_bound():
     values, chosen = two_ways([True] * 15 + [False] * 15)
-    row = fidm.fit_choices(values, chosen).row(0, named=True)
+    row = fidm.fit_choices(values, chosen).table.row(0, named=True)
     assert (row["action_sensitivity"], row["low"], row["status"]) == (0.0, 0.0, "at_zero")
     drop = 1.6448536269514722**2 / 2  # one-sided
 
@@ -69,14 +69,14 @@ def test_no_better_than_chance_is_zero_with_an_upper_bound():
         return 30 * math.log(2) + 15 * eta - 30 * math.log1p(math.exp(eta)) + drop
 
     assert fallen(row["high"]) == pytest.approx(0.0, abs=1e-4)
-    worse = fidm.fit_choices(*two_ways([False] * 30)).row(0, named=True)
+    worse = fidm.fit_choices(*two_ways([False] * 30)).table.row(0, named=True)
     assert worse["action_sensitivity"] == 0.0
     assert worse["high"] < row["high"]
 
 
 def test_always_best_has_a_lower_bound_and_no_number():
     values, chosen = two_ways([True] * 30)
-    row = fidm.fit_choices(values, chosen).row(0, named=True)
+    row = fidm.fit_choices(values, chosen).table.row(0, named=True)
     assert (row["action_sensitivity"], row["high"], row["se"], row["status"]) == (
         math.inf,
         math.inf,
@@ -89,13 +89,13 @@ def test_always_best_has_a_lower_bound_and_no_number():
 
 def test_ties_within_rounding_count_as_best():
     values = np.array([[1.0, 1.0 - 1e-9, 0.0]] * 25)
-    assert fidm.fit_choices(values, [1] * 25)["status"].to_list() == ["no_maximum"]
+    assert fidm.fit_choices(values, [1] * 25).table["status"].to_list() == ["no_maximum"]
     values = np.array([[1.0, 1.0 - 1e-6, 0.0]] * 25)
-    assert math.isfinite(fidm.fit_choices(values, [1] * 25)["action_sensitivity"][0])
+    assert math.isfinite(fidm.fit_choices(values, [1] * 25).table["action_sensitivity"][0])
 
 
 def test_flat_rows_say_nothing():
-    row = fidm.fit_choices([[2.0, 2.0], [1.0, np.nan]], [0, 0]).row(0, named=True)
+    row = fidm.fit_choices([[2.0, 2.0], [1.0, np.nan]], [0, 0]).table.row(0, named=True)
     assert (row["action_sensitivity"], row["status"], row["n"]) == (None, "no_observation", 2)
     assert (row["low"], row["high"]) == (None, None)
 
@@ -104,7 +104,7 @@ def test_a_maximum_far_beyond_the_grid_is_found():
     """One slip of a very small gap among large ones: η̂ is finite but huge."""
     values = np.array([[1.0, 0.0]] * 50 + [[1.0, 1.0 - 1e-6]] * 10)
     chosen = np.array([0] * 50 + [0] * 7 + [1] * 3)
-    row = fidm.fit_choices(values, chosen).row(0, named=True)
+    row = fidm.fit_choices(values, chosen).table.row(0, named=True)
     assert row["action_sensitivity"] == pytest.approx(math.log(7 / 3) / 1e-6, rel=1e-6)
     assert row["low"] < row["action_sensitivity"] < row["high"] < math.inf
 
@@ -116,18 +116,19 @@ def test_very_many_choices_are_resolved_by_the_posterior():
     p /= p.sum(axis=1, keepdims=True)
     chosen = (rng.random((60_000, 1)) > np.cumsum(p, axis=1)).sum(axis=1)
     person = np.repeat(["many", "few", "some"], [59_800, 50, 150])
-    exact = fidm.fit_choices(values, chosen, person).row(0, named=True)
-    shrunk = fidm.fit_choices(values, chosen, person, method="eb", lapse=0.0).row(0, named=True)
+    exact = fidm.fit_choices(values, chosen, person).table.row(0, named=True)
+    shrunk = fidm.fit_choices(values, chosen, person, method="eb", lapse=0.0).table.row(0, named=True)
     assert shrunk["action_sensitivity"] == pytest.approx(exact["action_sensitivity"], rel=2e-3)
     assert shrunk["se"] == pytest.approx(exact["se"], rel=0.05)
     assert shrunk["low"] < exact["action_sensitivity"] < shrunk["high"]
 
 
 def test_people_come_in_the_order_they_first_appear():
-    table = fidm.fit_choices([[1, 0]] * 6, [0, 1, 0, 0, 1, 0], ["b", "a", "b", "a", "b", "c"])
-    assert table["person"].to_list() == ["b", "a", "c"]
+    table = fidm.fit_choices([[1, 0]] * 6, [0, 1, 0, 0, 1, 0], ["b", "a", "b", "a", "b", "c"]).table
+    assert table["participant"].to_list() == ["b", "a", "c"]
     assert table["n"].to_list() == [3, 2, 1]
-    assert table.columns == ["person", "action_sensitivity", "se", "low", "high", "status", "n"]
+    own = ["participant", "action_sensitivity", "se", "low", "high", "status", "n"]
+    assert table.columns == [*own, "log_likelihood", "log_marginal"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_people_come_in_the_order_they_first_appear():
         (([[1, 0]], [0.5]), "whole numbers"),
         (([1, 0], [0]), "has the shape"),
         (([["a"]], [0]), "rows of numbers"),
-        (([[1, 0]], [0], ["a", "b"]), "person has 2 entries"),
+        (([[1, 0]], [0], ["a", "b"]), "participant has 2 entries"),
     ],
 )
 def test_choices_that_make_no_sense_are_refused(arguments, sentence):
@@ -150,8 +151,78 @@ def test_choices_that_make_no_sense_are_refused(arguments, sentence):
 
 
 def test_an_empty_list_of_choices_gives_an_undefined_person():
-    table = fidm.fit_choices(np.zeros((0, 2)), np.zeros(0, dtype=int))
+    table = fidm.fit_choices(np.zeros((0, 2)), np.zeros(0, dtype=int)).table
     assert table["status"].to_list() == ["no_observation"]
+
+
+def some_choices(n=8, each=30):
+    rng = np.random.default_rng(4)
+    values = rng.normal(size=(n * each, 3))
+    eta = np.repeat(np.exp(rng.normal(0.5, 0.4, n)), each)
+    chosen = (eta[:, None] * values + rng.gumbel(size=values.shape)).argmax(axis=1)
+    return values, chosen, np.repeat([f"p{j}" for j in range(n)], each)
+
+
+def test_the_log_likelihood_is_that_of_the_choices_at_the_estimates():
+    values, chosen, people = some_choices()
+    values[:, 2][::5] = np.nan  # not offered
+    chosen = np.where((chosen == 2) & np.isnan(values[:, 2]), 0, chosen)
+    values[3] = 1.0  # flat: counts, whatever η is
+    for lapse in (0.0, 0.1):
+        found = fidm.fit_choices(values, chosen, people, lapse=lapse)
+        eta = dict(zip(found.table["participant"], found.table["action_sensitivity"], strict=True))
+        slow = dict.fromkeys(eta, 0.0)
+        for row, pick, who in zip(values, chosen, people, strict=True):
+            offered = np.isfinite(row)
+            p = np.exp(eta[who] * (row[offered] - row[pick]))
+            slow[who] += math.log((1 - lapse) / p.sum() + lapse / offered.sum())
+        assert found.table["log_likelihood"].to_list() == pytest.approx(list(slow.values()), abs=1e-10)
+        assert found.log_likelihood == pytest.approx(sum(slow.values()), abs=1e-9)
+        assert (found.prior, found.log_marginal, found.lapse) == (None, None, lapse)
+        assert found.table["log_marginal"].null_count() == 8
+
+
+def test_likelihoods_where_there_is_no_estimate_and_where_it_is_infinite():
+    never = fidm.fit_choices([[1.0, 0.0]] * 4, [0] * 4)
+    assert never.log_likelihood == pytest.approx(0.0, abs=1e-12)
+    flat = fidm.fit_choices([[1.0, 1.0, 1.0]] * 2, [0, 1])
+    assert flat.log_likelihood == pytest.approx(-2 * math.log(3))
+    assert flat.to_dict()["participants"][0]["action_sensitivity"] is None
+    assert fidm.fit_choices(np.zeros((0, 2)), np.zeros(0, dtype=int)).log_likelihood == 0.0
+
+
+def test_the_learned_prior_is_in_the_unit_of_the_values():
+    values, chosen, people = some_choices(12)
+    found = fidm.fit_choices(values, chosen, people, method="eb", lapse=0.0)
+    other = fidm.fit_choices(1000 * values, chosen, people, method="eb", lapse=0.0)
+    assert other.prior.mean + math.log(1000) == pytest.approx(found.prior.mean, abs=1e-6)
+    assert other.prior.sd == pytest.approx(found.prior.sd, rel=1e-6)
+    slow = 0.0
+    u, step = np.linspace(-6, 8, 4001, retstep=True)
+    prior = np.exp(-0.5 * ((u - found.prior.mean) / found.prior.sd) ** 2) / (
+        found.prior.sd * math.sqrt(2 * math.pi)
+    )
+    for who in np.unique(people):
+        own = people == who
+        away = values[own] - values[own][np.arange(own.sum()), chosen[own]][:, None]
+        log_p = -np.logaddexp.reduce(np.exp(u)[:, None, None] * away, axis=2).sum(axis=1)
+        slow += math.log(float((np.exp(log_p) * prior).sum()) * step)
+    assert found.log_marginal == pytest.approx(slow, abs=1e-4)
+    assert found.log_likelihood > found.log_marginal
+
+
+def test_a_fit_of_choices_says_what_it_is():
+    values, chosen, people = some_choices()
+    found = fidm.fit_choices(values, chosen, people, method="eb", lapse="estimate")
+    said = found.to_dict()
+    assert json.loads(json.dumps(said, allow_nan=False)) == said
+    assert said["prior"]["log_sd"] == found.prior.sd
+    assert len(said["participants"]) == 8
+    first = repr(found).splitlines()[0]
+    assert first.startswith("ChoicesFit(8 participants, 240 choices; method='eb', lapse rate ")
+    assert "among people" in first
+    alone = repr(fidm.fit_choices(values, chosen, people)).splitlines()[0]
+    assert "among people" not in alone
 
 
 # ---------------------------------------------------------------------- the edges of θ
@@ -875,7 +946,7 @@ def test_options_counted_from_one_are_guessed():
         fidm.fit_choices([[1, 0]] * 4, [1, 2, 1, 2])
     with pytest.raises(fidm.DataError, match="whole numbers"):
         fidm.fit_choices([[1, 0]], ["A"])
-    with pytest.raises(fidm.DataError, match="have no person"):
+    with pytest.raises(fidm.DataError, match="have no participant"):
         fidm.fit_choices([[1, 0]] * 2, [0, 1], [1.0, np.nan])
 
 
@@ -1020,9 +1091,9 @@ def test_a_terrible_option_does_not_push_the_prior_away():
     values = np.column_stack([rng.normal(size=(2400, 2)), np.full(2400, -1e6)])
     chosen = (3 * values + rng.gumbel(size=values.shape)).argmax(axis=1)
     person = np.repeat(np.arange(40), 60)
-    shrunk = fidm.fit_choices(values, chosen, person, method="eb")["action_sensitivity"].median()
+    shrunk = fidm.fit_choices(values, chosen, person, method="eb").table["action_sensitivity"].median()
     assert shrunk == pytest.approx(
-        fidm.fit_choices(values, chosen, person)["action_sensitivity"].median(), rel=0.1
+        fidm.fit_choices(values, chosen, person).table["action_sensitivity"].median(), rel=0.1
     )
 
 
@@ -1031,9 +1102,9 @@ def test_choices_do_not_depend_on_the_unit_of_value():
     values = rng.normal(size=(300, 3))
     chosen = (2 * values + rng.gumbel(size=values.shape)).argmax(axis=1)
     person = np.repeat(np.arange(6), 50)
-    plain = fidm.fit_choices(values, chosen, person)
+    plain = fidm.fit_choices(values, chosen, person).table
     for unit in (1e-7, 1e5):
-        scaled = fidm.fit_choices(values * unit, chosen, person)
+        scaled = fidm.fit_choices(values * unit, chosen, person).table
         assert scaled["action_sensitivity"].to_numpy() * unit == pytest.approx(
             plain["action_sensitivity"].to_numpy(), rel=1e-7
         )
@@ -1042,16 +1113,20 @@ def test_choices_do_not_depend_on_the_unit_of_value():
 
 
 def test_statuses_with_lapses_speak_of_the_likelihood_for_both_methods():
-    assert fidm.fit_choices([[1.0, 0.0]] * 4, [0, 1, 0, 0], lapse=0.5)["status"].to_list() == ["no_maximum"]
+    assert fidm.fit_choices([[1.0, 0.0]] * 4, [0, 1, 0, 0], lapse=0.5).table["status"].to_list() == [
+        "no_maximum"
+    ]
     values, chosen = two_ways([True] * 55 + [False] * 5)
     many = np.tile(values, (6, 1)), np.tile(chosen, 6), np.repeat(np.arange(6), 60)
     for method in ("mle", "eb"):
-        assert set(fidm.fit_choices(*many, lapse=0.3, method=method)["status"].to_list()) == {"no_maximum"}
+        assert set(fidm.fit_choices(*many, lapse=0.3, method=method).table["status"].to_list()) == {
+            "no_maximum"
+        }
 
 
 def test_one_sided_bounds_of_low_levels_do_not_mirror_high_ones():
     values, chosen = two_ways([True] * 30)
-    bounds = [fidm.fit_choices(values, chosen, level=level)["low"][0] for level in (0.3, 0.7, 0.95)]
+    bounds = [fidm.fit_choices(values, chosen, level=level).table["low"][0] for level in (0.3, 0.7, 0.95)]
     assert bounds[0] > bounds[1] > bounds[2]
 
 
@@ -1092,10 +1167,10 @@ def test_a_fit_file_that_makes_no_sense_is_refused(tmp_path):
 def test_people_of_any_name(person):
     values = [[1, 0]] * 3
     if None in person or any(name != name for name in person):
-        with pytest.raises(fidm.DataError, match="have no person"):
+        with pytest.raises(fidm.DataError, match="have no participant"):
             fidm.fit_choices(values, [0, 1, 0], person)
     else:
-        assert fidm.fit_choices(values, [0, 1, 0], person)["person"].to_list() == ["a", "1"]
+        assert fidm.fit_choices(values, [0, 1, 0], person).table["participant"].to_list() == ["a", "1"]
 
 
 @pytest.mark.parametrize("channel", fidm.channels.paper_channels()[:3], ids=lambda channel: channel.name)

@@ -9,7 +9,7 @@ from fidm.errors import GroundingError
 from fidm.grounding.base import Context, Segment
 from fidm.grounding.route.program import write_program
 from fidm.grounding.route.replay import Terrain
-from fidm.grounding.rules.grounder import Rules
+from fidm.grounding.rules.grounder import MOST_WORDS, Rules
 from fidm.grounding.rules.language import languages, load_language, parse_language
 
 TERRAIN = Terrain(fidm.load_task("grocery"))
@@ -256,3 +256,35 @@ def test_a_word_for_two_sections_is_ambiguous():
     assert "ambiguous_place" in found.doubts
     programs = {write_program(reading.program) for reading in found.readings}
     assert {"GOTO vegetables", "GOTO seasoning"} <= programs
+
+
+@pytest.mark.parametrize(
+    ("said", "language"),
+    [("left ", "en"), ("7 ", "en"), ("sugar ", "en"), ("left one and ", "en"), ("uh, ", "en"), ("左", "yue")],
+)
+def test_more_words_than_are_read_are_flagged(said, language):
+    found = read(said * 10_000, language=language)
+    assert "too_long" in found.doubts
+    assert all(step.span[1] <= len(said) * MOST_WORDS for step in found.program)
+
+
+def test_as_many_words_as_are_read_are_not_too_long():
+    assert "too_long" not in grammar("blorp " * MOST_WORDS)[1]
+    assert "too_long" in grammar("blorp " * (MOST_WORDS + 1))[1]
+
+
+def test_a_program_that_was_cut_off_is_never_sure():
+    said = "get the milk, then the eggs, then the meat, then the vegetables. " * 40
+    assert "too_long" in read(said, rules=Rules(sure=0.0)).doubts
+
+
+def test_readings_do_not_change_what_was_read():
+    """Clauses are shared by all readings of a segment; asked again, each says the same."""
+    rules = Rules()
+    context = Context(TERRAIN, TERRAIN.position(9, 8, "left"))
+    text = "some eggs, no wait, the milk first, then pay. No, don't go up, go left two to the meat"
+    found = rules.read(Segment(1, text, (0,), (0,), (0,)), context)
+    clauses = [(list(one.tokens), one.dead, one.is_asked) for one in found.clauses]
+    once = [(one.change, one.program) for one in rules.others(found)]
+    assert once == [(one.change, one.program) for one in rules.others(found)]
+    assert clauses == [(list(one.tokens), one.dead, one.is_asked) for one in found.clauses]

@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch
 from matplotlib.quiver import Quiver
+from mazes import maze
 
 import fidm
 from fidm import plot
@@ -19,7 +20,7 @@ from fidm.evidence.evidence import find_evidence
 from fidm.evidence.localization import localize
 from fidm.experiments.recover import LABELS
 from fidm.fit.profile import ALIKE, AT_EDGE, NO_MAXIMUM, NO_OBSERVATION
-from fidm.plot.evidence import UNCOUNTED, residual_shade, shade
+from fidm.plot.evidence import UNCOUNTED, evidence_figure, residual_shade, shade
 from fidm.plot.maps import lanes
 from fidm.plot.profiles import DOTS, FittedText, _rank_words
 from fidm.plot.style import LESS, LOOKS, MORE, lightness
@@ -275,6 +276,59 @@ def test_steps_that_do_not_count_are_hatched_and_dotted(task, found, cohort):
         and lines.get_linestyle()[0][1] is not None
     ]  # fmt: skip
     assert len(dotted) == 1
+
+
+@pytest.fixture(scope="module")
+def mazes():
+    return [maze(1), maze(2, horizon=20), maze(3, coordinates=None)]
+
+
+def test_routes_on_a_task_with_coordinates_pass_its_places(mazes):
+    for task in mazes[:2]:
+        trace = fidm.walk(task, fidm.solve(task), 200.0, seed=1, label="P1")
+        ax = plot.routes(task, trace)
+        FigureCanvasAgg(ax.figure).draw()
+        (way,) = [one.get_segments() for one in ax.collections if one.get_zorder() == 3]
+        at = task.coordinates[trace.state]
+        own = at[~np.isnan(at[:, 0])]
+        ((begin, end),) = lanes([own])
+        np.testing.assert_allclose(way[0], np.stack([begin, end], axis=1).reshape(-1, 2))
+        names = [text.get_text() for text in ax.texts]
+        assert sum(name.startswith("r") for name in names) == 16
+        assert not any(name.isdigit() for name in names), "movements are no actions to be numbered"
+    with pytest.raises(fidm.TaskError, match="no coordinates"):
+        plot.routes(mazes[2], fidm.walk(mazes[2], fidm.solve(mazes[2]), 5.0, seed=1))
+
+
+def test_actions_that_are_no_movements_are_numbered_at_their_place():
+    task = fidm.TaskModel.from_arrays(
+        [[1, 0], [-1, 2], [-1, -1]], [[0, 0], [0, 1], [0, 0]], gamma=0.9, tau=0.1, name="dig",
+        actions=["go", "dig"], coordinates=[(0, 0), (3, 0), (np.nan, np.nan)],
+    )  # fmt: skip
+    trace = fidm.Trace(task.name, np.array([0, 0, 1, 2]), np.array([1, 0, 1]), finished=True, label="A")
+    numbers = {text.get_text(): text.get_position() for text in plot.routes(task, trace).texts}
+    assert (numbers["1"], numbers["2"]) == ((0, 0), (1, 0))
+
+
+def test_values_of_places_are_those_of_their_first_states(mazes):
+    task = mazes[1]
+    values = fidm.solve(task)
+    ax = plot.value_field(task, values)
+    dots = next(one for one in ax.collections if one.get_array() is not None)
+    np.testing.assert_array_equal(dots.get_array(), values.v[:15])  # the end is not worth anything any more
+    with pytest.raises(fidm.TaskError, match="no targets and no phases"):
+        plot.value_field(task, values, completed=["gold"])
+
+
+def test_evidence_is_drawn_on_places(mazes):
+    cohort = fidm.simulate_cohort(mazes, 4, seed=1)
+    found = find_evidence(fidm.Model(mazes).fit(cohort, method="mle"), cohort)
+    who = cohort.ids[0]
+    figure = evidence_figure(found, who, mazes[::-1], cohort)
+    FigureCanvasAgg(figure).draw()
+    steps = found.actions.filter(participant=who, episode="1")
+    bands = [one for one in figure.axes[0].collections if one.get_zorder() == 4]
+    assert len(bands[0].get_segments()) == steps["is_move"].sum()
 
 
 def test_evidence_without_a_map_or_of_nobody(found, cohort):

@@ -1148,9 +1148,40 @@ def test_one_person_without_segments(tmp_path):
     assert person["profile"][0]["percentile"] is None
     assert found.data["shared"]["channels"] == []
     sections = {section["id"]: section for section in found.data["sections"]}
-    assert "no figure" in " ".join(sections["parameters"]["paragraphs"])
+    assert not any("speech" in text or "effort" in text for text in sections["parameters"]["paragraphs"])
+    assert sections["overview"]["paragraphs"][0].startswith("1 participant with 1 trial and ")
     assert "one person" in sections["reliability"]["paragraphs"][0]
     assert "one by one" in sections["method"]["paragraphs"][-1]
+
+
+def test_trials_on_many_tasks_are_told_once_and_without_speech(tmp_path):
+    rng = np.random.default_rng(2)
+    to = np.array([[1, 2], [-1, -1], [-1, -1]])
+    tasks = tuple(
+        fidm.TaskModel.from_arrays(to, np.where(to >= 0, rng.normal(size=to.shape), 0.0), gamma=0.9, tau=0.1,
+                                   name=f"pair {i}")
+        for i in range(6)
+    )  # fmt: skip
+    values = [fidm.solve(task) for task in tasks]
+    cohort = fidm.Cohort.from_traces(
+        fidm.walk(tasks[k % 6], values[k % 6], 3.0, seed=100 * j + k, label=f"P{j}")
+        for j in range(5)
+        for k in range(12)
+    )
+    fidm.write_cohort(cohort, tmp_path / "s", tasks=tasks)
+    found = build_report(tmp_path / "s", classify=False)
+    sections = {section["id"]: section for section in found.data["sections"]}
+    assert not {"grounding", "localisation"} & set(sections)
+    assert sections["overview"]["paragraphs"][0] == (
+        "5 participants with 60 trials and 60 choices; 6 tasks: pair 0, pair 1, … pair 5."
+    )
+    assert len(sections["task"]["paragraphs"]) == 2
+    assert all(text.startswith("All 6 tasks: ") for text in sections["task"]["paragraphs"])
+    assert [one["id"] for one in sections["task"]["tables"]] == ["tasks", "findings"]
+    shown = json.dumps([section["paragraphs"] for section in found.data["sections"]])
+    for word in ("speech", "segment", "moves", "route", "sitting tells"):
+        assert word not in shown
+    assert found.data["shared"]["has_speech"] is False
 
 
 def test_people_with_problems_are_counted_not_shown(tmp_path):

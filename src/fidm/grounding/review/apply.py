@@ -47,7 +47,7 @@ from fidm.grounding.store import (
 )
 from fidm.io.columns import excluded_people
 from fidm.io.study import TABLES, Study
-from fidm.tasks.compile import load_task
+from fidm.tasks.compile import load_tasks
 from fidm.tasks.model import TaskModel
 from fidm.tasks.spec import builtin_tasks
 from fidm.types import Progress
@@ -315,8 +315,7 @@ def _task_names(folder: Path) -> list[str | Path]:
 
 def _task(folder: Path, names: Sequence[str | Path], provenance: dict[str, Any]) -> TaskModel:
     """The task that the dialogs are about."""
-    for name in names:
-        task = load_task(name)
+    for task in (one for name in names for one in load_tasks(name)):
         if task.fingerprint == provenance.get("task_fingerprint"):
             return task
     raise GroundingError(

@@ -5,6 +5,11 @@ anything about the way, how long it is, whether it was corrected; how well the r
 words alone speak for (:mod:`fidm.grounding.rules.opinion`), and how it compares with readings close to it.
 The log odds are a sum over small decision trees (gradient boosting). They were learned on phrasings that
 nobody had seen who wrote the rules (``scripts/confidence.py``) and stand in ``confidence.json``.
+
+Readings close to that of the grammar are one thing less, one more, another use of a place, another clause.
+Most wrong readings are nearly right: something told of was taken for an instruction, a correction was not
+seen, a thing asked for was not recognised as such. Each of these is undone once; which reading is the most
+probable one is decided like everything else.
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from itertools import pairwise
@@ -20,7 +25,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from fidm.grounding.route.program import NOTHING, Program
+from fidm.grounding.route.program import EXIT, FINISH, NOTHING, START, Instruction, Program
 from fidm.grounding.route.replay import Replay
 from fidm.grounding.rules.grammar import CORE, Clause
 from fidm.grounding.rules.language import BREAK, DIRECTIONS, QUESTION, STOP, UNKNOWN, Token
@@ -185,3 +190,45 @@ def learned_trees() -> Trees:
     fact = np.array([[column[name] for name in tree["asks"]] for tree in trees])
     limit, leaves = (np.array([tree[name] for tree in trees]) for name in ("limits", "leaves"))
     return Trees(column, found["start"], fact, limit, leaves)
+
+
+# ---------------------------------------------------------------- readings close to that of the grammar
+
+MOST_CLAUSES = 10
+"""In longer talk clauses are not read anew."""
+
+_NO_SECTIONS = (START, FINISH, EXIT)
+
+
+def nearby(program: Program, tokens: Sequence[Token]) -> Iterator[tuple[str, Program]]:
+    """Yield readings that differ from one in one instruction, and how they differ."""
+    steps = () if program == NOTHING else program
+    if steps:
+        yield "none", NOTHING
+    for i, step in enumerate(steps):
+        if len(steps) > 1:
+            yield "less", (*steps[:i], *steps[i + 1 :])
+        if i > 1:
+            yield "later", steps[i:]
+        if step.op in ("BUY", "GOTO") and step.place not in _NO_SECTIONS:
+            other = replace(step, op="GOTO" if step.op == "BUY" else "BUY")
+            yield "otherwise", (*steps[:i], other, *steps[i + 1 :])
+    for step in _named(tokens):
+        if not any((step.op, step.place) == (known.op, known.place) for known in steps):
+            at = sum(known.span[0] <= step.span[0] for known in steps)
+            yield "more", (*steps[:at], step, *steps[at:])
+            if len(steps) > 1:
+                yield "only", (step,)
+
+
+def _named(tokens: Sequence[Token]) -> Iterator[Instruction]:
+    """Yield what may be done at each place that is named."""
+    named: set[str] = set()
+    for token in tokens:
+        for place in str(token.value).split("|")[:2] if token.kind == "PLACE" else ():
+            if place not in named and place != START:  # people say where that is; nobody has to go there
+                named.add(place)
+                span = (token.start, token.end)
+                yield Instruction("GOTO", place=place, span=span)
+                if place not in _NO_SECTIONS:
+                    yield Instruction("BUY", place=place, span=span)

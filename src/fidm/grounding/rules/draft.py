@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from fidm.grounding.base import Context
 from fidm.grounding.route.program import EXIT, FINISH, START, Instruction, same_program
 from fidm.grounding.route.replay import HEADINGS, LEFT_OF, RIGHT_OF, Position, replay
-from fidm.grounding.rules.grammar import CORE, Clause, Found, Grammar, without_objects, without_openers
+from fidm.grounding.rules.grammar import CORE, Clause, Found, Grammar, without_objects
 from fidm.grounding.rules.landmarks import Sight, settle
 from fidm.grounding.rules.language import UNKNOWN, Token, Vocabulary
 
@@ -50,17 +50,19 @@ class Draft:
     wondered: str = ""  # the place that was asked about just before
     held: str = ""  # why the last instruction, the end of a way, may come later: "pay, wait, the milk first"
 
-    def read(self, clauses: Sequence[Clause], vocabulary: Vocabulary, grammar: Grammar) -> None:
-        """Read all clauses of a segment."""
+    def read(self, clauses: list[Clause], vocabulary: Vocabulary, grammar: Grammar) -> None:
+        """Read all clauses of a segment; one that comes before what was said is put there as it is meant."""
         goes = any(not clause.kinds.isdisjoint(("GO", "BUY")) for clause in clauses)
         carried = ""
         acts = [bool(clause.acting) and not clause.dead for clause in clauses]
         names = [act and _does_more(clause) for act, clause in zip(acts, clauses, strict=True)]
         coming, things = _nexts(clauses, acts, within=4), _nexts(clauses, names, within=5)
-        for clause, self.coming, self.thing in zip(clauses, coming, things, strict=True):
+        for i, (clause, self.coming, self.thing) in enumerate(zip(clauses, coming, things, strict=True)):
             repairs = clause.repairs or carried
-            if self._comes_before(clause, repairs):
-                repairs = ""
+            sooner = self._comes_before(clause, repairs)
+            if sooner is not None:
+                clause, repairs = sooner, ""
+                clauses[i] = clause
                 self._put_off(clause)
             idle = all(token.kind == "HERE" for token in clause.acting)
             if (
@@ -113,21 +115,20 @@ class Draft:
         places = {str(token.value) for token in clause.acting if token.kind == "PLACE"}
         return self.last is not None and bool(places) and places == {self.last.place}
 
-    def _comes_before(self, clause: Clause, repairs: str) -> bool:
-        """Whether a clause is to be done before what was said last: "before that …", "no, eggs first"."""
+    def _comes_before(self, clause: Clause, repairs: str) -> Clause | None:
+        """The clause if it is to be done before what was said last: "before that …", "no, eggs first"."""
         if "BEFORE" in clause.kinds:
-            return True
+            return clause
         if not self.steps or self.steps[-1].op in ("MOVE", "TURN", "BACK"):
-            return False
+            return None
         if not repairs and not _closes(self.steps[-1]):
-            return False
+            return None
         first = next((i for i in (-1, 0) if _is_first(clause.tokens[i])), None)
         if first is None or "PLACE" not in clause.kinds:
-            return False
+            return None
         kept = list(clause.tokens)
         del kept[first]
-        clause.tokens, clause.is_asked = kept, True
-        return True
+        return clause.sooner(kept)
 
     def _put_off(self, clause: Clause) -> None:
         """Keep the last instruction for later: "pay … hang on, before that I need vinegar"."""
@@ -157,14 +158,12 @@ class Draft:
 
     def _clause(self, clause: Clause, repairs: str, vocabulary: Vocabulary, grammar: Grammar) -> None:
         self.surprised = bool(repairs) or (bool(clause.tokens) and clause.tokens[0].kind in ("SAY", "FRESH"))
-        kept, is_unknown = without_objects(clause.tokens)
+        is_measured = self.coming is not None and _is_measure(self.coming)
+        acting, is_unknown, found, lost = clause.read(
+            vocabulary, grammar, is_whole=bool(repairs), is_measured=is_measured
+        )
         if is_unknown:
             self.doubt("unknown_words")
-        measured = self.coming is not None and _is_measure(self.coming)
-        acting = clause.acting if repairs else without_openers(clause, vocabulary, measured)
-        if len(kept) < len(clause.tokens):
-            acting = [token for token in acting if token in kept]
-        found, lost = grammar.read(acting)
         if clause.ends_repair and not repairs:  # else it comes after its correction: "sorry, two I mean"
             self.doubt("unresolved_repair")
             self.doubt("maybe_repair")
@@ -202,7 +201,7 @@ class Draft:
         if not (self.hanging and set(kinds) <= _COUNTING):  # "get the … the long ones … the beans"
             self.hanging = _hangs(acting) if clause.goes_on and _names_things(self.thing) else ""
         if self.hanging == "BUY" and found and found[-1].what == "it":
-            found.pop()
+            found = found[:-1]
         self.again = "MORE" in kinds
         self.is_next = clause.is_next or self.again
         for one in found:

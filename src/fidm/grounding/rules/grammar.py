@@ -16,7 +16,8 @@ from __future__ import annotations
 import re
 import string
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib import resources
@@ -62,6 +63,13 @@ class Found:
     why: str = ""  # the code of a doubt; of a BUY that names nothing, the one where no place was named before
 
 
+_Stretch = tuple[int, int, list[list[str]] | None]
+"""Where a rule begins and ends to fit, and its right side; None where none fits."""
+
+REMEMBERED = 10_000
+"""How many clauses are kept as they were matched: people use the same few classes of words."""
+
+
 class Grammar:
     """The rules of a language, compiled.
 
@@ -78,26 +86,40 @@ class Grammar:
             sources.append(f"({_expression(left, rule)})")
             self._results.append([part.split() for part in right.split(";") if part.strip()])
         self._rules = re.compile("|".join(sources))
+        self._matched: dict[str, list[_Stretch]] = {}
 
     def read(self, tokens: Sequence[Token]) -> tuple[list[Found], list[Token]]:
         """Read the acting words of one clause; return what was found, and words that fit no rule."""
-        letters = "".join(_LETTER[token.kind] for token in tokens)
+        letters = "".join([_LETTER[token.kind] for token in tokens])
+        known = self._matched.get(letters)
+        if known is None:
+            if len(self._matched) > REMEMBERED:
+                self._matched.clear()
+            known = self._matched[letters] = list(self._match(letters))
         found: list[Found] = []
         lost: list[Token] = []
+        for first, end, results in known:
+            used = tokens[first:end]
+            if results is None:
+                lost += used
+                continue
+            for words in results:
+                made = _make(words, used)
+                if made is not None:
+                    found.append(made)
+        return found, lost
+
+    def _match(self, letters: str) -> Iterator[_Stretch]:
+        """Yield stretches of a clause, each with the right sides of its rule; none where no rule fits."""
         i = 0
         while i < len(letters):
             match = self._rules.match(letters, i)
             if match is None or match.end() == i:
-                lost.append(tokens[i])
+                yield i, i + 1, None
                 i += 1
                 continue
-            used = tokens[i : match.end()]
-            for words in self._results[(match.lastindex or 1) - 1]:
-                made = _make(words, used)
-                if made is not None:
-                    found.append(made)
+            yield i, match.end(), self._results[(match.lastindex or 1) - 1]
             i = match.end()
-        return found, lost
 
 
 def _make(words: list[str], used: Sequence[Token]) -> Found | None:
@@ -198,6 +220,7 @@ def _shared_rules() -> tuple[str, ...]:
     return tuple(tomllib.loads(text)["rules"])
 
 
+@lru_cache(maxsize=16)
 def grammar_of(language: Language) -> Grammar:
     """Return the grammar of a language: its own rules, then those all languages share."""
     return Grammar((*language.rules, *_shared_rules()))
@@ -224,6 +247,10 @@ _TAKES_OBJECT = frozenset({"TO", "BUY", "NEED", "DONE_BUY", "GO", "ALONG", "TURN
 _BETWEEN = frozenset({"SAY", "FRESH", "IT", "POLITE", "OF", "SOME", "NUMBER", "UNIT", "MORE"})
 
 
+Reading = tuple[list[Token], bool, list[Found], list[Token]]
+"""Acting words of a clause; whether an object of theirs is unknown; what was found; what fits no rule."""
+
+
 @dataclass(slots=True)
 class Clause:
     """Words between two pauses, and how to take them."""
@@ -241,6 +268,9 @@ class Clause:
     _known: tuple[Sequence[Token], list[Token], frozenset[str]] = field(
         default=((), [], frozenset()), init=False, repr=False, compare=False
     )
+    _readings: dict[tuple[bool, bool], Reading] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     @property
     def acting(self) -> list[Token]:
@@ -251,6 +281,31 @@ class Clause:
     def kinds(self) -> frozenset[str]:
         """The classes of its words."""
         return self._asked()[2]
+
+    def read(self, vocabulary: Vocabulary, grammar: Grammar, *, is_whole: bool, is_measured: bool) -> Reading:
+        """Return what the grammar reads in it, without verbs of other things.
+
+        A direction that only opens the sentence is left out, unless the clause is taken as a whole.
+        """
+        key = (is_whole, is_measured)
+        if key not in self._readings:  # asked for every reading of a segment
+            kept, is_unknown = without_objects(self.tokens)
+            acting = self.acting if is_whole else without_openers(self, vocabulary, is_measured)
+            if len(kept) < len(self.tokens):
+                own = frozenset(kept)
+                acting = [token for token in acting if token in own]
+            self._readings[key] = (acting, is_unknown, *grammar.read(acting))
+        return self._readings[key]
+
+    def otherwise(self) -> Clause:
+        """Return the same words, as an instruction if they are none, else as none."""
+        found = copy(self)
+        found.dead = "" if self.dead else "not"
+        return found
+
+    def sooner(self, tokens: list[Token]) -> Clause:
+        """Return it as a request, with fewer words."""
+        return replace(self, tokens=tokens, is_asked=True)
 
     def _asked(self) -> tuple[Sequence[Token], list[Token], frozenset[str]]:
         if self._known[0] is not self.tokens:  # asked again and again
@@ -304,7 +359,7 @@ def _without_lengths(tokens: Sequence[Token]) -> list[Token]:
         if token.kind == "LENGTH":
             while found and found[-1].kind in ("NUMBER", "MORE", "SOME"):
                 found.pop()
-            token = replace(token, kind="VAGUE")
+            token = token._replace(kind="VAGUE")
         found.append(token)
     return found
 
@@ -331,7 +386,7 @@ def _without_ends_of_things(tokens: Sequence[Token]) -> list[Token]:
         is_thing = is_side or not goes if "IT" in after else owner in (BREAK, STOP)
         if is_thing or owner in (UNKNOWN, "UNIT"):
             for k in one:
-                found[k] = replace(tokens[k], kind="VAGUE", value="")
+                found[k] = tokens[k]._replace(kind="VAGUE", value="")
     return found
 
 
@@ -746,17 +801,17 @@ def _counts(tokens: Sequence[Token]) -> bool:
     return any(token.kind in ("SOME", "NUMBER") for token in tokens)
 
 
-def _without_purposes(tokens: Sequence[Token]) -> list[Token]:
+def _without_purposes(tokens: list[Token]) -> list[Token]:
     """Leave out what goods are for: "onions for the soup"; on the way, "for" gets them: "up for the eggs"."""
     if all(token.kind not in ("FOR", "USED") for token in tokens):
-        return list(tokens)
+        return tokens
     kept: list[Token] = []
     skips = False  # whether the next place is what something is for
     verb = ""  # the last word of going or getting
     for i, token in enumerate(tokens):
         if token.kind == "FOR" and any(one.kind == "PLACE" for one in tokens[i:]):
             if verb in _GOING:
-                kept.append(replace(token, kind="BUY"))
+                kept.append(token._replace(kind="BUY"))
                 continue
             skips = any(one.kind == "PLACE" for one in kept)
         elif token.kind == "USED" and kept and kept[-1].kind == "PLACE":

@@ -43,7 +43,7 @@ from fidm.grounding.route.program import (
 )
 from fidm.grounding.route.replay import DOUBTFUL, Replay, replay
 from fidm.grounding.rules import confidence, opinion
-from fidm.grounding.rules.confidence import Candidate, compare, notice
+from fidm.grounding.rules.confidence import MOST_CLAUSES, Candidate, compare, nearby, notice
 from fidm.grounding.rules.draft import Draft
 from fidm.grounding.rules.frames import FRAMES, Frame, in_frame, on_map
 from fidm.grounding.rules.grammar import Clause, Grammar, cut_clauses, grammar_of
@@ -59,7 +59,6 @@ from fidm.grounding.rules.language import (
     load_language,
     vocabulary_of,
 )
-from fidm.grounding.rules.nearby import MOST_CLAUSES, nearby
 from fidm.grounding.rules.opinion import Looked, Opinion, look
 from fidm.grounding.rules.overlay import Overlay, load_overlay
 from fidm.tasks.spec import TaskSpec
@@ -77,8 +76,14 @@ DENIED = frozenset({"not_in_reach", "not_there"})
 OPEN = DENIED | {"undecided", "place_unused", "ambiguous_place", "named_aside", "where_to"}
 """Doubts that leave open what was meant, however probable the reading may be."""
 
+LASTING = OPEN | {"too_long"}
+"""Doubts that stay, however probable the reading may be."""
+
 REREAD = "reread"
 """The doubt that another reading than that of the grammar was taken."""
+
+MOST_WORDS = 2_000
+"""So many words and marks of a segment are read; the time that takes may grow with their square."""
 
 SURE = 0.85
 """The probability from which on a reading needs no review; of new authors 95 % of them are right."""
@@ -185,14 +190,15 @@ class Rules:
         """Read a segment with the grammar, ask what may be wrong with that, and what else it may be."""
         vocabulary, grammar = self._reader(context)
         plain = vocabulary.language.normal(segment.text)
-        tokens = vocabulary.cut(plain)
+        said = vocabulary.cut(plain)
+        tokens = said[:MOST_WORDS]
         clauses = cut_clauses(tokens, plain)
         draft = Draft(context)
         draft.read(clauses, vocabulary, grammar)
-        if len(draft.steps) > MAX_INSTRUCTIONS:
+        if len(draft.steps) > MAX_INSTRUCTIONS or len(said) > MOST_WORDS:
             draft.doubt("too_long")
-        said = self._settled(draft)
-        base = _candidate("", said, *self._done(said, tokens, context), tokens, context)
+        steps = self._settled(draft)
+        base = _candidate("", steps, *self._done(steps, tokens, context), tokens, context)
         self._doubts(draft, base, tokens, plain)
         noticed = notice(draft.doubts, clauses, tokens, base.program)
         return Read(draft, tuple(tokens), tuple(clauses), base, noticed, look(tokens, plain))
@@ -212,8 +218,12 @@ class Rules:
     def others(self, read: Read) -> Iterator[Candidate]:
         """Yield readings close to that of the grammar that lead elsewhere."""
         known = {tuple(read.base.done.actions)}
-        context = read.draft.context
-        for change, said in self._changed(read):
+        context, heard = read.draft.context, {read.base.said}
+        for change, changed in self._changed(read):
+            said = tidy(changed)
+            if said in heard:
+                continue  # most clauses that are turned change nothing
+            heard.add(said)
             program, done = self._done(said, read.tokens, context)
             if tuple(done.actions) not in known:
                 known.add(tuple(done.actions))
@@ -227,20 +237,18 @@ class Rules:
         return program, replay(program, context.terrain, context.position, told=context.told)
 
     def _changed(self, read: Read) -> Iterator[tuple[str, Sequence[Instruction]]]:
-        context = read.draft.context
+        context, clauses = read.draft.context, [*read.clauses]
         for doubt in FLIPPABLE:
             if doubt in read.draft.doubts:
                 other = Draft(context, frozenset({doubt}))
-                yield "flipped", self._anew(other, read.clauses)
+                yield "flipped", self._anew(other, clauses)
         yield from nearby(read.base.said, read.tokens)
-        for i in range(len(read.clauses) if len(read.clauses) <= MOST_CLAUSES else 0):
-            turned = [replace(clause, tokens=[*clause.tokens]) for clause in read.clauses]
-            if any(token.kind == "NOT" for token in turned[i].tokens):
-                continue  # what is denied in so many words is never done
-            turned[i].dead = "" if turned[i].dead else "not"
-            yield "clause", self._anew(Draft(context), turned)
+        for i, clause in enumerate(clauses if len(clauses) <= MOST_CLAUSES else ()):
+            if "NOT" not in clause.kinds:  # what is denied in so many words is never done
+                turned = [*clauses[:i], clause.otherwise(), *clauses[i + 1 :]]
+                yield "clause", self._anew(Draft(context), turned)
 
-    def _anew(self, draft: Draft, clauses: Sequence[Clause]) -> list[Instruction]:
+    def _anew(self, draft: Draft, clauses: list[Clause]) -> list[Instruction]:
         draft.read(clauses, *self._reader(draft.context))
         return self._settled(draft)
 
@@ -317,7 +325,7 @@ class Rules:
         if OPEN.intersection(doubts):  # one of them at most is meant
             probable = probable / max(1.0, probable.sum())
         sure = float(probable[first])
-        if sure >= self.sure and not (DOUBTFUL | OPEN).intersection(doubts):
+        if sure >= self.sure and not (DOUBTFUL | LASTING).intersection(doubts):
             doubts = ()
         elif not doubts:
             doubts = ("unsure",)

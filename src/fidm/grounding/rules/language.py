@@ -12,12 +12,12 @@ import re
 import tomllib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib import resources
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 from pydantic import (
     AfterValidator,
@@ -76,8 +76,7 @@ _CLAUSE = re.compile(r"[\s，,。.！!？?、；;：:]+")
 _SPACED_WORD = re.compile(r"[^\W_]+(?:['’\-][^\W_]+)*", re.UNICODE)
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A word or expression of a text."""
 
     kind: str  # its class
@@ -325,7 +324,7 @@ class Vocabulary:
         if len(where) == len(plain):
             return self._unspaced(plain)
         found = self._unspaced("".join(plain[i] for i in where))
-        return [replace(token, start=where[token.start], end=where[token.end - 1] + 1) for token in found]
+        return [token._replace(start=where[token.start], end=where[token.end - 1] + 1) for token in found]
 
     def says(self, text: str, expressions: Iterable[str]) -> bool:
         """Whether a text, already in normal form, has one of these expressions; words only as a whole."""
@@ -371,9 +370,10 @@ class Vocabulary:
         names = self.language.endearments
         if not names:
             return tokens
+        kinds = [token.kind for token in tokens]
         return [
-            replace(token, kind="SAY", value="")
-            if token.kind == "PLACE" and text[token.start : token.end] in names and _is_address(tokens, i)
+            token._replace(kind="SAY", value="")
+            if token.kind == "PLACE" and text[token.start : token.end] in names and _is_address(kinds, i)
             else token
             for i, token in enumerate(tokens)
         ]
@@ -487,12 +487,12 @@ def _headed(tokens: list[Token], text: str) -> list[Token]:
         before = [one.kind for one in found[-2:]]
         if token.kind == "PLACE" and before == ["PLACE", "OF"]:
             del found[-1]
-            found[-1] = replace(found[-1], end=token.end)
+            found[-1] = found[-1]._replace(end=token.end)
         elif token.kind != "PLACE" or before[-1:] != ["PLACE"] or _is_list(tokens, i, before):
             found.append(token)
         elif _is_compound(text, found[-1], token):
             heads = text.endswith(" of", found[-1].start, found[-1].end)
-            found[-1] = replace(found[-1] if heads else token, start=found[-1].start, end=token.end)
+            found[-1] = (found[-1] if heads else token)._replace(start=found[-1].start, end=token.end)
         else:
             found.append(token)
     return found
@@ -502,18 +502,15 @@ _MARK = frozenset({BREAK, STOP, QUESTION})
 _THANKING = frozenset({"SAY", "FRESH", "TAG", "THEN"})
 
 
-def _is_address(tokens: Sequence[Token], i: int) -> bool:
+def _is_address(kinds: Sequence[str], i: int) -> bool:
     """Whether a word between two marks is no thing: what stands beside it says itself what is to be done."""
-    before, after = [token.kind for token in tokens[:i]], [token.kind for token in tokens[i + 1 :]]
-    if (before and before[-1] not in _MARK) or (after and after[0] not in _MARK):
-        pauses = bool(_MARK.intersection(before, after))
-        return (
-            not pauses and not after and "PLACE" in before and before[-1] == "PLACE" and "AND" not in before
-        )
-    last = next((j for j in range(i - 2, -1, -1) if before[j] in _MARK), -1)
-    left = [kind for kind in before[last + 1 :] if kind not in _MARK]
-    end = next((j for j in range(1, len(after)) if after[j] in _MARK), len(after))
-    right = [kind for kind in after[1:end] if kind not in _MARK]
+    n = len(kinds)
+    if (i and kinds[i - 1] not in _MARK) or (i + 1 < n and kinds[i + 1] not in _MARK):
+        return i > 0 and i + 1 == n and kinds[i - 1] == "PLACE" and "AND" not in kinds[:i]
+    last = next((j for j in range(i - 2, -1, -1) if kinds[j] in _MARK), -1)
+    left = [kind for kind in kinds[last + 1 : i] if kind not in _MARK]
+    end = next((j for j in range(i + 2, n) if kinds[j] in _MARK), n)
+    right = [kind for kind in kinds[i + 2 : end] if kind not in _MARK]
     return any(_is_full(side) for side in (left, right)) or (bool(left) and _THANKING.issuperset(left))
 
 

@@ -8,9 +8,8 @@ more, with two sets of questions that logistic regressions answer:
 - of every word about the way, what *use* is made of it: is this place gone to or bought at, is this direction
   taken, is this a number of squares? The words and classes of words around it tell; places are masked.
 
-A reading is the less probable to be right the more it differs from that
-(:mod:`fidm.grounding.rules.confidence`), and where a reading close to it agrees better, that is taken
-(:mod:`fidm.grounding.rules.nearby`).
+A reading is the less probable to be right the more it differs from that, and where a reading close to it
+agrees better, that is taken (:mod:`fidm.grounding.rules.confidence`).
 
 The regressions were learned from phrasings (``scripts/confidence.py``) and stand in ``opinion.npz``. Classes
 of words are shared by all languages, so a language without phrasings of its own has a second opinion, too.

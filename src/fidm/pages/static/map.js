@@ -51,7 +51,11 @@ const fidmMap = (() => {
     const ground = svg.appendChild(node("g", { class: "ground" }));
     const owners = new Map();
     for (const one of scene.labels) for (const [r, c] of one.cells) owners.set(r * scene.columns + c, one.name);
-    for (let row = 0; row < scene.rows; row += 1) {
+    if (!scene.kinds) {
+      svg.style.maxWidth = `${Math.max(240, 1.6 * width)}px`; // a few places need no whole page
+      places(scene, ground);
+    }
+    for (let row = 0; scene.kinds && row < scene.rows; row += 1) {
       for (let column = 0; column < scene.columns; column += 1) {
         const place = row * scene.columns + column;
         const kind = scene.kinds[row][column];
@@ -83,6 +87,20 @@ const fidmMap = (() => {
     for (const one of scene.labels) names.appendChild(nameOf(one));
     svg.appendChild(node("g", { class: "figures" }));
     return svg;
+  }
+
+  // A task that was not drawn as a map: a dot for each place, and a line for each way between two of them.
+  function places(scene, ground) {
+    for (const [from, to] of scene.links) {
+      const [[x1, y1], [x2, y2]] = [centre(scene, from), centre(scene, to)];
+      ground.appendChild(node("line", { class: "link", x1, y1, x2, y2 }));
+    }
+    const ends = new Set(scene.ends);
+    scene.cells.forEach((_, i) => {
+      const [cx, cy] = centre(scene, i);
+      const kind = `spot${ends.has(i) ? " end" : ""}${i === scene.start ? " start" : ""}`;
+      ground.appendChild(node("circle", { class: kind, cx, cy, r: ends.has(i) ? 9 : 6, "data-cell": i }));
+    });
   }
 
   function nameOf(one) {

@@ -79,7 +79,7 @@ const fidmPerson = (() => {
 
   function episodeOf(episode, about) {
     const { shared } = about;
-    const heading = about.several ? `Episode ${episode.episode}: ${inWords(episode.task)}` : inWords(episode.task);
+    const heading = about.several ? `${shared.has_speech === false ? "Trial" : "Episode"} ${episode.episode}: ${inWords(episode.task)}` : inWords(episode.task);
     const root = el("section", "episode", el("h3", "", heading));
     root.setAttribute("aria-label", `${heading}, ${about.person.id}`);
     const index = new Map(episode.segments.map((one, k) => [one.segment, k]));
@@ -89,13 +89,15 @@ const fidmPerson = (() => {
     const segmentOf = steps.map((step) => step.segment);
     const now = el("p", "now");
     const nSegments = episode.segments.length;
+    const isShort = !scene && shared.has_speech === false; // a trial: some choices, and nothing to walk along
     const view = fidmLinks.connect(root, segmentOf, { nSegments, onShow: (target, pinned) => tell(target, pinned) });
     view.named = named;
-    const { bar, slider, all } = steps.length ? walker(view, steps, now) : {};
+    view.isFirst = episode === about.person.episodes[0];
+    const { bar, slider, all } = steps.length ? walker(view, steps, now, scene ? "route" : "steps") : {};
     const map = scene && steps.length ? mapOf(view, steps, scene, about) : null;
 
     function tell(target, pinned) {
-      now.replaceChildren(...(target ? told(target, steps, { episode, shared, named }) : [HINT]));
+      now.replaceChildren(...(target ? told(target, steps, { episode, shared, named }) : [isShort ? "" : hint(shared)]));
       if (map) fidmMap.figure(map, target && target.steps.length ? steps[target.steps[0]].cell : null);
       if (!slider) return;
       if (target && target.steps.length === 1) slider.value = target.steps[0] + 1;
@@ -103,18 +105,18 @@ const fidmPerson = (() => {
       all.disabled = !pinned;
     }
 
-    if (bar) root.append(bar);
+    if (bar) root.append(isShort ? now : bar);
     const left = el("div", "seen", map && mapFigure(map, about, steps));
     left.append(steps.length ? barsFigure(view, steps, about) : el("p", "quiet", "There are no steps in this episode."));
     const said = episode.turns && episode.turns.length ? turnsOf(view, episode, steps, index, shared) : null;
     root.append(el("div", said ? "beside" : "", left, said));
-    root.append(...effortOf(view, episode, shared), fidmTables.tablesOf(view, episode, steps, shared));
+    root.append(...(shared.has_speech === false ? [] : effortOf(view, episode, shared)), fidmTables.tablesOf(view, episode, steps, shared));
     if (slider) tell(null, false);
     return root;
   }
 
-  const HINT = "Point at a step, a bar or words to see what belongs together; click to pin, arrow keys to walk, "
-    + "Esc to release.";
+  const hint = (shared) => `Point at ${shared.has_words ? "a step, a bar or words" : "a step or a bar"} to see what `
+    + "belongs together; click to pin, arrow keys to walk, Esc to release.";
 
   // The columns of the steps as a row each, with a sentence.
   function stepRows(episode, index, named) {
@@ -183,7 +185,7 @@ const fidmPerson = (() => {
   }
 
   // Buttons and slider that walk along the route, and the line that says what is lit.
-  function walker(view, steps, now) {
+  function walker(view, steps, now, way) {
     const slider = el("input");
     Object.assign(slider, { type: "range", min: 1, max: steps.length, value: 1 });
     const button = (text, label) => {
@@ -192,7 +194,7 @@ const fidmPerson = (() => {
       made.setAttribute("aria-label", label);
       return made;
     };
-    const [back, play, on] = [button("‹", "Step back"), button("Play", "Play the route"), button("›", "Step on")];
+    const [back, play, on] = [button("‹", "Step back"), button("Play", `Play the ${way}`), button("›", "Step on")];
     const all = button("Release", "Release the pinned step");
     back.addEventListener("click", () => fidmLinks.pinStep(view, fidmLinks.current(view) - 1));
     on.addEventListener("click", () => fidmLinks.pinStep(view, fidmLinks.current(view) + 1));
@@ -205,7 +207,7 @@ const fidmPerson = (() => {
       fidmLinks.play(view, () => { play.textContent = "Play"; now.setAttribute("aria-live", "polite"); });
     });
     now.setAttribute("aria-live", "polite");
-    const label = el("label", "", el("span", "visually-hidden", "Step along the route"), slider);
+    const label = el("label", "", el("span", "visually-hidden", `Step along the ${way}`), slider);
     const bar = el("div", "walker", el("div", "controls no-print", back, play, on, label, all), now);
     return { bar, slider, all };
   }
@@ -230,8 +232,8 @@ const fidmPerson = (() => {
     const key = el("div", "key", el("span", "", "unexpectedness, −log π"), scale);
     if (steps.some((row) => !row.known)) key.append(el("span", "swatch uncounted"), el("span", "", "not counted"));
     if (steps.some((row) => !row.move)) key.append(el("span", "", "✕ an action that is no movement"));
-    if (steps.some((row) => row.move)) key.append(el("span", "", "N is up, S down, E right, W left"));
-    if (steps.some((row) => row.move && row.action.length === 2)) {
+    if (map.fidmScene.kinds && steps.some((row) => row.move)) key.append(el("span", "", "N is up, S down, E right, W left"));
+    if (map.fidmScene.kinds && steps.some((row) => row.move && row.action.length === 2)) {
       key.append(el("span", "", "NE is up right, SE down right, SW down left, NW up left"));
     }
     if (steps.some((row) => row.move && row.cell !== null && row.cell === row.next_cell)) {
@@ -239,6 +241,8 @@ const fidmPerson = (() => {
     }
     return el("figure", "", map, el("figcaption", "", key));
   }
+
+  const SPOKEN = "filled in by a planner, in or after a segment that awaits review, ";
 
   function barsFigure(view, steps, about) {
     const bands = [];
@@ -253,9 +257,10 @@ const fidmPerson = (() => {
     const svg = fidmCharts.stepBars(values, drawn);
     for (const bar of svg.querySelectorAll(".bar")) fidmLinks.add(view, bar, "bar");
     for (const band of svg.querySelectorAll(".band")) fidmLinks.add(view, band);
-    const grey = steps.some((row) => !row.known) ? " Hatched: not counted (filled in by a planner, in or after a segment that awaits review, leaving, waiting, or no η)." : "";
+    const grey = steps.some((row) => !row.known) ? ` Hatched: not counted (${drawn.bands.length ? SPOKEN : ""}leaving, waiting, or no η).` : "";
     const over = steps.some((row) => row.unexpectedness > about.top) ? " ▲: higher than the drawing." : "";
-    const said = `Unexpectedness, −log π, of each step, the darker the higher; below it the segments.${grey}${over}`;
+    const said = `Unexpectedness, −log π, of each step, the darker the higher${drawn.bands.length ? "; below it the segments" : ""}.${grey}${over}`;
+    if (about.shared.has_speech === false && !view.isFirst && !grey && !over) return el("figure", "", svg); // once
     return el("figure", "", svg, el("figcaption", "", said));
   }
 
