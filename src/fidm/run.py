@@ -49,6 +49,7 @@ from fidm.present.study import how_much
 from fidm.present.summary import write_summary
 from fidm.registry import LANGUAGES, SEAMS
 from fidm.report.report import NAME, write_report
+from fidm.tasks.behaviour import has_hidden
 from fidm.tasks.kept import split_name
 from fidm.tasks.spec import builtin_tasks, builtin_text
 from fidm.types import Progress, leave_out
@@ -178,10 +179,10 @@ class _Line:
         return "fit.json was made by fidm fit, and is used as it is"
 
     def no_map(self, _memory: _Memory) -> str | None:
-        """Say that a task has neither map nor coordinates, which anchors need."""
-        if all(task.has_places for task in self.opened.tasks):
-            return None
-        return "the task is not drawn as a map"
+        """Say that a task has neither map nor coordinates, or a map that is partly hidden."""
+        if not all(task.has_places for task in self.opened.tasks):
+            return "the task is not drawn as a map"
+        return "the task has hidden cells" if any(map(has_hidden, self.opened.tasks)) else None
 
     def no_groups(self, memory: _Memory) -> str | None:
         """Say that nobody's group is known, or that groups have been compared by somebody else."""

@@ -212,3 +212,80 @@ class SlowGrid:
         if reach == "on":
             return self.map[state[:2]] == symbol
         return any(self.map.get(self._moved(state, way)) == symbol for way in WAYS)  # never across a corner
+
+
+class SlowHidden:
+    """A task with hidden cells. State: that of the drawn task, and a letter per hidden cell; or "end".
+
+    "?" is unknown, "#" a wall, "." open, and "+" open and entered where one sees cells from beside them and
+    entering pays once.
+    """
+
+    def __init__(self, spec: TaskSpec) -> None:
+        self.spec = spec
+        drawn, queue = SlowGrid(spec).map, [(*start[:2],) for start in SlowGrid(spec).starts()]
+        for cell in queue:  # the queue grows while it is read; nobody can see what nobody can get to
+            ways = [way for way in WAYS if SlowGrid(spec)._is_free(cell, way)]
+            queue += [there for way in ways if (there := SlowGrid(spec)._moved(cell, way)) not in queue]
+        self.cells = [cell for cell in drawn if drawn[cell] in spec.hidden and cell in queue]
+        self.about = {cell: spec.hidden[drawn[cell]] for cell in self.cells}
+
+    def world(self, known):
+        """The map if unknown cells were open."""
+        found = SlowGrid(self.spec)
+        found.map |= {
+            cell: self.spec.map.wall for cell, what in zip(self.cells, known, strict=True) if what == "#"
+        }
+        return found
+
+    def starts(self):
+        nothing = "?" * len(self.cells)
+        return [(*state, nothing) for state in self.world(nothing).starts()]
+
+    def start(self):
+        return self.starts()[0]
+
+    def actions(self, state):
+        return [] if state == "end" else self.world(state[4]).actions(state[:4])
+
+    def reward(self, state, action):
+        world, known = self.world(state[4]), dict(zip(self.cells, state[4], strict=True))
+        cell = self.entered(state, action)
+        paid = world.reward(state[:4], action)
+        if cell is None or self.about[cell].reward is None:
+            return paid
+        if self.spec.rules.reveal == "on_entering":
+            return paid + (self.about[cell].open * self.about[cell].reward if known[cell] == "?" else 0)
+        return paid + (self.about[cell].reward if known[cell] == "." else 0)
+
+    def step(self, state, action):
+        """What follows, with probabilities."""
+        world, known = self.world(state[4]), dict(zip(self.cells, state[4], strict=True))
+        after, cell = world.step(state[:4], action), self.entered(state, action)
+        if after == "end":
+            return {"end": 1.0}
+        if self.spec.rules.reveal == "on_entering":
+            if cell is None or known[cell] != "?":
+                return {(*after, state[4]): 1.0}
+            chance = self.about[cell].open
+            opened, shut = ("".join((known | {cell: what}).values()) for what in ".#")
+            return {(*after, opened): chance, (*state[:2], *after[2:], shut): 1 - chance}
+        if cell is not None and self.about[cell].reward is not None:
+            known[cell] = "+"
+        found = {"".join(known.values()): 1.0}
+        for i, one in enumerate(self.cells):
+            if abs(one[0] - after[0]) + abs(one[1] - after[1]) == 1 and known[one] == "?":
+                found = {
+                    letters[:i] + what + letters[i + 1 :]: chance * share
+                    for letters, chance in found.items()
+                    for what, share in ((".", self.about[one].open), ("#", 1 - self.about[one].open))
+                }
+        return {(*after, letters): chance for letters, chance in found.items()}
+
+    def entered(self, state, action):
+        """The hidden cell that a movement leads into or tries to, if it does."""
+        world = self.world(state[4])
+        if action not in world.ways or not world._is_free(state[:4], action):
+            return None
+        cell = world._moved(state, action)
+        return cell if cell in self.about else None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import fidm
 from fidm.tasks.compile import compile_rules
 from fidm.testing import check_task
-from oracle.slow_grid import SlowGrid
+from oracle.slow_grid import SlowGrid, SlowHidden
 
 SETTINGS = [
     {},
@@ -204,3 +204,118 @@ def test_grocery_follows_the_rules_too():
 
 def test_slow_rules_keep_the_contract_of_a_task():
     check_task(SlowGrid(fidm.read_task("errands")))
+
+
+HIDDEN = """
+format = 1
+name = "hidden"
+title = "Hidden cells"
+[values]
+gamma = 0.9
+tau = 0.1
+normaliser = "{normaliser}"
+[rewards]
+move = -0.1
+target = 1.0
+repeated = -0.5
+non_target = -0.4
+{bump}
+[costs]
+"!" = -0.3
+[hidden]
+"?" = {{ open = 0.6 }}
+"!" = {{ open = 0.3, reward = 0.4 }}
+[map]
+one_way = {{ ">" = "E" }}
+drawing = '''
+{drawing}
+'''
+[sections.a]
+symbol = "A"
+reach = "{reach}"
+[[phases]]
+name = "first"
+targets = ["a"]
+[[phases]]
+name = "second"
+[finish]
+symbol = "G"
+reach = "arrive"
+reward = 1.0
+[rules]
+phase_change = "goals"
+starts = "several"
+bumps = "{bumps}"
+reveal = "{reveal}"
+value_flow = "{value_flow}"
+"""
+
+
+@st.composite
+def hidden_maps(draw: st.DrawFn) -> str:
+    """The text of a small map with hidden cells of two kinds."""
+    rows, columns = draw(st.integers(3, 4)), draw(st.integers(4, 5))
+    must = list("SAG>!?" + "S" * draw(st.integers(0, 1)))
+    rest = rows * columns - len(must)
+    fill = draw(st.lists(st.sampled_from("......#?"), min_size=rest, max_size=rest))
+    cells = draw(st.permutations(must + fill))
+    assume(cells.count("?") <= 3)
+    bumps = draw(st.sampled_from(["stay", "illegal"]))
+    return HIDDEN.format(
+        normaliser=draw(st.sampled_from(["sum", "mean", "max"])),
+        bump="bump = -0.15" if bumps == "stay" and draw(st.booleans()) else "",
+        drawing="\n".join("".join(cells[i * columns : (i + 1) * columns]) for i in range(rows)),
+        reach=draw(st.sampled_from(["arrive", "on", "adjacent"])),
+        bumps=bumps,
+        reveal=draw(st.sampled_from(["beside", "on_entering"])),
+        value_flow=draw(st.sampled_from(["chained", "chained", "ends", "continues"])),
+    )
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(hidden_maps())
+def test_hidden_cells_follow_the_rules(text):
+    try:
+        spec = fidm.parse_task(text)
+        model = fidm.compile_task(spec)
+    except fidm.TaskError as error:
+        said = (
+            "reached from the start",
+            "never left",
+            "directly beside a hidden cell",
+            "nothing would be legal",
+        )
+        assert any(words in str(error) for words in said), error
+        assume(False)
+    slow, phases = SlowHidden(spec), [phase.name for phase in spec.phases]
+    plain = compile_rules(slow, gamma=model.gamma, tau=model.tau, normaliser=model.normaliser)
+    values, oracle = fidm.solve(model), fidm.solve(plain)
+
+    def number(state) -> int:
+        if state == "end":
+            return model.grid.end
+        return model.grid.state(state[:2], tuple(state[2]), phases[state[3]], state[4])
+
+    assert tuple(number(state) for state in slow.starts()) == model.starts
+    queue = list(dict.fromkeys(slow.starts()))
+    seen = set(queue)
+    worth = {}
+    for state in queue:  # the queue grows while it is read
+        here = number(state)
+        assert set(model.legal(here)) == set(slow.actions(state)), state
+        for action in slow.actions(state):
+            pair = model.pair(here, action)
+            links = slice(model.successor_offsets[pair], model.successor_offsets[pair + 1])
+            after = slow.step(state, action)
+            assert model.reward[pair] == pytest.approx(slow.reward(state, action), abs=1e-12)
+            found = dict(zip(model.successor[links].tolist(), model.probability[links].tolist(), strict=True))
+            assert found == pytest.approx({number(one): chance for one, chance in after.items()}, abs=1e-12)
+            assert model.is_move[pair] == (action in "NSEW")
+            queue += [one for one in after if one not in seen]
+            seen |= set(after)
+        worth[str(state)] = values.v[here]
+    for name, v in zip(plain.states, oracle.v, strict=True):
+        assert abs(worth[name] - v) <= 1e-9, name
+    dearer = spec.rewards.model_copy(update={"move": -0.25})
+    again = fidm.compile_task(spec.model_copy(update={"rewards": dearer}))
+    assert np.allclose(model.with_settings(move_cost=-0.25).reward, again.reward, atol=1e-15)

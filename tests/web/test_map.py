@@ -201,3 +201,13 @@ def test_mazes_show_doors_prices_bumps_and_diagonal_ways(page):
     assert ways[0] == [20, 24]
     aside = 0.1 * 40 / 2**0.5
     assert ways[1] == pytest.approx([60 - aside, 20 + aside])
+
+
+def test_hidden_cells_are_hatched(page):
+    hidden = MAZE.replace('diagonal = "free"', 'phase_change = "goals"\nreveal = "on_entering"')
+    hidden = hidden.replace("[map]", '[hidden]\n"~" = { open = 0.5 }\n[map]')
+    scene = map_scene(fidm.compile_task(fidm.parse_task(hidden)))
+    page.set_content(HTML.format(css=read_asset("base.css"), js=read_asset("map.js")))
+    page.evaluate("s => { window.svg = fidmMap.draw(s); document.querySelector('main').append(svg); }", scene)
+    expect(page.locator(".hidden-cell")).to_have_count(len(scene["hidden"]))
+    assert page.locator(".hidden-cell").first.get_attribute("d").count("M") == 8

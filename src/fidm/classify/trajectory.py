@@ -202,12 +202,11 @@ class _Steps:
         acted = np.where((action >= 0) & (action < task.n_actions), action, NO_ACTION)
         direction = np.where((acted >= 0) & (acted < len(grid.grid.moves)), acted, -1)
         here, there = _cells(grid, state), _cells(grid, following)
-        onward = np.where(
-            (direction >= 0) & (here != NOWHERE), grid.grid.arrival[here, np.maximum(direction, 0)], here
-        )
+        led = grid.onward(np.where(here != NOWHERE, state, 0), np.maximum(direction, 0), following)
+        onward = np.where((direction >= 0) & (here != NOWHERE), led, here)
         self.direction[own] = direction
         self.cell[own] = here
-        self.arrival[own] = np.where(there == NOWHERE, onward, there)
+        self.arrival[own] = np.maximum(np.where(there == NOWHERE, onward, there), NOWHERE)
         self.buys[own] = kind[acted] == BUY
         self.pays[own] = kind[acted] == PAY
         self.leaves[own] = kind[acted] == OUT

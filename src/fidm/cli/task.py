@@ -83,6 +83,7 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
         The active phase; the first by default.
     """
     from fidm.present.task import show_map, show_states
+    from fidm.tasks.behaviour import worth_of_cells
     from fidm.tasks.compile import load_task
     from fidm.tasks.solve import solve
 
@@ -96,7 +97,7 @@ def show(task: str, *, out: Path | None = None, completed: str = "", phase: str 
     done = tuple(filter(None, (name.strip() for name in completed.split(","))))
     console = page()
     if model.grid is not None:
-        worth = values.v[model.grid.states_of(done, phase)]
+        worth = worth_of_cells(model, values, done, phase)
         show_map(model.grid, worth, console, done=done, phase=phase)
     else:
         if done or phase is not None:

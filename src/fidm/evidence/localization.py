@@ -53,6 +53,7 @@ from fidm.cohort import Cohort
 from fidm.errors import DataError, TaskError, at_least, count, few
 from fidm.evidence.evidence import Evidence, step_keys
 from fidm.record import Record
+from fidm.tasks.behaviour import has_hidden
 from fidm.tasks.grid import Grid, GridStates
 from fidm.tasks.model import TaskModel
 from fidm.tasks.stack import Followed, TaskSet, follow
@@ -112,6 +113,11 @@ def anchors(
                 f"{stacked.tasks[t].name} was not drawn as a map, so nobody knows what is a detour in it or "
                 "what is passed by. Only tasks with a map have such anchors. Detours can also be told in a "
                 "task that was made with coordinates of its states."
+            )
+        if t >= 0 and has_hidden(stacked.tasks[t]):
+            raise TaskError(
+                f"{stacked.tasks[t].name} has hidden cells, so what is a detour in it depends on what "
+                "somebody had seen. Only tasks whose map is known have such anchors."
             )
     of_step = np.repeat(np.arange(cohort.n_episodes), np.diff(cohort.step_offsets))
     found = _find(stacked, cohort, followed, of_step)

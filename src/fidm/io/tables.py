@@ -382,7 +382,10 @@ def _replayed(steps: pl.DataFrame, tasks: TaskSet | None) -> pl.DataFrame:
     random = [] if tasks is None else [task.name for task in tasks.tasks if not task.is_deterministic]
     if tasks is None or random:
         why = "the tasks are not known" if tasks is None else f"actions of {random[0]} have several outcomes"
-        raise DataError(f"The steps have no column 'state', and {why}, so the states cannot be worked out.")
+        raise DataError(
+            f"The steps have no column 'state', and {why}, so the states cannot be worked out. Add "
+            "the column to the steps."
+        )
     parts = []
     for task in tasks.tasks:
         own = steps.filter(pl.col("_task").is_in([task.name, UNNAMED]))

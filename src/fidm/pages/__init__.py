@@ -24,8 +24,8 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
     row and column (from 0) of every cell one can stand in, by its number; ``neighbour`` the numbers of the
     cells to its north, south, east and west (and along the diagonals where one can go so), -1 where there is
     none; ``places`` the cells from which each place is in reach, with ``START``, ``FINISH`` and ``EXIT``;
-    ``labels`` where names stand. ``doors`` (row, column, rows and columns a step goes) and ``prices`` (row,
-    column, how far from a plain step's, 0 to 1) are there where the map has any.
+    ``labels`` where names stand. ``doors`` (row, column, rows and columns a step goes), ``prices`` (row,
+    column, how far from a plain step's, 0 to 1) and ``hidden`` (row, column) are there where the map has any.
 
     Of a task with coordinates there are ``cells``, its places by their number, which lie anywhere; ``links``
     between them, ``start`` and ``ends``; and no ``kinds``, ``neighbour`` and ``places``.
@@ -83,10 +83,12 @@ def map_scene(task: TaskModel) -> dict[str, Any]:
 
 
 def _ground(states: GridStates) -> dict[str, Any]:
-    """One-way doors and cells with a price of their own, where a map has any, with row and column."""
+    """One-way doors, hidden cells and cells with a price of their own, where a map has any."""
     found: dict[str, Any] = {}
     if states.spec.map.one_way:
         found["doors"] = states.doors()
+    if states.spec.hidden:
+        found["hidden"] = states.unseen()
     if states.spec.costs:
         found["prices"] = states.prices()
     return found

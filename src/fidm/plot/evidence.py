@@ -155,9 +155,8 @@ def unexpected_steps(
     ((begin, end),) = lanes([passed])
     moved = np.flatnonzero(np.abs(np.diff(passed, axis=0)).sum(axis=1) > 0)
     _draw_ways(begin, end, colours[moved], counts[moved], ax)
-    if task.grid is not None and task.grid.grid.bumps:
-        here = steps["state"].to_numpy() % task.grid.grid.n_cells
-        rows, bars = bumps_of(task.grid.grid, here, steps["action"].cast(pl.String).to_list())
+    if task.grid is not None and task.grid.has_bumps:
+        rows, bars = bumps_of(task.grid, steps["state"].to_numpy(), steps["action"].cast(pl.String).to_list())
         ink = np.where(counts[rows, None], colours[rows], to_rgba(UNCOUNTED))
         ax.add_collection(LineCollection(list(bars), colors="#555555", linewidths=4.4, zorder=5))
         ax.add_collection(LineCollection(list(bars), colors=list(ink), linewidths=3.2, zorder=5))
@@ -308,7 +307,7 @@ def _with_end(task: TaskModel, steps: pl.DataFrame, at: Floats) -> Floats:
             return at
         pair = task.pair(int(steps["state"][-1]), last)
         return np.append(at, spots_of(task, task.successor[task.successor_offsets[[pair]]]), axis=0)
-    cell = grid.grid.after(steps["state"][-1] % grid.grid.n_cells, last) if steps.height else -1
+    cell = grid.after(steps["state"][-1], last) if steps.height else -1
     if cell < 0:
         return at
     return np.append(at, [[float(grid.grid.column[cell]), float(grid.grid.row[cell])]], axis=0)

@@ -15,20 +15,21 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
 from fidm.errors import TaskError
 from fidm.plot.profiles import FittedText
 from fidm.plot.style import INK, LOOKS, Look, figure_of, ink_on, new_axes, plain, plain_legend
-from fidm.tasks.behaviour import check_own
-from fidm.tasks.grid import Grid
+from fidm.tasks.behaviour import check_own, worth_of_cells
+from fidm.tasks.grid import GridStates
 from fidm.tasks.model import TaskModel
 from fidm.tasks.sketch import Sketch
 from fidm.types import Trace, Values
 
 WALL, FLOOR, SHELF, TARGET = "#d9d9d9", "#ffffff", "#efe6d5", "#f7d08a"
 PRICED, DOOR = "#a8c6dc", "#666666"
-"""Cells whose price is farthest from a plain step's, and the arrows of one-way doors."""
+"""Cells whose price is farthest from a plain step's; arrows of one-way doors and hatches of hidden cells."""
 
 FRAME = "#7a4d00"
 
@@ -48,7 +49,7 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
     """Draw the map of a task: walls, floor, sections by name, starts, finish and exit.
 
     Cells with a price of their own are blue, the more so the farther it is from that of a plain step; one-way
-    doors have an arrow.
+    doors have an arrow, hidden cells are hatched.
 
     Of a task with coordinates, draw its places and the ways between them. The start is framed, the ends are
     squares, and places have their names where there are few.
@@ -80,6 +81,13 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
             arrowprops={"arrowstyle": "-|>", "color": DOOR, "lw": 1.4, "shrinkA": 0, "shrinkB": 0},
             zorder=2.5,
         )  # fmt: skip
+    for row, column in states.unseen():
+        ax.add_patch(
+            Rectangle(
+                (column - 0.5, row - 0.5), 1, 1, facecolor="none", edgecolor=DOOR, hatch="////", linewidth=0,
+                zorder=2.2,
+            )
+        )  # fmt: skip
     ax.set_xticks(np.arange(-0.5, columns), minor=True)
     ax.set_yticks(np.arange(-0.5, rows), minor=True)
     ax.grid(which="minor", color="#f2f2f2", linewidth=0.6, zorder=1)
@@ -110,7 +118,8 @@ def draw_map(task: TaskModel, *, ax: Axes | None = None) -> Axes:
 def routes(task: TaskModel, traces: Sequence[Trace] | Trace, *, ax: Axes | None = None) -> Axes:
     """Draw the ways people took: direction by arrows, revisits side by side, actions as numbers.
 
-    A bump is a short bar at the side where the way was not free; several at the same place are one.
+    A bump is a short bar at the side where the way was not free, or turned out not to be; several at the same
+    place are one.
 
     Parameters
     ----------
@@ -179,9 +188,10 @@ def value_field(
         return _value_sketch(task, values, ax)
     states = task.grid
     grid = states.grid
+    worth = worth_of_cells(task, values, completed, phase)
     ax = draw_map(task, ax=ax)
     field = np.full(grid.shape, np.nan)
-    field[grid.row, grid.column] = values.v[states.states_of(completed, phase)]
+    field[grid.row, grid.column] = worth
     image = ax.imshow(field, cmap=VALUE_MAP, interpolation="none", zorder=2)
     _value_bar(image, ax)
     active = phase or states.spec.phases[0].name
@@ -326,12 +336,17 @@ def _passed(task: TaskModel, trace: Trace) -> NDArray[np.float64]:
 
 
 def bumps_of(
-    grid: Grid, cells: NDArray[np.int64], names: Sequence[str | None]
+    states: GridStates, passed: NDArray[np.integer], names: Sequence[str | None]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return which steps are bumps, and the bars across the sides where the way is not free, [n, 2, 2]."""
-    rows, bars = [], []
-    for i, (cell, name) in enumerate(zip(cells.tolist(), names, strict=True)):
-        if name is not None and cell >= 0 and grid.after(cell, name) == cell:
+    """Return which steps are bumps, and the bars across the sides where the way is not free, [n, 2, 2].
+
+    ``passed`` are the states of the steps, and the one after the last where it is known.
+    """
+    rows, bars, grid = [], [], states.grid
+    following = [*passed.tolist(), -1][1:]
+    for i, (name, state, then) in enumerate(zip(names, passed.tolist(), following, strict=False)):
+        cell = state % grid.n_cells
+        if name is not None and state < states.end and states.after(state, name, then) == cell:
             right, down = grid.direction(name)
             x, y = grid.column[cell] + 0.44 * right, grid.row[cell] + 0.44 * down
             rows.append(i)
@@ -341,10 +356,8 @@ def bumps_of(
 
 def _draw_bumps(task: TaskModel, trace: Trace, look: Look, ax: Axes) -> None:
     states = task.grid
-    if states is not None and states.grid.bumps:
-        before = trace.state[: len(trace)].astype(np.int64)
-        cells = np.where(before < states.end, before % states.grid.n_cells, -1)
-        _, bars = bumps_of(states.grid, cells, [task.actions[action] for action in trace.action.tolist()])
+    if states is not None and states.has_bumps:
+        _, bars = bumps_of(states, trace.state, [task.actions[action] for action in trace.action.tolist()])
         ax.add_collection(LineCollection(list(bars), colors=[look.colour], linewidths=2.6, zorder=5))
 
 

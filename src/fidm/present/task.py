@@ -259,8 +259,9 @@ def show_map(
     console.print(map_text(grid, worth))
     console.print()
     console.print(_legend(grid))
+    low, high = np.nanmin(worth), np.nanmax(worth)
     console.print(
-        f"Value of standing somewhere: {worth.min():.2f} (dark, 0) to {worth.max():.2f} (light, 9); "
+        f"Value of standing somewhere: {low:.2f} (dark, 0) to {high:.2f} (light, 9); "
         f"phase {phase or spec.phases[0].name}, completed: {', '.join(done) or 'nothing yet'}."
     )
 
@@ -268,7 +269,7 @@ def show_map(
 def map_text(states: GridStates, worth: NDArray[np.float64]) -> Text:
     """The map as coloured text: walls as blocks, places by symbol, floor by its value from 0 to 9."""
     grid, spec = states.grid, states.spec
-    low, high = float(worth.min()), float(worth.max())
+    low, high = float(np.nanmin(worth)), float(np.nanmax(worth))
     share = np.full(grid.shape, np.nan)
     share[grid.row, grid.column] = (worth - low) / (high - low) if high > low else 0.0
     text = Text()

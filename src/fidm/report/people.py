@@ -151,7 +151,7 @@ def _cells(cohort: Cohort, task: Sequence[TaskModel]) -> dict[str, NDArray[np.in
         is_last = mine & ((following < 0) | (following == end)) & (cell >= 0)
         for i in np.flatnonzero(is_last).tolist():  # nobody recorded the end, or a movement led to it
             name = one.actions[cohort.action[i]] if cohort.action[i] >= 0 else ""
-            there = one.grid.grid.after(int(cell[i]), name)
+            there = one.grid.after(int(cohort.state[i]), name)
             after[i] = cell[i] if there < 0 and following[i] < 0 else there
     return {"cell": cell, "next_cell": after}
 

@@ -38,6 +38,7 @@ from fidm.report.parts import (
     text_column,
     with_interval,
 )
+from fidm.tasks.behaviour import worth_of_cells
 from fidm.tasks.check import TaskCheck, check_task
 from fidm.tasks.grid import DIAGONALS, MOVES
 from fidm.tasks.model import TaskModel
@@ -505,14 +506,18 @@ def _value_table(task: TaskModel, values: Values, i: int) -> dict[str, Any]:
             places,
             note="In units of reward, in the first state at each place.",
         )
-    grid, worth = task.grid.grid, values.v[task.grid.states_of()]
-    cells = zip((grid.row + 1).tolist(), (grid.column + 1).tolist(), worth.tolist(), strict=True)
+    grid, worth = task.grid.grid, worth_of_cells(task, values)
+    known = ~np.isnan(worth)
+    cells = zip(
+        *((numbers[known]).tolist() for numbers in (grid.row + 1, grid.column + 1, worth)), strict=True
+    )
+    seen = "" if known.all() else " Cells where nobody can be without having seen hidden cells are left out."
     return table(
         f"values-{i}",
         f"What standing in each cell of {task.name} is worth at the start",
         [column("row"), column("column"), column("value")],
         cells,
-        note="In units of reward, with nothing completed yet.",
+        note=f"In units of reward, with nothing completed yet.{seen}",
     )
 
 

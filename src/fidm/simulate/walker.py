@@ -121,6 +121,7 @@ def _not_walked(spec: TaskSpec) -> list[str]:
         "diagonal moves": spec.rules.diagonal != "none",
         "one-way doors": len(spec.map.one_way) > 0,
         "places that are used by arriving": len(spec.arrival_symbols) > 0,
+        "hidden cells": len(spec.hidden) > 0,
     }
     return [name for name, is_so in has.items() if is_so]
 

@@ -129,6 +129,33 @@ def walk(
     )
 
 
+def worth_of_cells(
+    task: TaskModel, values: Values, completed: Sequence[str] = (), phase: str | None = None
+) -> Floats:
+    """Return what it is worth to stand in each cell of a drawn task, [C], in one state of progress.
+
+    In a task with hidden cells nothing is known of them, and the worth of cells where nobody can be without
+    having seen some is NaN.
+    """
+    check_own(task, values)
+    states = task.grid
+    assert states is not None  # noqa: S101 - the caller has seen to that
+    rows = states.states_of(completed, phase)
+    if not states.spec.hidden:
+        return np.asarray(values.v[rows])
+    nobody = task.terminal[rows]
+    if nobody.all():
+        raise TaskError(
+            f"{task.name}: nobody can have completed {', '.join(completed)} without having seen hidden cells."
+        )
+    return np.asarray(np.where(nobody, np.nan, values.v[rows]))
+
+
+def has_hidden(task: TaskModel) -> bool:
+    """Return whether a task was drawn with hidden cells."""
+    return task.grid is not None and len(task.grid.spec.hidden) > 0
+
+
 def first_state(starts: Sequence[int], rng: np.random.Generator) -> int:
     """Return the state an episode begins in; of several, any is as probable. One start takes no draw."""
     return starts[int(rng.integers(len(starts)))] if len(starts) > 1 else starts[0]

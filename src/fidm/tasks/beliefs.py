@@ -164,6 +164,7 @@ def _check_same(task: TaskModel, other: TaskModel) -> None:
                 (mine.grid.column, theirs.grid.column),
                 (mine.progress, theirs.progress),
                 (mine.phase, theirs.phase),
+                (mine.hidden_cells, theirs.hidden_cells),
             )
         )
     if not same:

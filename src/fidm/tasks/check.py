@@ -17,9 +17,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from fidm.record import plain
-from fidm.tasks.behaviour import Outlook, choice_probabilities, information, look_ahead
+from fidm.tasks.behaviour import Outlook, choice_probabilities, has_hidden, information, look_ahead
 from fidm.tasks.compile import compile_task
-from fidm.tasks.goals import GoalCheck, Look
+from fidm.tasks.goals import GoalCheck, Look, shut_off
 from fidm.tasks.model import TaskModel
 from fidm.tasks.solve import solve
 from fidm.tasks.stack import TaskSet
@@ -68,6 +68,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = {
         "problem",
         "The best agent never finishes, although {fewest} actions would do. {instead}",
         "Going on must be worth less than finishing: see the repairs.",
+    ),
+    "shut_off": (
+        "problem",
+        "Where hidden cells are walls the task may have no end: no way leads to it from {place}.",
+        "Draw a way to the end that is not hidden, or one to leave by: an [exit] with in_likelihood = true.",
     ),
     "left_undone": (
         "problem",
@@ -231,6 +236,8 @@ def _way_findings(task: TaskModel, look: Look) -> Iterator[Finding]:
         yield _finding("endless")
     elif look.fewest is None:
         yield _finding("unreachable")
+    elif not look.finishes and has_hidden(task) and (lost := shut_off(task, look)) is not None:
+        yield _finding("shut_off", place=task.describe(lost))
     elif not look.finishes:
         yield _finding("never_finishes", fewest=look.fewest, instead=_what_it_does(task, look))
     elif look.left_undone:

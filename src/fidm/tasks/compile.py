@@ -20,6 +20,7 @@ from scipy import sparse
 
 from fidm.errors import TaskError
 from fidm.tasks.grid import Grid, GridStates
+from fidm.tasks.hidden import Hidden, with_hidden
 from fidm.tasks.kept import names_kept, pick_task, read_tasks, split_name
 from fidm.tasks.model import TaskModel
 from fidm.tasks.pairs import MAX_STATES
@@ -387,11 +388,12 @@ class _Use(NamedTuple):
 
 
 def _lay_out(spec: TaskSpec) -> TaskModel:
-    """Compile a description: its rules once per mode, its map once per mode."""
+    """Compile a description: its rules once per mode, its map once per mode, hidden cells taken for floor."""
     rules, grid = _Rules(spec), Grid.draw(spec)
     limit = MAX_STATES // grid.n_cells
     modes = rules.modes(told=spec.rules.phase_change == "transcript", limit=limit)
     _refuse_impossible(rules, rules.modes(told=False, limit=limit))
+    hidden = Hidden.of(spec, grid, len(modes)) if spec.hidden else None
     names, uses = _uses(rules, grid, modes)
     uses = [*_movements(rules, grid, modes), *uses]
 
@@ -430,7 +432,7 @@ def _lay_out(spec: TaskSpec) -> TaskModel:
     counted = np.repeat(~is_waiting | (spec.rules.waiting == "counted"), n_cells)
     handover = opened[:, None] * n_cells + np.arange(n_cells)
     start, *others = everywhere[index[rules.settled(Mode(0, 0))], list(grid.starts)].tolist()
-    return TaskModel(
+    task = TaskModel(
         name=spec.name,
         offsets=np.searchsorted(state[order], np.arange(end + 2)).astype(np.int64),
         action=action[order].astype(np.int32),
@@ -457,6 +459,7 @@ def _lay_out(spec: TaskSpec) -> TaskModel:
         also_starts=tuple(others),
         move_extra=extra[0][order] if extra else None,
     )
+    return task if hidden is None else with_hidden(task, hidden)
 
 
 def _movements(rules: _Rules, grid: Grid, modes: list[Mode]) -> Iterator[_Use]:

@@ -145,11 +145,17 @@ def _surely_ends(task: TaskModel, taken: NDArray[np.bool_]) -> bool:
     counts = np.diff(task.successor_offsets)
     used = np.repeat(taken, counts)
     tail = np.repeat(task.pair_state, counts)[used]
-    head = task.handover[task.successor[used]]
     n = task.n_states
-    onward = sparse.csr_array((np.ones(len(tail)), (tail, head)), shape=(n, n))
+    onward = sparse.csr_array((np.ones(len(tail)), (tail, task.handover[task.successor[used]])), shape=(n, n))
     passed = [csgraph.breadth_first_order(onward, start, return_predecessors=False) for start in task.starts]
-    ends = np.flatnonzero(task.ends)
+    can_end = _can_end(task, used)
+    return all(bool(can_end[states].all()) for states in passed)
+
+
+def _can_end(task: TaskModel, used: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """From which states an end can be reached over the links that are used."""
+    tail = np.repeat(task.pair_state, np.diff(task.successor_offsets))[used]
+    head, n, ends = task.handover[task.successor[used]], task.n_states, np.flatnonzero(task.ends)
     back = sparse.csr_array(
         (
             np.ones(len(tail) + len(ends)),
@@ -159,7 +165,14 @@ def _surely_ends(task: TaskModel, taken: NDArray[np.bool_]) -> bool:
     )
     can_end = np.zeros(n + 1, dtype=np.bool_)
     can_end[csgraph.breadth_first_order(back, n, return_predecessors=False)] = True
-    return all(bool(can_end[states].all()) for states in passed)
+    return can_end[:-1]
+
+
+def shut_off(task: TaskModel, look: Look) -> int | None:
+    """Return a state that acting can reach and that no way leads to an end from; None if there is none."""
+    can_end = _can_end(task, np.ones(len(task.successor), np.bool_))
+    lost = np.flatnonzero(look.acting & ~can_end)
+    return int(lost[0]) if len(lost) else None
 
 
 def _route(task: TaskModel, values: Values, state: int) -> tuple[list[int], int | None]:
@@ -186,21 +199,35 @@ def _loop(task: TaskModel, values: Values) -> tuple[int, ...]:
 
 
 def _left_undone(task: TaskModel, values: Values) -> tuple[str, ...]:
-    """The targets of a drawn task that the best agent has not completed when it ends the task."""
+    """The targets of a drawn task that the best agent has not completed when it ends the task.
+
+    Where hidden cells may bar the way to a target, it is one only if the agent never completes it.
+    """
     if task.grid is None:
         return ()
     undone = set[str]()
     for start in task.starts:
-        pairs, begin = _route(task, values, start)
-        if begin is not None or not pairs:
-            continue
-        last = pairs[-1]
-        done = {
-            *task.grid.completed(int(task.pair_state[last])),
-            *(task.goals[g] for g in [task.goal[last]] if g >= 0),
-        }
-        undone |= {*task.grid.spec.targets} - done
+        done = [
+            {
+                *task.grid.completed(int(task.pair_state[last])),
+                *(task.goals[g] for g in [task.goal[last]] if g >= 0),
+            }
+            for last in _last_pairs(task, values, start)
+        ]
+        undone |= {*task.grid.spec.targets}.difference(*done) if done else set()
     return tuple(target for target in task.grid.spec.targets if target in undone)
+
+
+def _last_pairs(task: TaskModel, values: Values, start: int) -> list[int]:
+    """The pairs by which the best agent may end the task; one, if every outcome is certain."""
+    if task.is_deterministic:
+        pairs, begin = _route(task, values, start)
+        return pairs[-1:] if begin is None else []
+    best = task.action == np.argmax(values.q, axis=1)[task.pair_state]
+    passed = np.concatenate([*reachable(task, best, start=start)])
+    taken = np.flatnonzero(best & np.isin(task.pair_state, passed))
+    ending = np.logical_or.reduceat(task.terminal[task.handover[task.successor]], task.successor_offsets[:-1])
+    return [int(pair) for pair in taken[ending[taken]]]
 
 
 def _goals(

@@ -16,6 +16,7 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from fidm.errors import Problem, TaskError
+from fidm.tasks.hidden import LETTERS, OPEN, UNSEEN, WALL, WORDS, Hidden
 from fidm.types import read_only
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ _STEPS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grid:
-    """The walkable cells of a map.
+    """The walkable cells of a map. Hidden cells are among them: each may turn out to be a wall.
 
     Parameters
     ----------
@@ -110,13 +111,6 @@ class Grid:
         stay = np.arange(self.n_cells, dtype=np.int32)[:, None]
         return np.where(self.neighbour < 0, stay, self.neighbour)
 
-    def after(self, cell: int, action: str | None) -> int:
-        """Return the cell that a movement leads to; -1 where it is none, or not legal there."""
-        if action not in self.moves:
-            return -1
-        there = int(self.neighbour[cell, self.moves.index(action)])
-        return cell if there < 0 and self.bumps else there
-
     @staticmethod
     def direction(move: str) -> tuple[int, int]:
         """Return how many columns to the east and rows to the south a movement goes."""
@@ -155,7 +149,7 @@ class GridStates:
     """Where each state of a drawn task is, what has been done in it, and which phase it is in.
 
     State ``mode * n_cells + cell`` stands for a cell together with a *mode*: the set of targets
-    completed and the active phase. The last state is the end of the task.
+    completed, the active phase and what is known of hidden cells. The last state is the end of the task.
 
     Parameters
     ----------
@@ -167,12 +161,16 @@ class GridStates:
         The targets completed in each mode, one bit each, in the order of ``spec.targets``.
     phase : int array [M]
         The active phase of each mode.
+    hidden : Hidden or None
+        The hidden cells, where there are any. The modes of each level of what is known of them follow each
+        other.
     """
 
     grid: Grid
     spec: TaskSpec
     progress: NDArray[np.int64]
     phase: NDArray[np.int32]
+    hidden: Hidden | None = None
 
     @property
     def end(self) -> int:
@@ -193,18 +191,28 @@ class GridStates:
         progress = int(self.progress[state // self.grid.n_cells])
         return tuple(t for bit, t in enumerate(self.spec.targets) if progress >> bit & 1)
 
-    def state(self, cell: tuple[int, int], completed: Sequence[str] = (), phase: str | None = None) -> int:
-        """Return the number of a state, given its row and column (from 0), completed targets and phase."""
+    def state(
+        self,
+        cell: tuple[int, int],
+        completed: Sequence[str] = (),
+        phase: str | None = None,
+        known: str | None = None,
+    ) -> int:
+        """Return the number of a state, given its row and column (from 0), completed targets and phase.
+
+        ``known`` says what is known of each hidden cell, in reading order: ``?`` nothing, ``#`` a wall, ``.``
+        open, and, where entering a cell that was seen before pays once, ``+`` entered. By default nothing.
+        """
         done = (completed,) if isinstance(completed, str) else tuple(completed)
         phases = [p.name for p in self.spec.phases]
         wanted = phases[0] if phase is None else phase
-        for given, known, what in (
+        for given, has, what in (
             ([wanted], phases, "phase"),
             (done, self.spec.targets, "target"),
         ):
             for name in given:
-                if name not in known:
-                    raise TaskError(f"{self.spec.name} has no {what} {name!r}. It has: {', '.join(known)}.")
+                if name not in has:
+                    raise TaskError(f"{self.spec.name} has no {what} {name!r}. It has: {', '.join(has)}.")
         places = np.flatnonzero((self.grid.row == cell[0]) & (self.grid.column == cell[1]))
         if not len(places):
             raise TaskError(f"{self.spec.name}: nobody can stand in row {cell[0] + 1}, column {cell[1] + 1}.")
@@ -215,10 +223,63 @@ class GridStates:
                 f"{self.spec.name}: nobody can be in phase {wanted} with {', '.join(done) or 'nothing'} "
                 "completed."
             )
-        return int(modes[0]) * self.grid.n_cells + int(places[0])
+        mode = int(modes[0]) + (self._level(known) if known is not None else 0) * self._modes_per_level
+        return mode * self.grid.n_cells + int(places[0])
+
+    def _level(self, known: str) -> int:
+        if self.hidden is None:
+            raise TaskError(f"{self.spec.name} has no hidden cells, so there is nothing to know of any.")
+        return self.hidden.level(known, self.spec.name)
+
+    @property
+    def has_bumps(self) -> bool:
+        """Whether there are movements that lead nowhere: into what is in the way, or may be."""
+        return self.grid.bumps or self.hidden is not None
+
+    @property
+    def _modes_per_level(self) -> int:
+        return len(self.progress) // (1 if self.hidden is None else len(self.hidden.known))
+
+    def known(self, state: int) -> tuple[tuple[int, int, str], ...]:
+        """Return row and column of every hidden cell, and what a state knows of it: ``? # .`` or ``+``."""
+        if self.hidden is None or state == self.end:
+            return ()
+        level = self.hidden.known[state // self.grid.n_cells // self._modes_per_level]
+        row, column = self.grid.row[self.hidden.cells], self.grid.column[self.hidden.cells]
+        return tuple(zip(row.tolist(), column.tolist(), (LETTERS[what] for what in level), strict=True))
+
+    def onward(
+        self, state: NDArray[np.integer], way: NDArray[np.integer], following: NDArray[np.integer]
+    ) -> NDArray[np.int64]:
+        """Return the cells that movements lead to; -1 where they are not legal, -2 where nobody knows.
+
+        ``way`` holds codes of movements and ``state`` no end. What a movement into an unknown cell led to is
+        seen from ``following``, the states after it (-1 where they were not recorded).
+        """
+        cell = state % self.grid.n_cells
+        there: NDArray[np.int64] = self.grid.arrival[cell, way].astype(np.int64)
+        if self.hidden is None:
+            return there
+        which = np.where(there >= 0, self.hidden.number[there], -1)
+        level = state // self.grid.n_cells // self._modes_per_level
+        known = np.where(which >= 0, self.hidden.known[level, which], OPEN)
+        is_recorded = (following >= 0) & (following < self.end)
+        led = np.where(is_recorded, following % self.grid.n_cells, -2)
+        blocked = np.where(self.grid.bumps, cell, -1)
+        return np.asarray(np.select([known == WALL, known == UNSEEN], [blocked, led], there))
+
+    def after(self, state: int, action: str | None, following: int = -1) -> int:
+        """Return the cell that a movement leads to in a state; below 0 where it is none, or nobody knows."""
+        if action not in self.grid.moves or state == self.end:
+            return -1
+        way = self.grid.moves.index(action)
+        return int(self.onward(np.array([state]), np.array([way]), np.array([following]))[0])
 
     def states_of(self, completed: Sequence[str] = (), phase: str | None = None) -> slice:
-        """Return the states of all cells, in the order of the grid, with these targets completed."""
+        """Return the states of all cells, in the order of the grid, with these targets completed.
+
+        Of hidden cells nothing is known in them.
+        """
         corner = (int(self.grid.row[0]), int(self.grid.column[0]))
         first = self.state(corner, completed, phase)
         return slice(first, first + self.grid.n_cells)
@@ -240,6 +301,17 @@ class GridStates:
         most = max(apart.values(), default=0.0) or 1.0
         return [(*cell, far / most) for symbol, far in apart.items() for cell in self._drawn(symbol)]
 
+    @property
+    def hidden_cells(self) -> tuple[int, ...]:
+        """The numbers of the hidden cells, and how many things may be known of each."""
+        if self.hidden is None:
+            return ()
+        return (*self.hidden.cells.tolist(), *self.hidden.known[-1].tolist())
+
+    def unseen(self) -> list[tuple[int, int]]:
+        """Return row and column of every hidden cell."""
+        return [cell for symbol in self.spec.hidden for cell in self._drawn(symbol)]
+
     def _drawn(self, symbol: str) -> list[tuple[int, int]]:
         return [(int(row), int(column)) for row, column in np.argwhere(self.grid.symbol == symbol)]
 
@@ -250,7 +322,7 @@ class GridStates:
         """
         cells = [self.cell(state) for state in states]
         if len(cells) > 1 and cells[-1] is None and cells[-2] is not None:
-            there = self.grid.after(int(states[-2]) % self.grid.n_cells, actions[-1])
+            there = self.after(int(states[-2]), actions[-1])
             cells[-1] = None if there < 0 else (int(self.grid.row[there]), int(self.grid.column[there]))
         return cells
 
@@ -261,7 +333,9 @@ class GridStates:
             return "the end of the task"
         phase = self.spec.phases[int(self.phase[state // self.grid.n_cells])].name
         done = ", ".join(self.completed(state)) or "nothing yet"
-        return f"row {place[0] + 1}, column {place[1] + 1}, phase {phase}, completed: {done}"
+        said = f"row {place[0] + 1}, column {place[1] + 1}, phase {phase}, completed: {done}"
+        hidden = [f"({row + 1}, {column + 1}) {WORDS[what]}" for row, column, what in self.known(state)]
+        return f"{said}, hidden cells: {', '.join(hidden)}" if hidden else said
 
 
 def moves_of(spec: TaskSpec) -> tuple[str, ...]:
@@ -279,7 +353,7 @@ def walkable_symbols(spec: TaskSpec) -> list[str]:
         symbols.append(spec.exit.symbol)
     declared = _symbol_keys(spec)
     symbols += [symbol for symbol in spec.costs if declared[symbol][0].startswith("costs.")]
-    return [*symbols, *spec.map.one_way]
+    return [*symbols, *spec.hidden, *spec.map.one_way]
 
 
 def map_problems(spec: TaskSpec) -> list[Problem]:
@@ -319,7 +393,7 @@ def map_problems(spec: TaskSpec) -> list[Problem]:
             problems.append(Problem("is the symbol of the floor.", f"costs.{symbol}", hint=hint))
         elif symbol not in walkable:
             problems.append(Problem("is the symbol of cells nobody can stand on.", f"costs.{symbol}"))
-    return problems or [*_reach_problems(spec), *_door_problems(spec)]
+    return problems or [*_reach_problems(spec), *_door_problems(spec), *_start_problems(spec)]
 
 
 def _reach_problems(spec: TaskSpec) -> list[Problem]:
@@ -333,6 +407,24 @@ def _reach_problems(spec: TaskSpec) -> list[Problem]:
         Problem(f"cannot be reached from the start: no way leads to {symbol!r}.", where)
         for where, symbol, reach in places
         if not len(grid.cells_reaching(symbol, reach))
+    ]
+
+
+def _start_problems(spec: TaskSpec) -> list[Problem]:
+    """Starts from which a hidden cell is seen: an episode would begin in one of several states."""
+    if spec.rules.reveal != "beside":
+        return []
+    grid = Grid.draw(spec)
+    beside = {int(cell) for symbol in spec.hidden for cell in grid.cells_beside(symbol)}
+    return [
+        Problem(
+            f"has a start at column {grid.column[cell] + 1}, directly beside a hidden cell, which would be "
+            "seen before the first action.",
+            f"map.drawing, row {grid.row[cell] + 1}",
+            hint='Leave a cell between them, or set rules.reveal = "on_entering".',
+        )
+        for cell in grid.starts
+        if cell in beside
     ]
 
 
@@ -364,6 +456,7 @@ def _symbol_keys(spec: TaskSpec) -> dict[str, list[str]]:
         pairs.append(("finish.symbol", spec.finish.symbol))
     if spec.exit:
         pairs.append(("exit.symbol", spec.exit.symbol))
+    pairs += [(f"hidden.{symbol}", symbol) for symbol in spec.hidden]
     pairs += [(f"map.one_way.{symbol}", symbol) for symbol in spec.map.one_way]
     for key, symbol in pairs:
         keys.setdefault(symbol, []).append(key)

@@ -104,6 +104,9 @@ class TaskEnv(gymnasium.Env[np.int64, np.int64]):
         if grid is None or cell is None:
             return self.task.describe(self._state)
         rows = [list(row) for row in grid.spec.rows]
+        for row, column, known in grid.known(self._state):
+            walls_and_floor = {"#": grid.spec.map.wall, ".": grid.spec.map.floor, "+": grid.spec.map.floor}
+            rows[row][column] = walls_and_floor.get(known, rows[row][column])
         rows[cell[0]][cell[1]] = "@"
         return "\n".join("".join(row) for row in rows)
 

@@ -140,6 +140,13 @@ class FinishSpec(_Table):
         return {"action": ARRIVE, **given} if arrives else given
 
 
+class HiddenSpec(_Table):
+    """Cells nobody has seen at the start: how probable it is that each is open, and what entering it pays."""
+
+    open: Annotated[float, Field(gt=0.0, lt=1.0)]
+    reward: Number | None = None
+
+
 class ExitSpec(_Table):
     """The way out; leaving is replayed and counted, but by default not part of the likelihood."""
 
@@ -164,6 +171,7 @@ class RulesSpec(_Table):
     bumps: Literal["illegal", "stay"] = "illegal"
     diagonal: Literal["none", "free", "no_corner_cutting"] = "none"
     starts: Literal["one", "several"] = "one"
+    reveal: Literal["beside", "on_entering"] = "beside"
 
 
 class TaskSpec(_Table):
@@ -177,6 +185,7 @@ class TaskSpec(_Table):
     values: ValuesSpec
     rewards: RewardsSpec
     costs: dict[Symbol, Number] = {}
+    hidden: dict[Symbol, HiddenSpec] = {}
     map: MapSpec
     sections: Annotated[dict[Name, SectionSpec], Field(min_length=1)]
     phases: Annotated[tuple[PhaseSpec, ...], Field(min_length=1, strict=False)]
@@ -216,6 +225,9 @@ class TaskSpec(_Table):
     def ground_names(self) -> dict[str, str]:
         """What the symbols of ground stand for that is walked on otherwise than plain floor."""
         names = {symbol: f"one-way door, {way} only" for symbol, way in self.map.one_way.items()}
+        for symbol, hidden in self.hidden.items():
+            pays = "" if hidden.reward is None else f", entering it first pays {hidden.reward:g}"
+            names[symbol] = f"hidden cell, open with probability {hidden.open:g}{pays}"
         places = self.place_names
         for symbol, price in self.costs.items():
             priced = f"a step onto it pays {price:g}"
@@ -339,7 +351,7 @@ def _spec_problems(spec: TaskSpec) -> list[Problem]:
         problems.append(Problem(f"is {spec.format}; this version reads format {FORMAT}.", "format"))
     if len(spec.targets) > MAX_TARGETS:
         problems.append(Problem(f"name {len(spec.targets)} targets; {MAX_TARGETS} can be used.", "phases"))
-    problems += [*_phase_problems(spec), *_requirement_problems(spec)]
+    problems += [*_phase_problems(spec), *_requirement_problems(spec), *_hidden_problems(spec)]
     if spec.rewards.bump is not None and spec.rules.bumps == "illegal":
         hint = 'Set rules.bumps = "stay" if people can bump into walls.'
         problems.append(Problem("is set, but bumps are not legal.", "rewards.bump", hint=hint))
@@ -390,6 +402,18 @@ def _requirement_problems(spec: TaskSpec) -> Iterator[Problem]:
                 yield Problem(f"names {needed!r}, which is no target.", where, hint=hint)
 
 
+def _hidden_problems(spec: TaskSpec) -> Iterator[Problem]:
+    """Rules that hidden cells do not go with."""
+    if not spec.hidden:
+        return
+    if spec.rules.phase_change != "goals":
+        hint = 'Set rules.phase_change = "goals": nobody can ground dialogs on a task with hidden cells.'
+        yield Problem('is "transcript", which does not go with [hidden].', "rules.phase_change", hint=hint)
+    if spec.rules.diagonal != "none":
+        what = f'is "{spec.rules.diagonal}", which does not go with [hidden].'
+        yield Problem(what, "rules.diagonal", hint="Leave it out, or write the task as code.")
+
+
 def _action_words(spec: TaskSpec) -> dict[str, list[str]]:
     words: dict[str, list[str]] = {way: ["movement"] for way in moves_of(spec)}
     if spec.rules.buy == "single":
@@ -407,7 +431,13 @@ def _action_words(spec: TaskSpec) -> dict[str, list[str]]:
 def _known_keys(path: list[Any]) -> list[str]:
     """The keys the format knows at a place, for a 'did you mean'."""
     tables = {"values": ValuesSpec, "rewards": RewardsSpec, "map": MapSpec, "sections": SectionSpec}
-    tables |= {"phases": PhaseSpec, "finish": FinishSpec, "exit": ExitSpec, "rules": RulesSpec}
+    tables |= {
+        "hidden": HiddenSpec,
+        "phases": PhaseSpec,
+        "finish": FinishSpec,
+        "exit": ExitSpec,
+        "rules": RulesSpec,
+    }
     table: Any = tables.get(str(path[0]), TaskSpec) if path else TaskSpec
     return list(table.model_fields)
 

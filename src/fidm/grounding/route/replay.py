@@ -253,6 +253,8 @@ def _require_sayable(task: TaskModel, spec: TaskSpec) -> None:
         why = f"has diagonal moves (rules.diagonal = {spec.rules.diagonal!r}), for which there are no words"
     elif task.also_starts:
         why = f"has {len(task.starts)} starts, and words do not tell in which one somebody begins"
+    elif spec.hidden:
+        why = "has hidden cells, and words do not tell what somebody saw"
     if why:
         raise GroundingError(
             f"{task.name} {why}: words cannot be turned into moves on it. Ground dialogs on a task without "

@@ -77,6 +77,11 @@ const fidmMap = (() => {
         [x + on * right - aside * down, y + on * down + aside * right].join(","));
       ground.appendChild(node("polygon", { class: "door", points: points.join(" ") }));
     }
+    for (const [row, column] of scene.hidden ?? []) {
+      const [x, y] = [column * CELL, row * CELL];
+      const d = [10, 20, 30, 40].map((i) => `M${x} ${y + i}L${x + i} ${y}M${x + i} ${y + CELL}L${x + CELL} ${y + i}`);
+      ground.appendChild(node("path", { class: "hidden-cell", d: d.join("") }));
+    }
     svg.appendChild(node("g", { class: "walks" }));
     const names = svg.appendChild(node("g", { class: "names" }));
     for (const one of scene.labels) names.appendChild(nameOf(one));
