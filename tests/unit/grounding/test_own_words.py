@@ -121,7 +121,7 @@ acept = true
         parse_overlay(text, source="words.toml")
     said = str(told.value)
     for where, line in [
-        ("en.words.UPP", 4), ("en.words.UP", 5), ("en.wrods", 6), ("en.compounds", 8), ("en.places.meat", 11),
+        ("en.words.UPP", 4), ("en.words.UP", 5), ("en.wrods", 6), ("en.compounds", 9), ("en.places.meat", 11),
         ("proposed.0.acept", 16),
     ]:  # fmt: skip
         assert re.search(rf"- {where}(\.0)? \(line {line}\): ", said), (where, said)
