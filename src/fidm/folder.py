@@ -24,9 +24,10 @@ from fidm.errors import DataError, FidmError, FitError, count, remedy
 from fidm.evidence.localization import Localization, table_schema
 from fidm.experiments.comparison import Comparison, hash_columns, hash_conditions
 from fidm.experiments.contrasts import asked_for
+from fidm.experiments.learning import Learning
 from fidm.experiments.reliability import Reliability, hash_halves, learned_numbers
 from fidm.experiments.rivals import ModelComparison
-from fidm.experiments.shared import fit_learnable, groups_of
+from fidm.experiments.shared import Blocks, fit_learnable, groups_of
 from fidm.files import is_interrupted
 from fidm.fit.factorized import Model
 from fidm.fit.fitted import Fit, hash_fit, load_fit
@@ -74,6 +75,7 @@ class StudyFolder:
     notes: tuple[str, ...] = ()
     # The effort channels that study.toml names; None where it names none, and the paper's are meant.
     channels: tuple[Channel, ...] | None = None
+    skip: SkipBad = False  # what is left out where data have problems
 
     @classmethod
     def open(
@@ -102,7 +104,7 @@ class StudyFolder:
         if not len(cohort):
             raise nobody_left(study, cohort.problems)
         notes = () if applied is None else (applied,)
-        return cls(folder, tasks, cohort, study.excluded(), notes, channels)
+        return cls(folder, tasks, cohort, study.excluded(), notes, channels, skip_bad)
 
     @property
     def reasons(self) -> Mapping[str, int]:
@@ -229,6 +231,17 @@ class StudyFolder:
                 return None
         return Comparison.of(record, said) if record.settings.get("known") == known else None
 
+    def find_learning(self) -> Learning | None:
+        """Return the study's learning curve, if it is of these data and blocks."""
+        record, said = self._saved("learning")
+        if record is None:
+            return None
+        try:
+            blocks = hash_values(Blocks.of(self.cohort, record.settings["by"]).of_episode)
+        except FidmError:
+            return None
+        return Learning.of(record, said) if record.settings["blocks"] == blocks else None
+
     def find_model_comparison(self) -> ModelComparison | None:
         """Return the study's comparison of accounts of choice, if it is of these data and groups."""
         record, said = self._saved("compare-models")
@@ -320,12 +333,19 @@ def check_set(tasks: Sequence[TaskModel], folder: Path | None, on_progress: Prog
 
     if folder is None:
         return check_tasks(tasks, on_progress=say)
-    cohort = None
+    cohort: Cohort | None = None
+    said: tuple[str, ...] = ()
     if not lacks_grounding(folder):
         on_progress("reading", 0, 1)
         cohort = Cohort.concat(list(Study(folder).batches(tasks=tuple(tasks), strict=False)))
+        if n := cohort.problems.height:
+            said = (
+                f"Only the tasks were checked. The study's tables have {count(n, 'problem')}, and those "
+                f"concerned are not counted here. To see them: fidm fit {folder}",
+            )
     sensitivity, source = _typical_sensitivity(folder, tasks)
-    return check_tasks(tasks, cohort=cohort, sensitivity=sensitivity, source=source, on_progress=say)
+    found = check_tasks(tasks, cohort=cohort, sensitivity=sensitivity, source=source, on_progress=say)
+    return replace(found, notes=(*found.notes, *said))
 
 
 def _typical_sensitivity(folder: Path, tasks: Sequence[TaskModel]) -> tuple[float | None, str]:

@@ -11,6 +11,7 @@ import pytest
 
 import fidm
 from fidm.cli.main import main
+from fidm.folder import StudyFolder
 
 PEOPLE, EACH = 8, 6
 
@@ -53,8 +54,12 @@ def test_a_table_of_episodes_reaches_every_verb(study, capsys):
     assert said(capsys, "reliability", study, "--halves", "condition", "--bootstrap", 20)["result"]["notes"][
         0
     ].startswith("split-half: condition easy against hard")
+    assert said(capsys, "learning", study, "--by", "block")["result"]["trend"]
     assert main(["report", str(study), "--no-classify"]) == 0
     report = json.loads((study / "report.json").read_text("utf-8"))
+    [section] = [one for one in report["sections"] if one["id"] == "learning"]
+    assert section["paragraphs"][0].startswith("Per block η changes by a factor of")
+    assert len(section["tables"][0]["rows"]) == 3
     assert "condition easy against hard" in json.dumps(report)  # the lab's own halves are taken
     capsys.readouterr()
 
@@ -73,6 +78,10 @@ def test_learning_of_a_study(study, capsys):
         "learning-trend.csv",
     ):
         assert (study / "results" / name).stat().st_size > 0
+    kept = StudyFolder.open(study)
+    assert kept.find_learning() is not None
+    moved = kept.cohort.episodes.with_columns(block=pl.col("block").reverse())
+    assert replace(kept, cohort=replace(kept.cohort, episodes=moved)).find_learning() is None
     assert main(["learning", str(study), "--by", "date"]) == 0
     out = capsys.readouterr().out
     assert "2026-01-06" in out

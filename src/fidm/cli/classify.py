@@ -149,7 +149,7 @@ def classify(
     if opened.is_simulated:
         say_simulated(console)
     finish(console, written, target, None)  # who is out was said above
-    say_next(console, study, after="result")
+    say_next(console, study, after="result", skip=reading.leave_out)
     return 0
 
 

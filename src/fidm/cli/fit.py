@@ -45,5 +45,5 @@ def fit(
     else:
         console = page()
         show_fitted(found, console, estimated=options.lapse is not None or found.fit.method == "eb")
-        say_next(console, study, after="fit")
+        say_next(console, study, after="fit", skip=reading.leave_out)
     return 0

@@ -108,7 +108,7 @@ def report(
         return 0
     console = page()
     _show(found, written, console)
-    say_next(console, study, after="report")
+    say_next(console, study, after="report", skip=reading.leave_out)
     return 0
 
 

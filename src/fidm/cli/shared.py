@@ -189,7 +189,7 @@ def finish(console: Console, files: Iterable[Path], target: Path, opened: StudyF
     if opened is not None:
         from fidm.present.next import say_next
 
-        say_next(console, opened.path, after="result")
+        say_next(console, opened.path, after="result", skip=opened.skip)
 
 
 def say_who(console: Console, opened: StudyFolder) -> None:

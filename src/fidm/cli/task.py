@@ -20,20 +20,20 @@ NONE_CHOSEN = 1
 
 
 def list_tasks(path: Path | None = None) -> None:
-    """List the tasks that come with fidm, or those in a file.
+    """List the tasks that come with fidm, or those of a file or a study.
 
     Parameters
     ----------
     path
-        A file of tasks (.parquet); by default the tasks that come with fidm are listed.
+        A file of tasks (.parquet) or a study folder; by default the tasks that come with fidm are listed.
     """
     from fidm.registry import TASKS
 
     if path is not None:
+        from fidm.folder import find_tasks
         from fidm.present.task import show_kept
-        from fidm.tasks.compile import load_tasks
 
-        show_kept(load_tasks(path), page())
+        show_kept(find_tasks([str(path)])[0], page())
         return
 
     rows = []

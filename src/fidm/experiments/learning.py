@@ -29,7 +29,7 @@ Nobody is left out for a missing block, nor for an estimate that is infinite.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -115,6 +115,16 @@ class Learning:
             "people": self.people.to_dicts(),
             "notes": list(self.notes),
         }
+
+    @classmethod
+    def of(cls, record: Record, said: Mapping[str, Any]) -> Learning:
+        """Make it again from what was written."""
+        group, people, slopes = (
+            pl.DataFrame(said[name], infer_schema_length=None) for name in ("group", "people", "slopes")
+        )
+        trend = pl.DataFrame([] if said["trend"] is None else [said["trend"]], schema=TREND)
+        by, unit, level, notes = (said[name] for name in ("by", "unit", "level", "notes"))
+        return cls(record, by, unit, level, group, people, slopes, trend, tuple(notes))
 
     def __repr__(self) -> str:
         said = "no trend: too few people"

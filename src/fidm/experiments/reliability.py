@@ -217,13 +217,13 @@ def _say_change(row: Mapping[str, Any], what: str) -> str:
     """Which change of a person's value is within measurement error."""
     if row["mdc_shrunk"] > math.log(MOST_TIMES):
         return f"even a change of a person's {what} by a factor of {MOST_TIMES} is within measurement error."
-    least = "" if row["kind"] == "retest" else "at least "
+    larger = "" if row["kind"] == "retest" else ", and perhaps larger ones,"
     alone = f"more than {MOST_TIMES}"
     if row["mdc"] <= math.log(MOST_TIMES):
-        alone = f"{math.exp(row['mdc']):.2f}"
+        alone = f"×{math.exp(row['mdc']):.2f}"
     return (
-        f"a change of a person's {what} by less than a factor of {least}{math.exp(row['mdc_shrunk']):.2f} is "
-        f"within measurement error ({alone} if estimated by maximum likelihood)."
+        f"changes of a person's {what} below ×{math.exp(row['mdc_shrunk']):.2f}{larger} are within "
+        f"measurement error ({alone} if estimated by maximum likelihood)."
     )
 
 

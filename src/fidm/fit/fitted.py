@@ -128,8 +128,8 @@ class Fit(EffortFit):
             found.append(f"{SENSITIVITY}: the data do not tell how much people differ.")
         if self.lapse_se > 0 and self.lapse >= 0.01 and self.lapse > 2 * self.lapse_se:
             found.append(
-                f"{SENSITIVITY}: about {self.lapse:.0%} of the choices look random; they may be wrongly "
-                "grounded moves, or lapses. Their share is taken into account."
+                f"{SENSITIVITY}: about {self.lapse:.0%} of the choices look random: lapses, wrongly "
+                "grounded moves, or a sensitivity that changes over time. Their share is taken into account."
             )
         if self.prior.random:
             found.append(

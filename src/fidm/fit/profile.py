@@ -220,13 +220,13 @@ class Profile:
 
         It is the prior's share of the precision, 1 − I / (I + 1/sd²), where I is the information of the
         person's data about log η or θ and sd the spread among people; so it is the variance of the posterior
-        over that of the prior, where doubt about the prior or the grounding does not make it more than 1.
+        given what people share over that of the prior, without what several groundings add to it.
         NaN where there is no estimate, and under ``"mle"``, which shrinks nothing.
         """
         if self.method != "eb":
             return np.full(self.se.shape, np.nan)
         own = 1.0 if self.grounding_share is None else 1 - self.grounding_share
-        return np.minimum(own * (self.errors / self.prior_sd) ** 2, 1.0)
+        return np.minimum(own * (self.error_given_prior / self.prior_sd) ** 2, 1.0)
 
     @property
     def is_few(self) -> NDArray[np.bool_]:

@@ -142,11 +142,15 @@ def _say_unknown_names(
     found: list[pl.DataFrame], source: str, rows: pl.DataFrame, column: str, book: pl.DataFrame
 ) -> None:
     """Note names nobody knows, with what may have been meant; what stood there is not shown."""
-    known = book["_name"].unique(maintain_order=True).to_list()
-    for name in rows["_name"].unique(maintain_order=True).to_list()[:200]:
+    names = {str(task): own["_name"].to_list() for (task,), own in book.group_by("_task")}
+    for task, name in rows.select("_task", "_name").unique(maintain_order=True).rows()[:200]:
+        known = names.get(str(task), [])
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Known: {', '.join(known[:20]) or 'none'}."
-        say(found, source, rows, pl.col("_name") == name, f"The task has no {column} of this name.", hint)
+        listed = f"{', '.join(known[:20]) or 'none'}{', …' if len(known) > 20 else ''}"
+        hint = f"Did you mean {near[0]}?" if near else f"Known: {listed}."
+        which = f"The task {task}" if len(names) > 1 and known else "The task"
+        bad = (pl.col("_name") == name) & pl.col("_task").eq_missing(pl.lit(task))
+        say(found, source, rows, bad, f"{which} has no {column} of this name.", hint)
 
 
 def whole(table: pl.DataFrame, name: str, column: str, found: list[pl.DataFrame]) -> pl.DataFrame:

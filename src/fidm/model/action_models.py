@@ -38,7 +38,7 @@ from scipy import sparse, special
 from scipy.sparse import csgraph
 
 from fidm.cohort import Cohort, offsets_of
-from fidm.errors import FitError, TaskError, one_of
+from fidm.errors import FitError, TaskError, few, one_of
 from fidm.model.action import effective_weight, sensitivity_grid
 from fidm.tasks.beliefs import Believes, describe, name_beliefs, own_values, seen_values
 from fidm.tasks.model import TaskModel
@@ -760,7 +760,7 @@ class GoalAtATime(ActionModel):
 
     def problems(self, tasks: TaskSet) -> str:
         without = [task.name for task in tasks.tasks if len(task.goals) < 2]
-        return f"{without[0]} names no two goals." if without else ""
+        return f"Fewer than two goals in {few(without)}." if without else ""
 
     def parameters(self, world: World) -> tuple[Parameter, ...]:
         if self.goal == "nearest":

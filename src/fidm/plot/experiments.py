@@ -208,7 +208,7 @@ def learning_curve(result: Learning, *, ax: Axes | None = None) -> Axes:
     ax.yaxis.set_major_formatter(ticks)
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set_ylabel("action sensitivity η")
-    ax.set_xlabel(f"block ({result.by})" if result.unit == "block" else result.by)
+    ax.set_xlabel(f"block ({result.by})" if result.unit == "block" != result.by else result.by)
     plain(ax.xaxis.label)
     if result.group.height <= MOST_NAMES:
         plain_ticks(ax.xaxis, result.group["at"].to_list(), result.group["block"].to_list())

@@ -10,6 +10,7 @@ from rich.console import Console
 from fidm.folder import RESULTS, is_older, lacks_grounding
 from fidm.grounding.store import FOLDER, has_grounding
 from fidm.present.terminal import state
+from fidm.types import SkipBad
 
 MANY_DOUBTS = 0.2
 """From this share of segments that need review on, reviewing comes before fitting."""
@@ -17,13 +18,17 @@ MANY_DOUBTS = 0.2
 REPORT = "report.html"
 
 
-def say_next(console: Console, study: Path, *, after: str) -> None:
+def say_next(console: Console, study: Path, *, after: str, skip: SkipBad = False) -> None:
     """Print what to do next, as the last line of a verb that worked on a study."""
-    state(console, next_step(study, after=after))
+    state(console, next_step(study, after=after, skip=skip))
 
 
-def next_step(study: Path, *, after: str) -> str:
-    """Return the next step with a study, after a verb has done its work."""
+def next_step(study: Path, *, after: str, skip: SkipBad = False) -> str:
+    """Return the next step with a study, after a verb has done its work.
+
+    ``skip`` is what that verb left out where data have problems; the next one must leave it out, too.
+    """
+    again = "" if skip is False else " --skip-bad" if skip is True else f" --skip {skip}"
     if lacks_grounding(study):
         return f"Next: fidm ground {study}"
     doubts = _doubts(study) if after in ("ground", "run", "report") else ""
@@ -31,12 +36,12 @@ def next_step(study: Path, *, after: str) -> str:
         return f"{doubts}Next: fidm review {study}"
     fit, report = study / "fit.json", study / REPORT
     if after != "fit" and (not fit.is_file() or is_older(fit, study)):
-        return f"Next: fidm fit {study}"
+        return f"Next: fidm fit {study}{again}"
     if not _is_newer(study / RESULTS / "evidence.json", fit):
-        return f"Next: fidm evidence {study}"
+        return f"Next: fidm evidence {study}{again}"
     results = [path for path in (study / RESULTS).glob("*.json") if path.is_file()]
     if not all(_is_newer(report, path) for path in (fit, *results)):
-        return f"Next: fidm report {study}"
+        return f"Next: fidm report {study}{again}"
     return f"Next: open {report.resolve().as_uri()}"
 
 

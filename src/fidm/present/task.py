@@ -115,9 +115,10 @@ def say_best_agent(result: TaskCheck) -> str:
     if not any(not goal.implied for goal in result.goals):
         best = f"The best agent finishes in {result.best_actions:.0f} actions"
         return f"{best}; the fewest possible are {result.fewest_actions}."
+    way = "the shortest way" if len(result.goals) == 1 else "the shortest way to take every goal when asked"
     return (
         f"{_goals_reachable(result)}The best agent finishes in {result.best_actions:.0f} actions; "
-        f"the shortest way that takes every goal when it is asked for has {result.fewest_actions}."
+        f"{way} has {result.fewest_actions}."
     )
 
 
@@ -126,7 +127,8 @@ def _goals_reachable(result: TaskCheck) -> str:
     missing = [goal.goal for goal in named if not goal.reachable]
     if missing:
         return f"Out of reach: {', '.join(missing)}. "
-    return f"All {len(named)} goals can be reached. " if named else ""
+    every = "The goal" if len(named) == 1 else f"All {len(named)} goals"
+    return f"{every} can be reached. " if named else ""
 
 
 MOST_PROBLEMS = 8

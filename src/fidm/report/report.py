@@ -34,6 +34,7 @@ from fidm.report.people import people_parts, shared_part
 from fidm.report.sections_model import (
     classification_section,
     groups_section,
+    learning_section,
     localisation_section,
     models_section,
     parameters_section,
@@ -65,6 +66,7 @@ def summarize(opened: Opened, *, chosen: Sequence[str]) -> dict[str, Any]:
         *([grounding_section(opened)] if has_words else []),
         parameters_section(opened),
         models_section(opened),
+        *learning_section(opened),
         reliability_section(opened),
         groups_section(opened),
         *([localisation_section(opened)] if has_words or has_maps else []),

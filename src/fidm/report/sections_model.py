@@ -39,7 +39,7 @@ from fidm.present.choices import (
     shared_parameters,
     statistic_words,
 )
-from fidm.present.experiments import together
+from fidm.present.experiments import say_trend, together
 from fidm.present.findings import (
     PAPERS_PEOPLE,
     PARTS,
@@ -448,6 +448,34 @@ def _choice_figures(found: ModelComparison) -> list[dict[str, Any]]:
 
 
 # ---------------------------------------------------------------------- reliability
+
+
+def learning_section(opened: Opened) -> list[dict[str, Any]]:
+    """Return how η changes over blocks of trials, where the study has a learning curve of these data."""
+    found = opened.study.find_learning()
+    if found is None:
+        return []
+    shown = table(
+        "learning-table",
+        f"Action sensitivity over blocks ({found.by})",
+        [text_column("block"), column("n_people", "people"), column("n_choices", "choices"),
+         *with_interval("action_sensitivity", "η", low="low", high="high")],
+        (
+            (row["block"], row["n_people"], row["n_choices"],
+             row["action_sensitivity"], row["low"], row["high"])
+            for row in found.group.iter_rows(named=True)
+        ),
+        brackets=f"{found.level:.0%} intervals of the mean; changes are told by the trend, within people",
+    )  # fmt: skip
+    drawn = figure(
+        "learning-figure",
+        "Action sensitivity over blocks",
+        plot.learning_curve(found),
+        alt="A line for each participant over the blocks, and the mean of all with its interval.",
+        table="learning-table",
+    )
+    said = [in_one_way(text) for text in (*say_trend(found), *map(sentence, found.notes))]
+    return [section("learning", "Learning", said, tables=[shown], figures=[drawn])]
 
 
 def reliability_section(opened: Opened) -> dict[str, Any]:

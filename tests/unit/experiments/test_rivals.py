@@ -101,7 +101,7 @@ def test_tasks_without_goals_leave_out_what_needs_them():
     cohort = fidm.simulate_choices(plain, Softmax(), {"action_sensitivity": 2.0}, 6, seed=1, episodes=5)
     found = compare_models(plain, cohort, **QUICK)
     assert set(found.not_run) == {"nearest_goal", "chosen_goal"}
-    with pytest.raises(FitError, match="nearest_goal cannot be used: plain names no two goals"):
+    with pytest.raises(FitError, match="nearest_goal cannot be used: Fewer than two goals in plain"):
         compare_models(plain, cohort, [Softmax(), GoalAtATime()])
 
 

@@ -46,7 +46,7 @@ def test_a_task_without_a_map_will_do_too():
         [[1, 2], [2, 0], [-1, -1]], [[-0.1, -0.3], [1.0, -0.1], [0.0, 0.0]], gamma=0.9, tau=0.1
     )
     check_action_model(Lapse(), task=corridor)
-    with pytest.raises(AssertionError, match=r"give another task: .* names no two goals"):
+    with pytest.raises(AssertionError, match=r"give another task: Fewer than two goals"):
         check_action_model(GoalAtATime(), task=corridor)
 
 

@@ -151,9 +151,9 @@ def test_what_cannot_be_asked_is_said():
         [[0, 1], [-1, -1]], np.zeros((2, 2)), gamma=0.9, tau=0.1, name="two"
     )
     tasks = TaskSet.of(no_goals)
-    assert "two names no two goals" in GoalAtATime().problems(tasks)
-    assert "two names no two goals" in Depth(heuristic="nearest").problems(tasks)
-    assert "two names no two goals" in Mixture(GoalAtATime()).problems(tasks)
+    assert "Fewer than two goals in two" in GoalAtATime().problems(tasks)
+    assert "Fewer than two goals in two" in Depth(heuristic="nearest").problems(tasks)
+    assert "Fewer than two goals in two" in Mixture(GoalAtATime()).problems(tasks)
     assert BelievesTask(fidm.load_task("errands")).problems(tasks)
     with pytest.raises(FitError, match="mixture of mixtures"):
         Mixture(Mixture(Softmax()))

@@ -205,9 +205,9 @@ def test_an_endless_depth_survives_the_file():
 
 
 def test_the_page_of_the_terminal_lines_up_and_says_who_is_missing(found, cohort, capsys):
-    said = shown(replace(found, not_run={"nearest_goal": "errands names no two goals."}), cohort, capsys)
+    said = shown(replace(found, not_run={"nearest_goal": "Fewer than two goals in errands."}), cohort, capsys)
     assert "8 people" in said
-    assert "! Not run: “the nearest goal alone”. Errands names no two goals." in said
+    assert "! Not run: “the nearest goal alone”. Fewer than two goals in errands." in said
     lines = said.splitlines()
     header = next(line for line in lines if "best of" in line)
     rows = [line for line in lines if line.strip().startswith(tuple(MODELS.values()))][:3]
