@@ -399,7 +399,7 @@ def test_an_interval_is_where_the_posterior_lies():
         _, _, quantile = slow.integral(by_hand(world, cohort, j), [axis], [mean], [sd])
         for end, share in (("low", 0.025), ("high", 0.975)):
             assert math.log(row[end]) == pytest.approx(quantile(0, share), abs=0.04 * sd)
-    assert isinstance(fit_people(seen, cohort.ids, 0.95).table, pl.DataFrame)
+    assert isinstance(fit_people(seen, chosen, cohort.ids, 0.95).table, pl.DataFrame)
 
 
 # ---------------------------------------------------------------------- random effects
