@@ -186,16 +186,20 @@ class World:
 
     @cached_property
     def place(self) -> Integers:
-        """The place of every stacked row, whatever has been achieved and how many steps are left, [rows]."""
+        """The place of every stacked row, whatever has been achieved and how many steps are left, [rows].
+
+        A state without a place, such as the end of a task, is one of its own.
+        """
         found = []
         for task, base in zip(self.tasks.tasks, self.tasks.state_base.tolist(), strict=True):
             state = np.arange(task.n_states)
-            if task.grid is not None:
-                state = np.where(state < task.grid.end, state % task.grid.grid.n_cells, state)
+            if task.has_places:
+                place = task.place
+                state = np.where(place >= 0, place, task.n_states + state)
             elif task.horizon is not None:
                 own = (task.n_states - 1) // task.horizon
                 state = np.where(state < task.n_states - 1, state % own, state)
-            found.append(base + state)
+            found.append(2 * base + state)
         return np.concatenate(found)
 
     @cached_property

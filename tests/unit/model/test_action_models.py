@@ -205,3 +205,17 @@ def test_many_levels_are_tabulated_all_the_same():
 
     fit = fidm.fit_action_model(task, cohort, Levels())
     assert fit.table["status"].cast(pl.String).to_list() == ["few_observations"] * 6
+
+
+def test_states_of_the_same_coordinates_are_one_place():
+    """Going back where one came from is going back, also with a key in the hand that was found there."""
+    # Two places, without and with the key: 0 and 2 are here, 1 and 3 there; the step to 1 leads to 3 at once.
+    task = fidm.TaskModel.from_arrays(
+        [[3, -1], [0, -1], [3, -1], [2, 4], [-1, -1]],
+        [[-0.1, 0], [-0.1, 0], [-0.1, 0], [-0.1, 1.0], [0, 0]],
+        gamma=0.9, tau=0.1, coordinates=[(0, 0), (1, 0), (0, 0), (1, 0), (np.nan, np.nan)],
+    )  # fmt: skip
+    world = World(TaskSet.of(task))
+    assert world.place.tolist()[:4] == [0, 1, 0, 1]
+    seen = world.situations(np.array([3]), np.array([0]), np.array([0]))
+    assert seen.returns.tolist() == [True, False]
