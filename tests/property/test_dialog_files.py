@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from pathlib import Path
 
@@ -228,6 +229,12 @@ def test_any_json(rows, is_whisper):
         survives(json.dumps({"segments": rows, "language": rows[0]}).encode(), ".json")
     else:
         survives("\n".join(json.dumps(row) for row in rows).encode(), ".jsonl")
+
+
+def test_tiers_without_names_do_not_crash():
+    path = next(one for one in SAMPLES if one.name == "E002.eaf")
+    content = re.sub(rb'(TIER_ID|PARTICIPANT)="[^"]*"', rb'\1=""', path.read_bytes())
+    survives(content, path.suffix)
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)

@@ -340,7 +340,7 @@ def turns_of_tiers(tiers: Sequence[Tier]) -> list[RawTurn]:
     for tier in speech:
         short = tier.name.split("@")[0]
         names = [tier.owner, tier.name, short] if owners[tier.owner] == 1 else [tier.name, short, tier.owner]
-        names = [name for name in names if name]
+        names = [name for name in names if name] or [""]  # a tier need not have a name
         keys = [name.casefold() for name in names]
         own = next((key for key in keys if key in words), "" if len(speech) == 1 else None)
         timed = words[own].rows if own in words and tier.rows else []
