@@ -418,8 +418,11 @@ class ActionModel(ABC):
     """
 
     kind: ClassVar[str]
-    remembers: ClassVar[bool] = False
-    """Whether it asks what was done before (``repeats`` and ``returns`` of the situations)."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether it asks what was done before (``repeats`` and ``returns`` of the situations)."""
+        return False
 
     @property
     def has_memory(self) -> bool:
@@ -538,10 +541,13 @@ class Stickiness(ActionModel):
     of: Literal["action", "way", "both"] = "action"
 
     kind = "stickiness"
-    remembers = True
 
     def __post_init__(self) -> None:
         one_of("of", self.of, ("action", "way", "both"), FitError)
+
+    @property
+    def remembers(self) -> bool:
+        return True
 
     @property
     def name(self) -> str:
@@ -943,7 +949,7 @@ class Mixture(ActionModel):
         return f"{self.first.name}+{self.second.name}"
 
     @property
-    def remembers(self) -> bool:  # type: ignore[override]
+    def remembers(self) -> bool:
         return self.first.remembers or self.second.remembers
 
     def problems(self, tasks: TaskSet) -> str:

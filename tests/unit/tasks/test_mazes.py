@@ -19,6 +19,7 @@ from fidm.report.people import _cells
 from fidm.simulate.talk import simulate_talks
 from fidm.tasks.behaviour import look_ahead
 from fidm.tasks.check import move_cost
+from fidm.tasks.gym import TaskEnv
 from fidm.tasks.stack import TaskSet, follow
 from fidm.tasks.stack import replay as replay_actions
 from fidm.types import Trace
@@ -408,8 +409,7 @@ def test_maps_show_doors_prices_bumps_and_every_start():
 
 
 def test_the_gym_environment_begins_in_any_start():
-    gym = pytest.importorskip("fidm.tasks.gym")
-    env = gym.TaskEnv(made(), render_mode="ansi")
+    env = TaskEnv(made(), render_mode="ansi")
     assert {int(env.reset(seed=seed)[0]) for seed in range(8)} == set(env.task.starts)
 
 
